@@ -1,0 +1,42 @@
+# Every target does its own set-up. `make` alone prints this list.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format lock clean
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv from requirements.lock
+
+$(READY): requirements.lock pyproject.toml .ci/setup
+	@PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/setup
+	@touch $(READY)
+
+demo: $(READY) ## three simulated models through scenarios/, and the table
+	@$(BIN)/agenteval demo
+
+test: $(READY) ## all tests
+	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+check: $(READY) ## format, lint, types, layers, generated pages
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m agenteval.taxonomy.page --check
+
+format: $(READY) ## format, mend lint, and renew the generated pages
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/python -m agenteval.taxonomy.page
+
+lock: $(READY) ## renew requirements.lock from pyproject.toml
+	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header \
+		--group dev --output-file requirements.lock pyproject.toml
+
+clean: ## remove .venv and all caches; reports/ stays
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

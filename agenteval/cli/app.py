@@ -1,0 +1,32 @@
+"""The command line: one line for each command; a command's module does its heavy imports itself."""
+
+from typing import Annotated
+
+import typer
+
+from agenteval import __version__
+
+app = typer.Typer(
+    name="agenteval",
+    help="How reliably does a served model call its tools under your allow list?",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"agenteval {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """How reliably does a served model call its tools under your allow list?"""

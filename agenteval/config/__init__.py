@@ -1,0 +1,1 @@
+"""What the user wrote: models, scenarios and allow lists, read and checked."""

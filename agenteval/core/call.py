@@ -1,0 +1,73 @@
+"""One tool call of a model, and the verdict on it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+BASH = "bash"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One request to use a tool, as the model wrote it.
+
+    `raw` is the argument text exactly as received. `arguments` is what it parses to, or None when
+    it does not parse to a JSON object; `garbled` then says why. Broken JSON is a measurement, so
+    it is kept here and never raised.
+    """
+
+    id: str
+    name: str
+    raw: str
+    arguments: Mapping[str, Any] | None = None
+    garbled: str = ""
+
+    @property
+    def command(self) -> str | None:
+        """The bash text, when this is a bash call that carries one."""
+        if self.name != BASH or self.arguments is None:
+            return None
+        command = self.arguments.get("command")
+        return command if isinstance(command, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The part of a call that shows a failure class.
+
+    `start` and `end` are character offsets into the command of a bash call, and into `raw` of any
+    other call; `text` is what stands between them.
+    """
+
+    text: str
+    start: int = 0
+    end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One failure class seen in one call. `hint` is the cure, in words a model can act on."""
+
+    failure_class: str
+    evidence: Evidence
+    hint: str = ""
+    facets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Allowed, or denied with its findings: the primary class first, the others that match after.
+
+    Raises ValueError when the two disagree: an allowed call has no finding, a denied one has some.
+    """
+
+    allowed: bool
+    findings: tuple[Finding, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.allowed == bool(self.findings):
+            raise ValueError("a verdict is allowed exactly when it has no findings")
+
+    @property
+    def primary(self) -> Finding | None:
+        return self.findings[0] if self.findings else None

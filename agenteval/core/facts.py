@@ -1,0 +1,101 @@
+"""What stands in a piece of shell, as plain data: the facts that explain a denied command.
+
+Facts never allow anything. Offsets are character offsets into the text that was read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of the text, `text[start:end]`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class RedirectKind(StrEnum):
+    STDERR = "stderr"  # anything that moves file descriptor 2: 2>&1, 2>/dev/null, &>f, |&
+    FILE = "file"  # writes a file: >, >>, >|, 1>
+    INPUT = "input"  # <, <&
+    HEREDOC = "heredoc"
+    HERESTRING = "herestring"
+
+
+class SubstitutionKind(StrEnum):
+    COMMAND = "command"
+    PROCESS = "process"
+    ARITHMETIC = "arithmetic"
+    PARAMETER = "parameter"
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word: `text` is its value after quote removal, `dynamic` that bash still expands it."""
+
+    text: str
+    span: Span
+    quoted: bool = False
+    dynamic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    kind: RedirectKind
+    span: Span
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Heredoc:
+    """A here-document or here-string; `expanded` when bash expands its body."""
+
+    body: Span
+    span: Span
+    expanded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One simple command anywhere in the text.
+
+    `via` names the wrappers it was reached through, outermost first: `timeout 5 bash -c 'rm x'`
+    yields commands with via (), ("timeout",) and ("timeout", "bash"). `nested` when it stands
+    inside a substitution.
+    """
+
+    words: tuple[Word, ...]
+    span: Span
+    assignments: tuple[Span, ...] = ()
+    redirects: tuple[Redirect, ...] = ()
+    via: tuple[str, ...] = ()
+    nested: bool = False
+
+    @property
+    def program(self) -> str:
+        return self.words[0].text if self.words else ""
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return tuple(word.text for word in self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class ShellFacts:
+    """Everything the taxonomy may ask about one command text."""
+
+    text: str
+    commands: Sequence[Command] = ()
+    pipelines: Sequence[tuple[Command, ...]] = ()  # of two commands or more
+    chains: Sequence[Span] = ()  # one for each operator: && || ; newline
+    redirects: Sequence[Redirect] = ()
+    heredocs: Sequence[Heredoc] = ()
+    substitutions: Sequence[tuple[SubstitutionKind, Span]] = ()
+    assignments: Sequence[Span] = ()  # X=1 before a command, or alone
+    background: Sequence[Span] = ()  # one for each &
+    subshells: Sequence[Span] = ()  # ( ... ) and { ...; }
+    control: Sequence[Span] = ()  # if, for, while, until, case, select, function, [[ ]], (( ))
+    errors: Sequence[Span] = field(default=())  # where the text does not parse

@@ -1,0 +1,43 @@
+"""How a trial ended, from what was seen: the world's state first, the model's words never."""
+
+from enum import StrEnum
+
+
+class Ending(StrEnum):
+    """What stopped the loop."""
+
+    STOPPED = "stopped"  # the model replied without a tool call
+    GOAL = "goal"  # the goal was reached
+    TURNS = "turns"
+    TOKENS = "tokens"
+    TIME = "time"
+    LOOPED = "looped"
+    BROKEN = "broken"  # our side or the server failed
+
+
+class Outcome(StrEnum):
+    """How a trial ended; void trials are left out of rates, always counted and shown."""
+
+    COMPLETED = "completed"
+    STALLED = "stalled"
+    OUT_OF_TURNS = "out-of-turns"
+    GAVE_UP = "gave-up"
+    LOOPED = "looped"
+    VOID = "void"
+
+
+def outcome(ending: Ending, *, goal_met: bool, last_denied: bool) -> Outcome:
+    """The outcome of a trial that ended so.
+
+    A model that stops with the goal unmet gave up when the last thing it heard was a denial, and
+    stalled otherwise: alive, without the transition that was asked for.
+    """
+    if ending is Ending.BROKEN:
+        return Outcome.VOID
+    if goal_met:
+        return Outcome.COMPLETED
+    if ending is Ending.LOOPED:
+        return Outcome.LOOPED
+    if ending in {Ending.TURNS, Ending.TOKENS, Ending.TIME}:
+        return Outcome.OUT_OF_TURNS
+    return Outcome.GAVE_UP if last_denied else Outcome.STALLED

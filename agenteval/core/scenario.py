@@ -1,0 +1,63 @@
+"""What a model is asked to do, and how the world shows that it was done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a scenario's reference solution."""
+
+    tool: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question to the world's database: its first value must equal `expect`."""
+
+    name: str
+    query: str
+    expect: str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one trial may use. Sizes in bytes, times in seconds."""
+
+    call_seconds: float = 30.0
+    trial_seconds: float = 600.0
+    cpu_seconds: int = 20
+    memory: int = 512 << 20
+    processes: int = 64
+    open_files: int = 256
+    file_size: int = 64 << 20
+    workspace: int = 64 << 20
+    inodes: int = 8192
+    output_kept: int = 1 << 20
+    output_killed: int = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A scenario as loaded and checked.
+
+    `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
+    file inside the workspace. The goal is reached when every check of `goal` holds; `handshake`
+    lists ordered steps, each proven by a check. `invites` names the failure classes it tempts to.
+    """
+
+    name: str
+    title: str
+    policy: str
+    fixture: str
+    instructions: str
+    tools: tuple[str, ...]
+    database: str
+    goal: tuple[Check, ...]
+    solution: tuple[Step, ...]
+    handshake: tuple[Check, ...] = ()
+    invites: tuple[str, ...] = ()
+    max_turns: int = 20
+    limits: Limits = field(default_factory=Limits)

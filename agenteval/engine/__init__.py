@@ -1,0 +1,1 @@
+"""The loop: one trial, and many of them at once."""

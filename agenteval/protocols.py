@@ -1,0 +1,81 @@
+"""The seams: what the engine is handed, on one screen."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from agenteval.core.scenario import Limits
+from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
+
+ToolSchema = Mapping[str, Any]  # one entry of the `tools` list of a chat-completions request
+
+
+class Model(Protocol):
+    """A served model."""
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        """The model's next turn.
+
+        Raises InfrastructureError when the server fails, and UsageError when it refuses the
+        request in a way only the user can mend (wrong key, unknown model).
+        """
+        ...
+
+
+class Sandbox(Protocol):
+    """One trial's own world: a private workspace in which commands run and nothing escapes."""
+
+    async def run(self, argv: Sequence[str]) -> Execution:
+        """Run one program to its end or to a limit; whatever it left running is killed.
+
+        `argv` is executed as it is, without a shell. Raises InfrastructureError when the sandbox
+        itself fails.
+        """
+        ...
+
+    async def read(self, path: str) -> bytes:
+        """The bytes of a regular file, by its path relative to the workspace or an absolute one.
+
+        Raises FileNotFoundError and, for anything that is no regular file, OSError.
+        """
+        ...
+
+    async def write(self, path: str, content: bytes) -> None:
+        """Write a regular file below the workspace, making its folders."""
+        ...
+
+
+class SandboxBackend(Protocol):
+    """A way to build sandboxes."""
+
+    name: str
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        """A fresh sandbox whose workspace holds `files` (relative path to content)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TrialKey:
+    """Which trial of a run: scenario, number (from 1) and the seed that makes its world."""
+
+    scenario: str
+    number: int
+    seed: int
+
+
+class Recorder(Protocol):
+    """Where one run is kept. Every method returns only when its row is safely stored."""
+
+    def begin(self, key: TrialKey) -> None: ...
+
+    def turn(self, key: TrialKey, number: int, turn: Turn) -> None: ...
+
+    def call(self, key: TrialKey, record: CallRecord) -> None: ...
+
+    def finish(self, key: TrialKey, trial: Trial) -> None: ...

@@ -1,0 +1,1 @@
+"""One view of a run, many renderers."""

@@ -1,0 +1,1 @@
+"""Where an allowed command runs, and why nothing gets out."""

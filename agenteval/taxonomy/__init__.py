@@ -1,0 +1,1 @@
+"""Why a call was denied: one block for each failure class."""
