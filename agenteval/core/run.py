@@ -1,0 +1,48 @@
+"""A run: one model over some scenarios, with all that its numbers depend on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agenteval.core.trial import Trial
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown."""
+
+    name: str
+    served_id: str
+    base_url: str = ""
+    architecture: Literal["dense", "moe", ""] = ""
+    total_parameters: float | None = None
+    active_parameters: float | None = None
+    quantization: str = ""
+    kv_cache: str = ""
+    server: str = ""
+    server_version: str = ""
+    tool_parser: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run as stored. `policies` maps each allow list used to its digest.
+
+    `complete` is False while it runs and after an interruption: what is there is still true.
+    """
+
+    id: str
+    model: ModelCard
+    started: str  # ISO 8601, UTC
+    seed: int
+    trials_planned: int
+    max_turns: int | None
+    concurrency: int
+    sandbox: str
+    protocol: str  # version of prompts and denial texts
+    taxonomy: str  # version of the taxonomy
+    policies: Mapping[str, str]
+    complete: bool = False
+    trials: tuple[Trial, ...] = ()
