@@ -27,7 +27,7 @@ class _Reply:
     usage: Usage = field(default_factory=Usage)
 
     def add(self, event: Any) -> None:
-        if "error" in event:
+        if "error" in event:  # llama.cpp answers 200 and then sends its 500 as an event
             raise ReplyError(f"an error in the stream: {excerpt(json.dumps(event['error']))}")
         if event.get("usage"):
             self.usage = usage(event["usage"])

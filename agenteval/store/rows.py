@@ -5,6 +5,8 @@ from typing import Any
 from sqlalchemy import JSON, Column, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
+from agenteval.store.text import ExactText
+
 SCHEMA = 1  # raised with every change of a table
 
 
@@ -40,7 +42,7 @@ class TrialRow(SQLModel, table=True):
     seed: int
     ending: str = ""
     outcome: str = ""
-    reason: str = ""
+    reason: str = Field(default="", sa_type=ExactText)
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
 
@@ -53,12 +55,12 @@ class TurnRow(SQLModel, table=True):
     id: int | None = Field(default=None, primary_key=True)
     trial_id: int = Field(foreign_key="trial.id", index=True)
     number: int
-    text: str
-    finish_reason: str
+    text: str = Field(sa_type=ExactText)
+    finish_reason: str = Field(sa_type=ExactText)
     prompt_tokens: int
     completion_tokens: int
     seconds: float
-    raw: str
+    raw: str = Field(sa_type=ExactText)
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 
 
@@ -71,20 +73,20 @@ class CallRow(SQLModel, table=True):
     trial_id: int = Field(foreign_key="trial.id", index=True)
     turn: int
     position: int
-    call_id: str
-    name: str
-    raw: str
+    call_id: str = Field(sa_type=ExactText)
+    name: str = Field(sa_type=ExactText)
+    raw: str = Field(sa_type=ExactText)
     arguments: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
-    garbled: str
+    garbled: str = Field(sa_type=ExactText)
     allowed: bool
     failure_class: str = Field(index=True)
     findings: list[Any] = Field(sa_column=Column(JSON, nullable=False))
-    objection: str
+    objection: str = Field(sa_type=ExactText)
     policy: str  # digest of the allow list that judged it
     taxonomy: str
-    reply: str
+    reply: str = Field(sa_type=ExactText)
     exit_code: int | None = None
-    output: str | None = None  # None when nothing ran
+    output: str | None = Field(default=None, sa_type=ExactText)  # None when nothing ran
     seconds: float | None = None
     limit: str = ""
     cut: bool = False

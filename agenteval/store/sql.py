@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, SQLModel, col, create_engine, select
 
 from agenteval.core.run import Run
@@ -30,7 +30,7 @@ class SqlStore:
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine, self.url)
             SQLModel.metadata.create_all(self._engine)
-        except (ArgumentError, NoSuchModuleError, ModuleNotFoundError, DatabaseError) as error:
+        except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             raise UsageError(
                 f"--store {url}: cannot be opened ({reason}). Give a file path or a database URL "
