@@ -46,6 +46,9 @@ class Scenario:
     `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
     file inside the workspace. The goal is reached when every check of `goal` holds; `handshake`
     lists ordered steps, each proven by a check. `invites` names the failure classes it tempts to.
+
+    `instructions` and every text of goal, handshake and solution are templates over the variables
+    of one of `variants`: `core.prompt.render` makes them what one trial sees.
     """
 
     name: str
@@ -59,5 +62,6 @@ class Scenario:
     solution: tuple[Step, ...]
     handshake: tuple[Check, ...] = ()
     invites: tuple[str, ...] = ()
+    variants: tuple[Mapping[str, str | int], ...] = ({},)
     max_turns: int = 20
     limits: Limits = field(default_factory=Limits)
