@@ -12,7 +12,15 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from agenteval.core.facts import Span, Word
-from agenteval.core.shell_words import BARE, DOUBLE_START, MIXED, WORD, WORD_START, unquote
+from agenteval.core.shell_words import (
+    BARE,
+    DOUBLE_START,
+    MIXED,
+    WORD,
+    WORD_START,
+    expansion,
+    unquote,
+)
 
 
 class Obstacle(StrEnum):
@@ -28,6 +36,8 @@ class Obstacle(StrEnum):
     BACKSLASH = "backslash at the end"
     RESERVED = "reserved word"
     ASSIGNMENT = "assignment"
+    HEREDOC = "here-document that is not closed, or in an unusual place"
+    DEPTH = "too many levels"
     PROGRAM = "program name that is empty, a pattern, or begins with - % ~"
 
 
@@ -87,8 +97,8 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if not text.isprintable() and (control := _CONTROL.search(text)):
-        return NotSimple(Obstacle.CONTROL, control.start())
+    if control := control_character(text):
+        return control
     before = _BEFORE.match(text)
     position = before.end() if before else 0
     argv: list[str] = []
@@ -100,7 +110,8 @@ def read_simple(text: str) -> Simple | NotSimple:
         value = word[kind]
         end = word.end(kind)
         if kind == MIXED:
-            value, expands = unquote(value)
+            value, outside = unquote(value)
+            expands = expansion(outside)
             if expands == "braces":
                 return NotSimple(Obstacle.BRACES, start)
             if expands:
@@ -112,10 +123,17 @@ def read_simple(text: str) -> Simple | NotSimple:
         argv.append(value)
         offsets.append((start, end))
     if position < len(text) and not _AFTER.match(text, position):
-        return _stop(text, position)
+        return stop_of_word(text, position)
     if not argv:
         return NotSimple(Obstacle.EMPTY, 0)
     return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, tuple(offsets))
+
+
+def control_character(text: str) -> NotSimple | None:
+    """The first character that no readable text holds."""
+    if not text.isprintable() and (control := _CONTROL.search(text)):
+        return NotSimple(Obstacle.CONTROL, control.start())
+    return None
 
 
 def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
@@ -134,8 +152,10 @@ _AT |= dict.fromkeys("|&;()<>", Obstacle.OPERATOR)
 _AT |= {"'": Obstacle.QUOTE, '"': Obstacle.QUOTE, "\\": Obstacle.BACKSLASH}
 
 
-def _stop(text: str, position: int) -> NotSimple:
+def stop_of_word(text: str, position: int) -> NotSimple:
     """What ends the reading of a word that begins here, and where."""
+    if position == len(text):
+        return NotSimple(Obstacle.EMPTY, position)
     if text[position] == "#":
         position = text.index("\n", position)
     elif word := WORD_START.match(text, position):

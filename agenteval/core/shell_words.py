@@ -25,39 +25,50 @@ WORD_OR_OPERATOR = re.compile(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
 # As much of a word, or of a "...", as has one reading: where these end is what stopped the reader.
 WORD_START = re.compile(_MIXED)
 DOUBLE_START = re.compile(rf'"{_DOUBLE}')
+# The parts of a word in which a $( ) may stand.
+PLAIN_START = re.compile(r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|\\(?s:.))++""")
+DOUBLE_INSIDE = re.compile(_DOUBLE)
+
+# A here-document's body in which nothing is expanded and no line is joined to the next.
+PLAIN_HERE_TEXT = re.compile(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~]))*+")
 
 _PIECE = re.compile(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))""")
 _ESCAPE_IN_DOUBLE = re.compile(r'\\(?:\n|([\\"$`]))')
-_QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
+QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
 
 
-def unquote(raw: str) -> tuple[str, Expansion]:
-    """What bash makes of a `MIXED` word: its text after quote removal, and what still expands."""
+def unquote(raw: str) -> tuple[str, str]:
+    """The text of a `MIXED` word after quote removal, and what stands outside its quotes."""
     value: list[str] = []
-    mask: list[str] = []
+    outside: list[str] = []
     for piece in _PIECE.finditer(raw):
         plain, single, double, escaped = piece.groups()
         if plain is not None:
             value.append(plain)
-            mask.append(plain)
+            outside.append(plain)
         elif (quoted := single if single is not None else escaped) is not None:
             value.append(quoted)
-            mask.append(_QUOTED)
+            outside.append(QUOTED)
         elif double is not None:
-            value.append(_ESCAPE_IN_DOUBLE.sub(r"\1", double))
-            mask.append(_QUOTED)
-    return "".join(value), _expansion("".join(mask))
+            value.append(unquote_double(double))
+            outside.append(QUOTED)
+    return "".join(value), "".join(outside)
 
 
-def _expansion(unquoted: str) -> Expansion:
+def unquote_double(inside: str) -> str:
+    """What a "..." stands for, given what is between the quotes."""
+    return _ESCAPE_IN_DOUBLE.sub(r"\1", inside)
+
+
+def expansion(outside: str) -> Expansion:
     """What bash expands in a word. Errs towards expansion, never against it."""
-    if "{" in unquoted and ("," in unquoted or ".." in unquoted):
+    if "{" in outside and ("," in outside or ".." in outside):
         return "braces"
-    if "*" in unquoted or "?" in unquoted:
+    if "*" in outside or "?" in outside:
         return "files"
-    bracket = unquoted.find("[")
-    if 0 <= bracket < max(unquoted.rfind("]"), unquoted.rfind(_QUOTED)):
+    bracket = outside.find("[")
+    if 0 <= bracket < max(outside.rfind("]"), outside.rfind(QUOTED)):
         return "files"
-    if unquoted.startswith("~") or "=~" in unquoted or ":~" in unquoted:
+    if outside.startswith("~") or "=~" in outside or ":~" in outside:
         return "files"
     return ""
