@@ -62,7 +62,7 @@ class Completion:
         return {**self._envelope("chat.completion", [choice]), "usage": self.usage}
 
     def events(self, *, with_usage: bool) -> Iterator[str]:
-        """The stream: role, thought, words, each call's head and its arguments in pieces, the end."""
+        """The stream: role, thought, words, each call's head and arguments in pieces."""
         for delta in self._deltas():
             yield self._event([{"index": 0, "delta": delta, "finish_reason": None}])
         yield self._event([{"index": 0, "delta": {}, "finish_reason": self._finish_reason}])

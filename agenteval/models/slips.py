@@ -86,7 +86,8 @@ def invented_command(right: Right, chance: Random) -> Written:
 def lost_quote(right: Right, chance: Random) -> Written:
     """A quote that never ends."""
     text = right.command.removesuffix('"')
-    return _bash(text if text != right.command else f"{text} {chance.choice(('"', "'"))}")
+    quote = chance.choice(('"', "'"))
+    return _bash(text if text != right.command else f"{text} {quote}")
 
 
 def read_rendered(right: Right, chance: Random) -> Written:
