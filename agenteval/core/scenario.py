@@ -24,7 +24,10 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one trial may use. Sizes in bytes, times in seconds."""
+    """What one trial may use. Sizes in bytes, times in seconds.
+
+    There is never a network; `loopback` gives the trial a 127.0.0.1 of its own.
+    """
 
     call_seconds: float = 30.0
     trial_seconds: float = 600.0
@@ -37,6 +40,7 @@ class Limits:
     inodes: int = 8192
     output_kept: int = 1 << 20
     output_killed: int = 16 << 20
+    loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ class Scenario:
     `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
     file inside the workspace. The goal is reached when every check of `goal` holds; `handshake`
     lists ordered steps, each proven by a check. `invites` names the failure classes it tempts to.
+
+    `instructions` and every text of goal, handshake and solution are templates over the variables
+    of one of `variants`: `core.prompt.render` makes them what one trial sees.
     """
 
     name: str
@@ -59,5 +66,6 @@ class Scenario:
     solution: tuple[Step, ...]
     handshake: tuple[Check, ...] = ()
     invites: tuple[str, ...] = ()
+    variants: tuple[Mapping[str, str | int], ...] = ({},)
     max_turns: int = 20
     limits: Limits = field(default_factory=Limits)

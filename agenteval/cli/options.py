@@ -1,0 +1,43 @@
+"""The options of the commands: one spelling, one environment variable, one help text for each."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Option
+
+DEFAULT_STORE = "reports/agenteval.db"
+
+AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+BaseUrl = Annotated[
+    str | None,
+    Option(
+        envvar=["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"],
+        help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1.",
+    ),
+]
+Concurrency = Annotated[int, Option(min=1, help="Trials at the same time.")]
+MaxTurns = Annotated[
+    int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
+]
+Models = Annotated[
+    list[str],
+    Option("--model", "-m", envvar="AGENTEVAL_MODEL", help="A model by name; may be repeated."),
+]
+Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+SandboxName = Annotated[
+    str | None,
+    Option("--sandbox", envvar="AGENTEVAL_SANDBOX", help="Default: the best that holds here."),
+]
+Seed = Annotated[int, Option(min=0, help="Same seed, same worlds: what makes two runs comparable.")]
+Store = Annotated[
+    str, Option(envvar="AGENTEVAL_STORE", help="Where runs are kept: a file or a database URL.")
+]
+Targets = Annotated[
+    list[str] | None,
+    Argument(help="Scenarios, or folders of them. Default: all.", show_default=False),
+]
+Taxonomy = Annotated[
+    Literal["full", "article"],
+    Option(help="Rows of the table: all classes, or the published article's eleven."),
+]
+Trials = Annotated[int, Option(min=1, help="Trials of each scenario.")]

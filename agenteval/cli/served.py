@@ -1,0 +1,46 @@
+"""Asking servers what they serve, before a run and for `agenteval models`."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval.config.models import ModelEntry
+from agenteval.errors import UsageError
+from agenteval.models.openai_client import SIMULATOR, OpenAIModel
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The ids a server lists, or why it lists none."""
+
+    ids: tuple[str, ...] = ()
+    problem: str = ""
+
+
+async def ask_all(entries: Sequence[ModelEntry]) -> list[Answer]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_ask(entry)) for entry in entries]
+    return [task.result() for task in tasks]
+
+
+async def _ask(entry: ModelEntry) -> Answer:
+    async with OpenAIModel(entry) as model:
+        try:
+            return Answer(ids=tuple(await model.served()))
+        except UsageError as error:
+            return Answer(problem=str(error).split(". Start one", maxsplit=1)[0])
+
+
+async def preflight(model: OpenAIModel, entry: ModelEntry) -> bool:
+    """Whether the server is ready for this model, and whether it is a simulated one.
+
+    Raises UsageError when no server answers or it serves other models only: a number about
+    another model than the one named is worse than none.
+    """
+    served = await model.served()
+    if served and entry.model not in served:
+        raise UsageError(
+            f"{entry.base_url} does not serve {entry.model!r} but {', '.join(sorted(served))}; "
+            "name one of these with --model, or as `model` of the entry in agenteval.toml"
+        )
+    return served.get(entry.model) == SIMULATOR

@@ -1,0 +1,135 @@
+"""Allow lists: found by name or path, read, joined with what they extend, and made a policy."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from agenteval.config import allowlist_tables as tables
+from agenteval.config.toml import read_toml
+from agenteval.core.call import BASH
+from agenteval.core.policy import Policy
+from agenteval.core.policy_tools import READ, WRITE, ToolRule
+from agenteval.errors import UsageError
+
+FOLDER = "allowlists"
+
+
+def load_policy(name_or_path: str, *, roots: Sequence[Path]) -> Policy:
+    """The policy of an allow list: a TOML file, or a name under the first root that has it.
+
+    Raises UsageError when there is none, or when the file does not say what an allow list can.
+    """
+    path = find(name_or_path, roots)
+    allow_list = _read(path, roots, ())
+    return policy(allow_list, name=path.stem, where=path)
+
+
+def find(name_or_path: str, roots: Sequence[Path]) -> Path:
+    """The file of an allow list. Raises UsageError with the known names when there is none."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        return Path(name_or_path)
+    for root in roots:
+        path = root / FOLDER / f"{name_or_path}.toml"
+        if path.is_file():
+            return path
+    known = sorted({path.stem for root in roots for path in (root / FOLDER).glob("*.toml")})
+    folders = ", ".join(str(root / FOLDER) for root in roots)
+    raise UsageError(
+        f"no allow list {name_or_path!r} in {folders}. Known: {', '.join(known) or 'none'}"
+    )
+
+
+def policy(allow_list: tables.AllowList, *, name: str, where: Path | str) -> Policy:
+    """What an allow list means. Raises UsageError, beginning with `where`, when a rule can't be."""
+    try:
+        rules = tables.bash_rules(allow_list.bash or tables.BashTable())
+        tools = {tool: tables.tool_rule(tool, table) for tool, table in allow_list.tools.items()}
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}") from error
+    for tool, table in (
+        (BASH, allow_list.bash),
+        (READ, allow_list.read),
+        (WRITE, allow_list.write),
+    ):
+        if table is not None:
+            tools.setdefault(tool, ToolRule(tool))
+    return Policy(
+        name=name,
+        digest=_digest(allow_list),
+        description=allow_list.description,
+        bash=rules,
+        read=tables.path_rules(allow_list.read),
+        write=tables.path_rules(allow_list.write),
+        tools=tools,
+        files=frozenset(allow_list.files),
+        stated=frozenset(allow_list.stated),
+    )
+
+
+def _read(path: Path, roots: Sequence[Path], above: tuple[Path, ...]) -> tables.AllowList:
+    if path in above:
+        chain = " extends ".join(str(link) for link in (*above, path))
+        raise UsageError(f"{path}: an allow list may not extend itself ({chain})")
+    allow_list = convert(path, read_toml(path))
+    if not allow_list.extends:
+        return allow_list
+    base = find(allow_list.extends, (path.parent.parent, *roots))
+    return _joined(_read(base, roots, (*above, path)), allow_list)
+
+
+def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
+    """The tables of an allow list. Raises UsageError: file, key, what was expected."""
+    try:
+        return msgspec.convert(content, tables.AllowList)
+    except msgspec.ValidationError as error:
+        message, _, key = str(error).partition(" - at `$")
+        at = key.rstrip("`").replace("[...]", ".*").lstrip(".")
+        raise UsageError(f"{where}: {at + ': ' if at else ''}{message.replace('`', '')}") from error
+
+
+def _joined(base: tables.AllowList, own: tables.AllowList) -> tables.AllowList:
+    """Both lists' rules; of two rules for the same script or tool the extending list's counts."""
+    return tables.AllowList(
+        description=own.description or base.description,
+        files=_both(base.files, own.files),
+        stated=_both(base.stated, own.stated),
+        bash=_joined_bash(base.bash, own.bash),
+        read=_joined_paths(base.read, own.read),
+        write=_joined_paths(base.write, own.write),
+        tools={**base.tools, **own.tools},
+    )
+
+
+def _both(base: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*base, *own)))
+
+
+def _joined_bash(
+    base: tables.BashTable | None, own: tables.BashTable | None
+) -> tables.BashTable | None:
+    if base is None or own is None:
+        return own or base
+    scripts = {(script.runner, script.path): script for script in (*base.script, *own.script)}
+    return tables.BashTable(
+        allow=_both(base.allow, own.allow),
+        constructs=_both(base.constructs, own.constructs),
+        script=tuple(scripts.values()),
+    )
+
+
+def _joined_paths(
+    base: tables.PathTable | None, own: tables.PathTable | None
+) -> tables.PathTable | None:
+    if base is None or own is None:
+        return own or base
+    return tables.PathTable(allow=_both(base.allow, own.allow), deny=_both(base.deny, own.deny))
+
+
+def _digest(allow_list: tables.AllowList) -> str:
+    """Names the rules, not the file: neither layout nor description changes it."""
+    rules = {**msgspec.to_builtins(allow_list), "description": "", "extends": ""}
+    canonical = msgspec.json.encode(rules, order="deterministic")
+    return hashlib.sha256(canonical).hexdigest()[:12]

@@ -1,0 +1,119 @@
+"""`[models.NAME]` of agenteval.toml: which server plays under which name, and how it is asked."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agenteval.config.paths import PROJECT_FILE
+from agenteval.config.toml import load_toml
+from agenteval.core.run import ModelCard
+from agenteval.errors import UsageError
+
+SIMULATED = "sim/"
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Sampling(_Strict):
+    """What is sent with each request; what is left out is the server's own default."""
+
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=-1)
+    min_p: float | None = Field(default=None, ge=0, le=1)
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    seed: int | None = Field(
+        default=None, description="sent as it is; without it each trial sends its own seed"
+    )
+    max_tokens: int | None = Field(default=None, gt=0)
+    chat_template_kwargs: dict[str, Any] | None = None
+
+
+class Timeouts(_Strict):
+    """Seconds."""
+
+    connect: float = Field(default=5.0, gt=0)
+    request: float = Field(default=300.0, gt=0, description="from request to the last byte")
+
+
+class ModelEntry(_Strict):
+    """One served model."""
+
+    base_url: str = Field(pattern=r"^https?://")
+    model: str = Field(min_length=1, description="the id the server knows it by")
+    api_key_env: str = "OPENAI_API_KEY"
+    architecture: Literal["dense", "moe", ""] = ""
+    total_parameters: float | None = Field(default=None, gt=0, description="billions")
+    active_parameters: float | None = Field(default=None, gt=0, description="billions")
+    quantization: str = ""
+    kv_cache: str = ""
+    server: str = ""
+    server_version: str = ""
+    tool_parser: str = ""
+    stream: bool = True
+    sampling: Sampling = Sampling()
+    timeouts: Timeouts = Timeouts()
+
+    def card(self, name: str, *, simulated: bool = False) -> ModelCard:
+        return ModelCard(
+            name=name,
+            served_id=self.model,
+            base_url=self.base_url,
+            sampling=self.sampling.model_dump(exclude_none=True),
+            simulated=simulated,
+            **self.model_dump(
+                include={
+                    "architecture",
+                    "total_parameters",
+                    "active_parameters",
+                    "quantization",
+                    "kv_cache",
+                    "server",
+                    "server_version",
+                    "tool_parser",
+                }
+            ),
+        )
+
+
+class ProjectFile(_Strict):
+    """agenteval.toml."""
+
+    models: dict[str, ModelEntry] = {}
+
+
+def load_models(roots: Sequence[Path]) -> Mapping[str, ModelEntry]:
+    """The models of the first agenteval.toml found under `roots`."""
+    for root in roots:
+        path = root / PROJECT_FILE
+        if path.is_file():
+            return load_toml(path, ProjectFile).models
+    return {}
+
+
+def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | None) -> ModelEntry:
+    """The entry to use for `name`; `base_url` (flag or environment) goes before the file's.
+
+    Raises UsageError when neither the file nor `base_url` says where the model is served.
+    """
+    entry = configured.get(name)
+    if entry is None and base_url is None:
+        known = ", ".join(sorted(configured)) or "none"
+        raise UsageError(
+            f"no model {name!r} in {PROJECT_FILE} (known: {known}). Add [models.{name!r}], "
+            f"or give --base-url http://HOST:PORT/v1, or try a simulated one: "
+            f"--model {SIMULATED}qwen3.6-35b"
+        )
+    if base_url is not None and not base_url.startswith(("http://", "https://")):
+        raise UsageError(
+            f"--base-url {base_url!r} is no http(s) URL, such as http://localhost:8000/v1"
+        )
+    if entry is None:
+        return ModelEntry(base_url=str(base_url), model=name)
+    return entry if base_url is None else entry.model_copy(update={"base_url": base_url})

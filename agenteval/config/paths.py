@@ -1,0 +1,29 @@
+"""Where named things are found: the user's project first, then what agenteval ships."""
+
+from pathlib import Path
+
+import agenteval
+
+PROJECT_FILE = "agenteval.toml"
+
+
+def shipped() -> Path:
+    """The folder with the shipped scenarios/, allowlists/, fixtures/ and agenteval.toml.
+
+    Inside an installed wheel that is `agenteval/shipped`; in a checkout, the checkout itself.
+    """
+    package = Path(agenteval.__file__).parent
+    packed = package / "shipped"
+    return packed if packed.is_dir() else package.parent
+
+
+def roots(start: Path | None = None) -> tuple[Path, ...]:
+    """The folders to look in: first the project around `start` (default: here), then the shipped.
+
+    The project is the nearest folder upwards that holds an agenteval.toml, else `start` itself.
+    """
+    here = (start or Path.cwd()).resolve()
+    project = next(
+        (folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), here
+    )
+    return tuple(dict.fromkeys((project, shipped())))

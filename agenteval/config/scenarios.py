@@ -1,0 +1,190 @@
+"""Scenarios as their authors wrote them: found, read and checked."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal
+
+import jinja2
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
+
+from agenteval.config.toml import load_toml
+from agenteval.core.prompt import render_variant
+from agenteval.core.scenario import Check, Limits, Scenario, Step
+from agenteval.errors import UsageError
+
+FILE = "scenario.toml"
+INSTRUCTIONS = "instructions.md"
+
+_STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def _inside_workspace(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+        raise ValueError("must be a path inside the workspace, such as data/world.db")
+    return path
+
+
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _CheckSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _Text
+    query: _Text
+    expect: str | int | float
+
+
+class _StepSchema(BaseModel):
+    model_config = _STRICT
+
+    tool: _Text
+    arguments: dict[str, Any]
+
+
+class _ScenarioSchema(BaseModel):
+    """The keys of scenario.toml; scenarios/README.md tells what each means."""
+
+    model_config = _STRICT
+
+    title: _Text
+    policy: _Text
+    fixture: _Text
+    tools: Annotated[list[Literal["bash", "read"]], Field(min_length=1)]
+    database: Annotated[_Text, AfterValidator(_inside_workspace)]
+    goal: Annotated[list[_CheckSchema], Field(min_length=1)]
+    solution: Annotated[list[_StepSchema], Field(min_length=1)]
+    handshake: list[_CheckSchema] = []
+    variant: list[dict[str, str | int]] = []
+    invites: list[_Text] = []
+    max_turns: PositiveInt = 20
+    limits: dict[str, int | float] = {}
+
+
+def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Scenario, ...]:
+    """The scenarios that `targets` name, each once, in that order.
+
+    A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
+    or group below one of `roots`; without any target, everything below the first root that is
+    there. Raises UsageError.
+    """
+    chosen: dict[str, Path] = {}
+    for target in targets or [str(_first_root(roots))]:
+        for name, folder in _found(target, roots):
+            if chosen.setdefault(name, folder).resolve() != folder.resolve():
+                raise UsageError(
+                    f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
+                    "Rename one of the folders"
+                )
+    return tuple(load_scenario(folder, name) for name, folder in chosen.items())
+
+
+def _first_root(roots: Sequence[Path]) -> Path:
+    for root in roots:
+        if root.is_dir():
+            return root
+    raise UsageError(f"{_listed(roots)}: no folder of scenarios there. Make one, or name a folder")
+
+
+def _found(target: str, roots: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    for start in (Path(target), *(root / target for root in roots)):
+        folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
+        if folders:
+            base = _base(start, roots)
+            for folder in folders:
+                yield _name(folder, base), folder
+            return
+        if start.is_dir():
+            raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
+    known = sorted(
+        _name(file.parent, root.resolve()) for root in roots for file in root.rglob(FILE)
+    )
+    raise UsageError(
+        f"no scenario or folder {target!r} in {_listed(roots)}. Known: {', '.join(known) or 'none'}"
+    )
+
+
+def _base(start: Path, roots: Sequence[Path]) -> Path:
+    """What names are relative to: the root that `start` stands in, else `start` or its parent."""
+    start = start.resolve()
+    for root in roots:
+        if start.is_relative_to(root.resolve()):
+            return root.resolve()
+    return start.parent if (start / FILE).exists() else start
+
+
+def _name(folder: Path, base: Path) -> str:
+    return folder.resolve().relative_to(base).as_posix()
+
+
+def _listed(roots: Sequence[Path]) -> str:
+    return " or ".join(f"{root}/" for root in roots)
+
+
+def load_scenario(folder: Path, name: str) -> Scenario:
+    """Raises UsageError: one line with the file, the key and what was expected there."""
+    path = folder / FILE
+    schema = load_toml(path, _ScenarioSchema)
+    scenario = Scenario(
+        name=name,
+        instructions=_instructions(folder / INSTRUCTIONS),
+        title=schema.title,
+        policy=schema.policy,
+        fixture=schema.fixture,
+        tools=tuple(schema.tools),
+        database=schema.database,
+        goal=tuple(Check(**check.model_dump()) for check in schema.goal),
+        solution=tuple(Step(**step.model_dump()) for step in schema.solution),
+        handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
+        variants=tuple(schema.variant) or ({},),
+        invites=tuple(schema.invites),
+        max_turns=schema.max_turns,
+        limits=_limits(path, schema.limits),
+    )
+    _check_steps(path, scenario)
+    _check_templates(folder, scenario)
+    return scenario
+
+
+def _instructions(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"{path}: cannot be read ({error}). It holds what the model reads, under "
+            "`# System` and `# Task`"
+        ) from error
+
+
+def _limits(path: Path, given: dict[str, int | float]) -> Limits:
+    known = Limits.__dataclass_fields__
+    for key, value in given.items():
+        if key not in known:
+            raise UsageError(f"{path}: limits.{key}: no such key. Known: {', '.join(known)}")
+        if value <= 0 or (isinstance(value, float) and known[key].type is int):
+            raise UsageError(f"{path}: limits.{key}: must be a {known[key].type} above 0")
+    return Limits(**given)  # type: ignore[arg-type]
+
+
+def _check_steps(path: Path, scenario: Scenario) -> None:
+    for number, step in enumerate(scenario.solution):
+        if step.tool not in scenario.tools:
+            raise UsageError(
+                f"{path}: solution.{number}.tool: {step.tool!r} is not in tools. "
+                f"Known: {', '.join(scenario.tools)}"
+            )
+    if len({frozenset(variant) for variant in scenario.variants}) > 1:
+        raise UsageError(f"{path}: variant: every [[variant]] must set the same variables")
+
+
+def _check_templates(folder: Path, scenario: Scenario) -> None:
+    try:
+        for variant in scenario.variants:
+            render_variant(scenario, variant)
+    except jinja2.TemplateError as error:
+        raise UsageError(
+            f"{folder}: {INSTRUCTIONS} or {FILE}: {error}. Known variables: "
+            f"{', '.join(['rules', *scenario.variants[0]])}"
+        ) from error
+    except ValueError as error:
+        raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error

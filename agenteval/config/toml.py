@@ -1,0 +1,67 @@
+"""A TOML file of the user's, read and checked; whatever is wrong with it becomes one line."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agenteval.errors import UsageError
+
+if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is read without it
+    from pydantic import BaseModel
+
+    Schema = TypeVar("Schema", bound=BaseModel)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: not UTF-8 text (byte {error.start}): save it as UTF-8"
+        ) from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML: {error}") from error
+
+
+def load_toml(path: Path, schema: "type[Schema]") -> "Schema":
+    """The file as a `schema`. Raises UsageError: file, key, what was expected there."""
+    return check(path, read_toml(path), schema)
+
+
+def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") -> "Schema":
+    """`tables` as a `schema`; `where` opens the line of the UsageError when they do not fit."""
+    from pydantic import ValidationError  # noqa: PLC0415 -- see above
+
+    try:
+        return schema.model_validate(tables)
+    except ValidationError as error:
+        first, *rest = error.errors(include_url=False)
+        more = f" (and {len(rest)} more)" if rest else ""
+        raise UsageError(f"{where}: {_complaint(first, schema)}{more}") from error
+
+
+def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
+    *above, last = error["loc"] or ("",)
+    key = ".".join(str(part) for part in error["loc"]) or "(top level)"
+    match error["type"]:
+        case "extra_forbidden":
+            known = "" if above else f"; known keys: {', '.join(sorted(schema.model_fields))}"
+            return f"unknown key {key}{known}"
+        case "missing":
+            return f"{key} is missing" if above else f"key {last} is missing"
+    return f"{key}: {_lower(error['msg'])}, got {_short(error['input'])}"
+
+
+def _lower(message: str) -> str:
+    """Pydantic's sentence as the middle of ours, without its note that it is a value error."""
+    message = message.removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,73 @@
+"""A policy: what a model may do. It decides by the gate alone, and denies by default."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.patterns import PathRules, normalise
+from agenteval.core.policy_bash import BashRules
+from agenteval.core.policy_tools import READ, WRITE, ToolRule, path_argument
+from agenteval.core.shell import Simple, read_simple
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a trial starts with, as far as it is known.
+
+    `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
+    when nobody knows which files there are.
+    """
+
+    files: frozenset[str] | None = None
+    root: str = "/workspace"
+
+
+UNKNOWN_WORLD = World()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """A named set of rules; two are the same when their digests are.
+
+    `tools` holds every tool there is, bash, read and write among them. `files` are paths that the
+    allow list itself says exist, for when no fixture does. `stated` names the failure classes
+    that a scenario's instructions warn of.
+    """
+
+    name: str
+    digest: str = ""
+    description: str = ""
+    bash: BashRules = field(default_factory=BashRules)
+    read: PathRules = field(default_factory=PathRules)
+    write: PathRules = field(default_factory=PathRules)
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
+    stated: frozenset[str] = frozenset()
+
+    def paths(self, tool: str) -> PathRules | None:
+        """The rules for the paths of a file tool; None for any other tool."""
+        return {READ: self.read, WRITE: self.write}.get(tool)
+
+
+def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether the call may happen. Never raises, whatever the model wrote."""
+    tool = policy.tools.get(call.name)
+    if tool is None or call.arguments is None or tool.complaint(call.arguments):
+        return False
+    if call.name == BASH:
+        return allows_command(str(call.arguments["command"]), policy, world)
+    rules = policy.paths(call.name)
+    return rules is None or admitted_path(call, rules, world) is not None
+
+
+def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether bash may run the text: one simple command that a rule fits word by word."""
+    gate = read_simple(text)
+    return isinstance(gate, Simple) and policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+
+
+def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
+    """The normalised path of a file tool's call, if the rules allow it."""
+    path = path_argument(call.arguments or {})
+    inside = None if path is None else normalise(path, world.root)
+    return inside if inside is not None and rules.admits(inside) else None

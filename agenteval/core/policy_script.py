@@ -1,0 +1,185 @@
+"""The exact command line of a listed script, read as Python's argparse reads it.
+
+Followed: `--name value` and `--name=value`, a prefix that fits one option only, `-n5`, clusters of
+one-letter flags, `--`, negative numbers and words with a blank as values, `--help` ending the
+reading. Not followed: argparse lets an optional positional be spent before later words are seen.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from agenteval.core.policy_values import Argument, Kind, complaint
+
+HELP = Argument("--help", Kind.FLAG, aliases=("-h",))
+_NEGATIVE = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """What may follow a script's path, or the name of one of its sub-commands."""
+
+    options: Mapping[str, Argument]  # by every name and alias, --help among them
+    positionals: tuple[Argument, ...] = ()
+    commands: Mapping[str, "CommandLine"] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        options: Collection[Argument] = (),
+        positionals: tuple[Argument, ...] = (),
+        commands: Mapping[str, "CommandLine"] | None = None,
+    ) -> Self:
+        names = {n: option for option in (HELP, *options) for n in (option.name, *option.aliases)}
+        return cls(names, positionals, commands or {})
+
+    def flags(self) -> Iterator[str]:
+        """Every option's name, of the sub-commands too."""
+        yield from self.options
+        for command in self.commands.values():
+            yield from command.flags()
+
+
+@dataclass(frozen=True, slots=True)
+class Misuse:
+    """Why a command line does not fit, and at which word; past the last, something is missing."""
+
+    at: int
+    hint: str
+    invented: str = ""  # the option that exists nowhere in the script
+
+
+def misuse(
+    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
+) -> Misuse | None:
+    """The first way in which `argv[start:]` is no such command line; None when it is one."""
+    for number in sorted(dynamic):
+        if number >= start:
+            return Misuse(number, f"bash may turn {argv[number]} into other words: quote it")
+    return _Reader(line, argv, root).read(line, start)
+
+
+class _Reader:
+    def __init__(self, script: CommandLine, argv: Sequence[str], root: str) -> None:
+        self.script = script
+        self.argv = argv
+        self.root = root
+
+    def read(self, line: CommandLine, at: int) -> Misuse | None:
+        seen: set[str] = set()
+        placed: list[int] = []
+        while at < len(self.argv):
+            word = self.argv[at]
+            if word == "--":
+                placed.extend(range(at + 1, len(self.argv)))
+                break
+            if _is_option(line, word):
+                after = self._option(line, at, seen)
+                if not isinstance(after, int):
+                    return after
+                if HELP.name in seen:
+                    return None
+                at = after
+                continue
+            if line.commands and len(placed) == len(line.positionals):
+                command = line.commands.get(word)
+                if command is None:
+                    return Misuse(at, _no_such("sub-command", word, line.commands))
+                return self._owed(line, seen, placed) or self.read(command, at + 1)
+            placed.append(at)
+            at += 1
+        if line.commands:
+            return Misuse(len(self.argv), f"a sub-command is needed: {', '.join(line.commands)}")
+        return self._owed(line, seen, placed)
+
+    def _option(self, line: CommandLine, at: int, seen: set[str]) -> int | Misuse:
+        """Reads the option at `at` with its values: the place after them."""
+        word = self.argv[at]
+        option, value = _resolve(line, word)
+        while option and option.kind is Kind.FLAG and value and not word.startswith("--"):
+            seen.add(option.name)  # -vq is -v -q
+            option, value = line.options.get(f"-{value[0]}"), value[1:] or None
+        if option is None:
+            return self._unknown(line, at)
+        if option.name in seen and not option.repeatable:
+            return Misuse(at, f"{option.name} may be given once only")
+        seen.add(option.name)
+        if value is None and option.kind is Kind.FLAG:
+            return at + 1
+        if value is not None:
+            fault = complaint(option, value, self.root)
+            return Misuse(at, fault) if fault else at + 1
+        return self._values(line, option, at + 1)
+
+    def _values(self, line: CommandLine, option: Argument, start: int) -> int | Misuse:
+        at = start
+        while at < len(self.argv) and (option.most is None or at - start < option.most):
+            if self.argv[at] == "--" or _is_option(line, self.argv[at]):
+                break
+            fault = complaint(option, self.argv[at], self.root)
+            if fault:
+                return Misuse(at, fault)
+            at += 1
+        if at - start < option.fewest:
+            return Misuse(at, f"{option.name} needs a value")
+        return at
+
+    def _unknown(self, line: CommandLine, at: int) -> Misuse:
+        name = self.argv[at].partition("=")[0]
+        if name in self.script.flags():
+            return Misuse(at, f"{name} does not belong here, but to another sub-command")
+        if sum(flag.startswith(name) for flag in line.options) > 1:
+            return Misuse(at, f"{name} could be more than one option: write it out")
+        return Misuse(at, _no_such("option", name, line.options), invented=name)
+
+    def _owed(self, line: CommandLine, seen: set[str], placed: list[int]) -> Misuse | None:
+        """What is missing, or too much, once every word has its place."""
+        for option in line.options.values():
+            if option.required and option.name not in seen:
+                return Misuse(len(self.argv), f"{option.name} is required")
+        spare = len(placed) - sum(argument.fewest for argument in line.positionals)
+        queue = iter(placed)
+        for argument in line.positionals:
+            room = spare if argument.most is None else argument.most - argument.fewest
+            extra = max(0, min(spare, room))
+            spare -= extra
+            for _ in range(argument.fewest + extra):
+                at = next(queue, len(self.argv))
+                if at == len(self.argv):
+                    return Misuse(at, f"{argument.name} is missing")
+                fault = complaint(argument, self.argv[at], self.root)
+                if fault:
+                    return Misuse(at, fault)
+        at = next(queue, -1)
+        return None if at < 0 else Misuse(at, f"{self.argv[at]!r} is one word too many")
+
+
+def _is_option(line: CommandLine, word: str) -> bool:
+    if not word.startswith("-") or len(word) == 1:
+        return False
+    if _resolve(line, word)[0]:
+        return True
+    return not _NEGATIVE.match(word) and " " not in word
+
+
+def _resolve(line: CommandLine, word: str) -> tuple[Argument | None, str | None]:
+    """The option that a word names, and the value that it carries itself."""
+    if word in line.options:
+        return line.options[word], None
+    name, equals, value = word.partition("=")
+    carried = value if equals else None
+    if name in line.options:
+        return line.options[name], carried
+    if word.startswith("--"):
+        fitting = [option for flag, option in line.options.items() if flag.startswith(name)]
+        return (fitting[0], carried) if len(fitting) == 1 else (None, None)
+    return line.options.get(word[:2]), word[2:]
+
+
+def _no_such(what: str, word: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(word, sorted(known), n=1)
+    names = ", ".join(name for name in sorted(known) if name not in {HELP.name, *HELP.aliases})
+    cure = f"did you mean {near[0]}?" if near else f"use {names or 'none'}"
+    return f"there is no {what} {word}: {cure}"

@@ -1,0 +1,76 @@
+"""The rules for tools: which exist, and what their arguments must be."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from agenteval.core.call import BASH
+
+READ, WRITE = "read", "write"
+_PATHS = ("path", "filePath", "file_path")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRule:
+    """A listed tool. `schema` is the JSON text of its parameters' schema; "" takes any object."""
+
+    name: str
+    description: str = ""
+    schema: str = ""
+
+    def complaint(self, arguments: Mapping[str, Any]) -> str:
+        """What in the arguments does not fit, as the cure; "" when they do."""
+        return _built_in_complaint(self.name, arguments) or (
+            _schema_complaint(self.schema, arguments) if self.schema else ""
+        )
+
+
+def path_argument(arguments: Mapping[str, Any]) -> str | None:
+    """The path that a file tool is asked for, under any name that harnesses give it."""
+    for key in _PATHS:
+        if isinstance(arguments.get(key), str):
+            return str(arguments[key])
+    return None
+
+
+def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
+    if name == BASH and not isinstance(arguments.get("command"), str):
+        return "bash needs `command`, a string"
+    if name in {READ, WRITE} and path_argument(arguments) is None:
+        return f"{name} needs `path`, a string"
+    if name == WRITE and not isinstance(arguments.get("content"), str):
+        return "write needs `content`, a string"
+    return ""
+
+
+def _schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
+    from fastjsonschema import (  # noqa: PLC0415 -- 30 ms of start-up that no bash call needs
+        JsonSchemaValueException,
+    )
+
+    try:
+        compile_schema(schema)(arguments)
+    except JsonSchemaValueException as error:
+        return str(error.message).replace("data.", "").replace("data ", "the arguments ", 1)
+    return ""
+
+
+@cache
+def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
+    """The check that a JSON Schema describes. Raises ValueError when it is no valid schema."""
+    import fastjsonschema  # noqa: PLC0415 -- as above
+
+    no_remote = dict.fromkeys(("http", "https", "file", "ftp"), _refuse)
+    try:
+        check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
+            json.loads(schema), handlers=no_remote, use_default=False
+        )
+    except fastjsonschema.JsonSchemaDefinitionException as error:
+        raise ValueError(str(error)) from error
+    return check
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"a schema may not point elsewhere: {uri}")

@@ -1,0 +1,144 @@
+"""Between rows and the values of core: every field goes down and comes back as it was."""
+
+from dataclasses import asdict
+from typing import Any
+
+from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
+from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+
+INTERRUPTED = "interrupted before it ended"
+
+
+def run_row(run: Run) -> RunRow:
+    return RunRow(
+        id=run.id,
+        model=run.model.name,
+        simulated=run.model.simulated,
+        started=run.started,
+        seed=run.seed,
+        trials_planned=run.trials_planned,
+        max_turns=run.max_turns,
+        concurrency=run.concurrency,
+        sandbox=run.sandbox,
+        protocol=run.protocol,
+        taxonomy=run.taxonomy,
+        complete=run.complete,
+        card=asdict(run.model),
+        policies=dict(run.policies),
+    )
+
+
+def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
+    return Run(
+        id=row.id,
+        model=ModelCard(**row.card),
+        started=row.started,
+        seed=row.seed,
+        trials_planned=row.trials_planned,
+        max_turns=row.max_turns,
+        concurrency=row.concurrency,
+        sandbox=row.sandbox,
+        protocol=row.protocol,
+        taxonomy=row.taxonomy,
+        policies=row.policies,
+        complete=row.complete,
+        trials=trials,
+    )
+
+
+def turn_row(trial_id: int, number: int, turn: Turn) -> TurnRow:
+    return TurnRow(
+        trial_id=trial_id,
+        number=number,
+        text=turn.text,
+        finish_reason=turn.finish_reason,
+        prompt_tokens=turn.usage.prompt_tokens,
+        completion_tokens=turn.usage.completion_tokens,
+        seconds=turn.seconds,
+        raw=turn.raw,
+        calls=[asdict(call) for call in turn.calls],
+    )
+
+
+def turn_value(row: TurnRow) -> Turn:
+    return Turn(
+        text=row.text,
+        calls=tuple(ToolCall(**call) for call in row.calls),
+        finish_reason=row.finish_reason,
+        usage=Usage(row.prompt_tokens, row.completion_tokens),
+        raw=row.raw,
+        seconds=row.seconds,
+    )
+
+
+def call_row(trial_id: int, record: CallRecord, *, policy: str, taxonomy: str) -> CallRow:
+    call, primary, ran = record.call, record.verdict.primary, record.execution
+    return CallRow(
+        trial_id=trial_id,
+        turn=record.turn,
+        position=record.position,
+        call_id=call.id,
+        name=call.name,
+        raw=call.raw,
+        arguments=None if call.arguments is None else dict(call.arguments),
+        garbled=call.garbled,
+        allowed=record.verdict.allowed,
+        failure_class=primary.failure_class if primary else "",
+        findings=[asdict(finding) for finding in record.verdict.findings],
+        objection=record.objection,
+        policy=policy,
+        taxonomy=taxonomy,
+        reply=record.reply,
+        exit_code=ran.exit_code if ran else None,
+        output=ran.output if ran else None,
+        seconds=ran.seconds if ran else None,
+        limit=ran.limit if ran else "",
+        cut=ran.cut if ran else False,
+    )
+
+
+def call_value(row: CallRow) -> CallRecord:
+    return CallRecord(
+        turn=row.turn,
+        position=row.position,
+        call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
+        verdict=Verdict(row.allowed, tuple(_finding(finding) for finding in row.findings)),
+        reply=row.reply,
+        execution=_execution(row),
+        objection=row.objection,
+    )
+
+
+def _finding(stored: dict[str, Any]) -> Finding:
+    return Finding(
+        failure_class=stored["failure_class"],
+        evidence=Evidence(**stored["evidence"]),
+        hint=stored["hint"],
+        facets=tuple(stored["facets"]),
+    )
+
+
+def _execution(row: CallRow) -> Execution | None:
+    if row.output is None or row.seconds is None:
+        return None
+    return Execution(row.exit_code, row.output, row.seconds, row.limit, row.cut)
+
+
+def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Trial:
+    """A stored trial; one that was in flight when the run died comes back void, with the reason."""
+    ended = bool(row.outcome)
+    return Trial(
+        scenario=row.scenario,
+        number=row.number,
+        seed=row.seed,
+        turns=tuple(turn_value(turn) for turn in turns),
+        calls=tuple(call_value(call) for call in calls),
+        ending=Ending(row.ending) if ended else Ending.BROKEN,
+        outcome=Outcome(row.outcome) if ended else Outcome.VOID,
+        reason=row.reason if ended else INTERRUPTED,
+        handshake=tuple(HandshakeStep(**step) for step in row.handshake),
+        seconds=row.seconds,
+    )

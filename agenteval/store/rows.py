@@ -1,0 +1,92 @@
+"""The tables. A row is what happened, kept raw enough to be judged again under another policy."""
+
+from typing import Any
+
+from sqlalchemy import JSON, Column, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+from agenteval.store.text import ExactText
+
+SCHEMA = 1  # raised with every change of a table
+
+
+class RunRow(SQLModel, table=True):
+    __tablename__ = "run"
+
+    id: str = Field(primary_key=True)
+    model: str = Field(index=True)
+    simulated: bool
+    started: str
+    seed: int
+    trials_planned: int
+    max_turns: int | None
+    concurrency: int
+    sandbox: str
+    protocol: str
+    taxonomy: str
+    complete: bool = False
+    card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
+    policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class TrialRow(SQLModel, table=True):
+    """`outcome` is empty while the trial runs: what stands there after a crash was in flight."""
+
+    __tablename__ = "trial"
+    __table_args__ = (UniqueConstraint("run_id", "scenario", "number"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    scenario: str
+    number: int
+    seed: int
+    ending: str = ""
+    outcome: str = ""
+    reason: str = Field(default="", sa_type=ExactText)
+    seconds: float = 0.0
+    handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
+
+
+class TurnRow(SQLModel, table=True):
+    """`raw` is the server's reply as received; `calls` is what was read from it."""
+
+    __tablename__ = "turn"
+
+    id: int | None = Field(default=None, primary_key=True)
+    trial_id: int = Field(foreign_key="trial.id", index=True)
+    number: int
+    text: str = Field(sa_type=ExactText)
+    finish_reason: str = Field(sa_type=ExactText)
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    raw: str = Field(sa_type=ExactText)
+    calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class CallRow(SQLModel, table=True):
+    """One tool call, written as it happens; `failure_class` is the primary class of a denial."""
+
+    __tablename__ = "call"
+
+    id: int | None = Field(default=None, primary_key=True)
+    trial_id: int = Field(foreign_key="trial.id", index=True)
+    turn: int
+    position: int
+    call_id: str = Field(sa_type=ExactText)
+    name: str = Field(sa_type=ExactText)
+    raw: str = Field(sa_type=ExactText)
+    arguments: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON))
+    garbled: str = Field(sa_type=ExactText)
+    allowed: bool
+    failure_class: str = Field(index=True)
+    findings: list[Any] = Field(sa_column=Column(JSON, nullable=False))
+    objection: str = Field(sa_type=ExactText)
+    policy: str  # digest of the allow list that judged it
+    taxonomy: str
+    reply: str = Field(sa_type=ExactText)
+    exit_code: int | None = None
+    output: str | None = Field(default=None, sa_type=ExactText)  # None when nothing ran
+    seconds: float | None = None
+    limit: str = ""
+    cut: bool = False

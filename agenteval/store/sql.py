@@ -1,0 +1,133 @@
+"""Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Session, SQLModel, col, create_engine, select
+
+from agenteval.core.run import Run
+from agenteval.errors import UsageError
+from agenteval.store import mapping
+from agenteval.store.recorder import RunRecorder
+from agenteval.store.rows import SCHEMA, CallRow, RunRow, TrialRow, TurnRow
+
+
+class SqlStore:
+    """All runs of one database. A returned write is on disk: a crash loses the call in flight."""
+
+    def __init__(self, url: str) -> None:
+        """Open the database at a SQLAlchemy URL or a plain file path, making it when new.
+
+        Raises UsageError when it cannot be opened or was written by another version's schema.
+        """
+        self.url = url if "://" in url else f"sqlite:///{url}"
+        try:
+            self._engine = create_engine(self.url)
+            if self._engine.dialect.name == "sqlite":
+                _prepare_sqlite(self._engine, self.url)
+            SQLModel.metadata.create_all(self._engine)
+        except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError(
+                f"--store {url}: cannot be opened ({reason}). Give a file path or a database URL "
+                "such as sqlite:///runs.db"
+            ) from error
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    def add(self, run: Run) -> None:
+        with Session(self._engine) as session:
+            session.add(mapping.run_row(run))
+            session.commit()
+
+    def exists(self, run_id: str) -> bool:
+        with Session(self._engine) as session:
+            return session.get(RunRow, run_id) is not None
+
+    def complete(self, run_id: str) -> None:
+        """Mark that every planned trial of the run has ended."""
+        with Session(self._engine) as session:
+            row = session.get_one(RunRow, run_id)
+            row.complete = True
+            session.commit()
+
+    def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
+        """Where the run's trials are written; `digests` maps a scenario to its policy's digest."""
+        return RunRecorder(self._engine, run.id, run.taxonomy, digests)
+
+    def runs(self) -> Sequence[Run]:
+        """All runs, newest first, without their trials."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(RunRow).order_by(col(RunRow.started).desc())).all()
+            return [mapping.run_value(row, ()) for row in rows]
+
+    def load(self, run_id: str) -> Run:
+        """A whole run; `last` is the newest. Raises UsageError for an unknown id."""
+        with Session(self._engine) as session:
+            row = self._find(session, run_id)
+            trials = session.exec(
+                select(TrialRow)
+                .where(TrialRow.run_id == row.id)
+                .order_by(TrialRow.scenario, col(TrialRow.number))
+            ).all()
+            turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
+            calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
+            return mapping.run_value(
+                row,
+                tuple(
+                    mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
+                ),
+            )
+
+    def _find(self, session: Session, run_id: str) -> RunRow:
+        newest = select(RunRow).order_by(col(RunRow.started).desc())
+        row = session.exec(newest).first() if run_id == "last" else session.get(RunRow, run_id)
+        if row is not None:
+            return row
+        known = ", ".join(session.exec(select(RunRow.id)).all()[-5:]) or "none yet"
+        raise UsageError(
+            f"no run {run_id!r} in {self.url} (newest: {known}); `agenteval show` lists all"
+        )
+
+
+def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:
+    """All turns or calls of one run, in the order they happened."""
+    return (
+        select(table)
+        .join(TrialRow, col(TrialRow.id) == col(table.trial_id))
+        .where(TrialRow.run_id == run_id)
+        .order_by(col(table.id))
+    )
+
+
+def _by_trial(rows: Sequence[Any]) -> Mapping[int | None, list[Any]]:
+    grouped: dict[int | None, list[Any]] = defaultdict(list)
+    for row in rows:
+        grouped[row.trial_id].append(row)
+    return grouped
+
+
+def _prepare_sqlite(engine: Engine, url: str) -> None:
+    """WAL, so that `agenteval show` reads while a run writes; then the schema's number."""
+    file = engine.url.database
+    if file and file != ":memory:":
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+
+    @event.listens_for(engine, "connect")
+    def _settings(connection: Any, _record: Any) -> None:
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
+            connection.execute(f"PRAGMA {setting}")
+
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        if found not in {0, SCHEMA}:
+            raise UsageError(
+                f"--store {url}: written with schema {found}, this agenteval has {SCHEMA}; "
+                "use the agenteval that wrote it, or give another --store"
+            )
+        connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")

@@ -1,0 +1,120 @@
+"""Failure classes of a call before its command matters: its JSON, its tool, its path."""
+
+import difflib
+import json
+
+from agenteval.core.call import BASH
+from agenteval.core.facts import Span
+from agenteval.core.policy import admitted_path
+from agenteval.core.policy_bash import BashRules
+from agenteval.core.policy_tools import path_argument
+from agenteval.core.programs import base_name
+from agenteval.core.shell import NotSimple, Obstacle, read_simple
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
+
+
+@failure_class(
+    bad=[
+        garbled("bash", '{"command": "uv run scripts/notes.py list'),
+        tool("bash", cmd="uv run scripts/notes.py list"),
+        tool("todo", items="buy milk"),
+        "",
+        "# list the notes",
+    ],
+    good=[tool("todo", items=["buy milk"]), "uv run scripts/notes.py add '{\"command\": 1'"],
+    cure="Send one JSON object that fits the tool's parameters.",
+)
+def malformed_arguments(call: DeniedCall) -> Seen | None:
+    """Arguments that are no JSON object, or not what the tool takes.
+
+    Nothing can run: the text is cut off, garbled, or breaks the tool's schema. A bash call without
+    any command in it belongs here too.
+    """
+    if call.call.arguments is None:
+        return Seen(call.whole)
+    rule = call.policy.tools.get(call.call.name)
+    if complaint := rule.complaint(call.call.arguments) if rule else "":
+        return Seen(call.whole, complaint)
+    gate = None if call.call.command is None else read_simple(call.call.command)
+    if isinstance(gate, NotSimple) and gate.reason is Obstacle.EMPTY:
+        return Seen(call.whole, "there is no command in it")
+    return None
+
+
+@failure_class(
+    bad=[
+        tool("emit_guidance", text="go on"),
+        tool("web_search", query="x"),
+        tool("Bash", command="ls"),
+    ],
+    good=["uv run scripts/ralf.py emit-guidance --text 'go on'"],
+)
+def hallucinated_tool(call: DeniedCall) -> Seen | None:
+    """A tool that does not exist.
+
+    The model calls a name that it was never offered, often the name of a script or of one of its
+    sub-commands, which bash should have run.
+    """
+    name = call.call.name
+    if name in call.policy.tools:
+        return None
+    return Seen(Span(0, 0, name), _tool_hint(name, call))
+
+
+def _tool_hint(name: str, call: DeniedCall) -> str:
+    if start := _script_behind(name, call.policy.bash):
+        return f"{name} is no tool: run `{start}` with {BASH}"
+    near = difflib.get_close_matches(name.lower(), call.policy.tools, n=1)
+    offered = ", ".join(call.policy.tools)
+    return f"there is no tool {name}: " + (f"did you mean {near[0]}?" if near else f"use {offered}")
+
+
+def _script_behind(name: str, rules: BashRules) -> str:
+    """How to call the script, or the sub-command, that a tool's name may mean."""
+    name = name.replace("-", "_")
+    for script in rules.scripts:
+        for command in script.line.commands:
+            if command.replace("-", "_") == name:
+                return f"{script.start} {command}"
+    for path, starts in rules.listed.items():
+        if base_name(path).rpartition(".")[0] == name:
+            return starts[0]
+    return ""
+
+
+@failure_class(
+    bad=[
+        tool("read", path="/data/rendered/page-1.png"),
+        tool("read", path="rendered/page-1.png"),
+        tool("read", path="notes/../../etc/passwd"),
+        tool("write", path="data/papers.csv", content="x"),
+    ],
+    good=[
+        tool("read", path="notes/2026-01-12.md"),
+        tool("read", path="/workspace/notes/../README.md"),
+        tool("write", path="notes/..hidden.md", content="x"),
+    ],
+)
+def blocked_path(call: DeniedCall) -> Seen | None:
+    """A file tool asked for a path outside its rules.
+
+    The path leads out of the workspace, or to a place inside it that the rules for reading or
+    writing do not open. It is judged after `.` and `..` are resolved.
+    """
+    rules = call.policy.paths(call.call.name)
+    path = path_argument(call.call.arguments or {})
+    if rules is None or path is None or admitted_path(call.call, rules, call.world):
+        return None
+    open_to = ", ".join(rules.allow) or "nothing"
+    closed = f" except {', '.join(rules.deny)}" if rules.deny else ""
+    return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{closed}")
+
+
+def _argument_span(call: DeniedCall, value: str) -> Span:
+    """Where an argument's value stands in the raw text, however its JSON is written."""
+    for form in (value, json.dumps(value)[1:-1]):
+        start = call.text.find(form)
+        if start >= 0:
+            return call.span(start, start + len(form))
+    return call.whole

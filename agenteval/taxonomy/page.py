@@ -1,0 +1,84 @@
+"""The pages of the failure classes: one text for README.md, `agenteval explain` and reports.
+
+Run as `python -m agenteval.taxonomy.page` it writes README.md beside it; with --check it exits 1
+when that file is not what it would write.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from agenteval.core.call import ToolCall
+from agenteval.taxonomy.article import article_row
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
+from agenteval.taxonomy.registry import FailureClass
+
+README = Path(__file__).with_name("README.md")
+_HEAD = f"""\
+# Failure classes
+
+<!-- Written by `make docs` from the blocks in this folder: edit those, not this file. -->
+
+Why a tool call was denied: taxonomy version {TAXONOMY_VERSION}. The policy decides, these classes
+only explain. They are asked in this order; the first that matches a denied call is its primary
+class, the others that match are kept beside it. Examples are judged by `allowlists/demo.toml`.
+"""
+
+
+def render() -> str:
+    """README.md as it must be."""
+    return "\n".join((_HEAD, *_table(), *(page(each) for each in failure_classes())))
+
+
+def page(failure_class: FailureClass) -> str:
+    """One class in Markdown: what it is, why it is denied, examples, what is allowed instead."""
+    lines = [f"## {failure_class.id}", "", failure_class.title, "", failure_class.rationale, ""]
+    lines += ["Denied:", "", *_examples(failure_class.bad), ""]
+    lines += ["Allowed instead, or only looks alike:", "", *_examples(failure_class.good), ""]
+    if failure_class.construct:
+        lines += [f'A policy allows it with `constructs = ["{failure_class.construct}"]`.', ""]
+    lines += [f"Row in the article's table: {article_row(failure_class.id)}.", ""]
+    return "\n".join(lines)
+
+
+def example_text(call: ToolCall) -> str:
+    """A call on one line: the command of a bash call, the name and arguments of any other."""
+    if call.command is None:
+        return f"{call.name} {call.raw}"
+    return call.command.encode("unicode_escape").decode() if _hidden(call.command) else call.command
+
+
+def _hidden(command: str) -> bool:
+    """Whether a command holds what can't be seen: a control character other than a line's end."""
+    return not command.replace("\n", "").isprintable()
+
+
+def _table() -> Iterator[str]:
+    yield "| | class | what it is |"
+    yield "|---|---|---|"
+    for number, each in enumerate(failure_classes(), 1):
+        yield f"| {number} | [{each.id}](#{each.id}) | {each.title} |".replace("||", "\\|\\|")
+    yield ""
+
+
+def _examples(calls: tuple[ToolCall, ...]) -> Iterator[str]:
+    yield "```"
+    for call in calls:
+        yield example_text(call) or "(no command)"
+    yield "```"
+
+
+def main(arguments: list[str]) -> int:
+    """0, or 1 when --check found README.md out of date."""
+    if "--check" not in arguments:
+        README.write_text(render(), encoding="utf-8")
+        return 0
+    current = README.read_text(encoding="utf-8") if README.exists() else ""
+    if current == render():
+        return 0
+    sys.stderr.write(f"{README}: out of date; run python -m agenteval.taxonomy.page\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,89 @@
+"""What a failure class is: a function that looks at a denied call, and the texts it carries."""
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.facts import Span
+from agenteval.taxonomy.denied import DeniedCall
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The part of a call that shows a class. `hint` is the cure where it can be specific."""
+
+    span: Span
+    hint: str = ""
+    facets: tuple[str, ...] = ()
+
+
+Look = Callable[[DeniedCall], Seen | None]
+
+
+@dataclass(frozen=True, slots=True)
+class FailureClass:
+    """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
+
+    `construct` is what a policy may allow by name: the class is never seen where it does. `rest`
+    marks the class that takes what no other explains.
+    """
+
+    id: str
+    title: str
+    rationale: str
+    bad: tuple[ToolCall, ...]
+    good: tuple[ToolCall, ...]
+    look: Look
+    cure: str = ""
+    construct: str = ""
+    rest: bool = False
+
+
+def failure_class(
+    *,
+    bad: Sequence[str | ToolCall],
+    good: Sequence[str | ToolCall],
+    cure: str = "",
+    construct: str = "",
+    rest: bool = False,
+) -> Callable[[Look], FailureClass]:
+    """Makes a failure class of the function below it: id, title and rationale are its own."""
+
+    def block(look: Look) -> FailureClass:
+        title, _, rationale = inspect.cleandoc(look.__doc__ or "").partition("\n\n")
+        return FailureClass(
+            id=look.__name__.replace("_", "-"),
+            title=title,
+            rationale=rationale,
+            bad=tuple(map(_call, bad)),
+            good=tuple(map(_call, good)),
+            look=look,
+            cure=cure,
+            construct=construct,
+            rest=rest,
+        )
+
+    return block
+
+
+def classes_of(family: ModuleType) -> tuple[FailureClass, ...]:
+    """The classes of one module, in the order of its source."""
+    return tuple(value for value in vars(family).values() if isinstance(value, FailureClass))
+
+
+def tool(name: str, **arguments: Any) -> ToolCall:
+    """A call as an example gives it."""
+    return ToolCall("", name, json.dumps(arguments), arguments)
+
+
+def garbled(name: str, raw: str) -> ToolCall:
+    """A call whose argument text is no JSON object, as an example gives it."""
+    return ToolCall("", name, raw, None, "not a JSON object")
+
+
+def _call(example: str | ToolCall) -> ToolCall:
+    return tool(BASH, command=example) if isinstance(example, str) else example

@@ -1,0 +1,249 @@
+"""Failure classes of shell structure around a command: pipes, chains, redirects and the like."""
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
+from agenteval.core.programs import FILTERS, base_name
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.registry import Seen, failure_class
+
+_ALONE = "Run `{alone}` alone"
+
+
+@failure_class(
+    bad=[
+        'uv run scripts/context_cache.py --command set --value "$(cat)" << EOF\nx\nEOF',
+        "cat << 'END' | uv run scripts/notes.py add -\nhello\nEND",
+        "uv run python <<< 'print(1)'",
+    ],
+    good=["uv run scripts/notes.py add 'cat <<EOF'", "uv run scripts/notes.py add 'two\nlines'"],
+    cure=_ALONE + " and give the text as a quoted argument; it may span lines.",
+    construct="heredoc",
+)
+def heredoc(call: DeniedCall) -> Seen | None:
+    """A here-document or here-string.
+
+    The text is fed to the command's standard input, past every rule for its arguments.
+    """
+    return Seen(call.shell.heredocs[0].span) if call.shell.heredocs else None
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py list | head -5",
+        "uv run scripts/db_query.py --sql 'select 1' | jq '.[0].id'",
+        'ls scripts/ | grep -E "search|web"',
+        "uv run scripts/notes.py list 2>&1 | tail -n 20",
+    ],
+    good=["uv run scripts/notes.py list --limit 5", "uv run scripts/notes.py show 'a | head'"],
+    cure=_ALONE + " and read its whole output.",
+    construct="pipe",
+)
+def pipe_to_filter(call: DeniedCall) -> Seen | None:
+    """Output piped into a text filter.
+
+    Each listed script returns what the task needs; cutting it down loses content the agent should
+    have seen. Ask the script for less instead.
+    """
+    for before, command in _joints(call):
+        if base_name(command.program) in FILTERS:
+            return Seen(_from_bar(call, before, command))
+    return None
+
+
+@failure_class(
+    bad=["uv run scripts/notes.py list | uv run scripts/notes.py add -", "yes | rm -i notes"],
+    good=["uv run scripts/notes.py search --pattern 'a|b' x"],
+    cure=_ALONE + "; pass what it prints on yourself, as an argument of the next call.",
+    construct="pipe",
+)
+def pipe(call: DeniedCall) -> Seen | None:
+    """Output piped into another program.
+
+    Two programs run in one call, and the output of the first is never seen.
+    """
+    for before, command in _joints(call):
+        if base_name(command.program) not in FILTERS:
+            return Seen(_from_bar(call, before, command))
+    return None
+
+
+@failure_class(
+    bad=[
+        "cd /workspace && uv run scripts/notes.py list",
+        "uv run scripts/notes.py list || true",
+        "uv run scripts/notes.py list; echo done",
+        "uv run scripts/notes.py list\nuv run scripts/notes.py list --json",
+    ],
+    good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
+    cure=_ALONE + ", one command a call; every call starts in the workspace.",
+    construct="chain",
+)
+def shell_chain(call: DeniedCall) -> Seen | None:
+    """Several commands in one call, joined by && || ; or a new line.
+
+    Each command needs its own verdict and its own result: a chain hides which part failed.
+    Facets: `fallback` for ||, `cd` for a change of folder first, `list` for the rest.
+    """
+    inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
+    outer = [span for span in call.shell.chains if not _within(span, inside)]
+    if not outer:
+        return None
+    if any(span.text == "||" for span in outer):
+        return Seen(next(span for span in outer if span.text == "||"), facets=("fallback",))
+    programs = {command.program for command in call.shell.commands}
+    return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
+
+
+@failure_class(
+    bad=["diff <(uv run scripts/notes.py list) notes/2026-01-12.md"],
+    good=["uv run scripts/notes.py search '<(a)'"],
+    cure=_ALONE + "; compare what it prints yourself.",
+    construct="process-substitution",
+)
+def process_substitution(call: DeniedCall) -> Seen | None:
+    """A command handed over as a file, <(...) or >(...).
+
+    The inner command runs out of sight and its output is never seen.
+    """
+    return _substitution(call, SubstitutionKind.PROCESS)
+
+
+@failure_class(
+    bad=[
+        'uv run scripts/notes.py add "$(date)"',
+        "uv run scripts/notes.py show `uv run scripts/notes.py list`",
+    ],
+    good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
+    cure="Run the inner command in a call of its own and write its result out.",
+    construct="substitution",
+)
+def command_substitution(call: DeniedCall) -> Seen | None:
+    """A command inside the words of another, $(...) or backticks.
+
+    What the outer command gets is not known before the inner one has run, so no rule can check it.
+    """
+    return _substitution(call, SubstitutionKind.COMMAND)
+
+
+@failure_class(
+    bad=[
+        "for n in 1 2 3; do uv run scripts/notes.py show $n; done",
+        "if true; then uv run scripts/notes.py list; fi",
+        "[[ -f README.md ]]",
+        "notes() { uv run scripts/notes.py list; }",
+    ],
+    good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
+    cure=_ALONE + ", one call for each value, and decide between calls.",
+    construct="control-flow",
+)
+def control_flow(call: DeniedCall) -> Seen | None:
+    """A loop, condition, case or function.
+
+    It runs commands that depend on what happens on the way: the agent should decide that itself,
+    from the result of each call.
+    """
+    return _first(call.shell.control)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py list &",
+        "uv run scripts/report.py & uv run scripts/notes.py list",
+    ],
+    good=[
+        "uv run scripts/notes.py add 'a & b'",
+        "uv run scripts/fetch_context.py http://h/?a=1\\&b=2",
+    ],
+    cure=_ALONE + " and wait for its result.",
+    construct="background",
+)
+def background(call: DeniedCall) -> Seen | None:
+    """A command left running in the background.
+
+    Nothing waits for it, and its output and exit code are lost.
+    """
+    return _first(call.shell.background)
+
+
+@failure_class(
+    bad=["(uv run scripts/notes.py list)", "{ uv run scripts/notes.py list; }"],
+    good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
+    cure=_ALONE + ", without brackets around it.",
+    construct="subshell",
+)
+def subshell(call: DeniedCall) -> Seen | None:
+    """A command in round or curly brackets.
+
+    A group adds nothing to one command but a second way to read it.
+    """
+    return _first(call.shell.subshells)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py list 2>&1",
+        "uv run scripts/notes.py list 2>/dev/null",
+        "uv run scripts/notes.py list &> out.txt",
+    ],
+    good=["uv run scripts/notes.py add '2>&1'", "uv run scripts/notes.py add 2"],
+    cure=_ALONE + "; its errors are shown to you anyway.",
+    construct="stderr-redirect",
+)
+def stderr_redirect(call: DeniedCall) -> Seen | None:
+    """Error output moved or thrown away.
+
+    Errors are what tells the agent how to go on. They are already part of each result.
+    """
+    return _redirect(call, (RedirectKind.STDERR,))
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py list > notes.txt",
+        "uv run scripts/notes.py list >> notes.txt",
+        "uv run scripts/notes.py add - < notes.txt",
+    ],
+    good=[
+        "uv run scripts/notes.py search 'a > b'",
+        "uv run scripts/db_query.py --sql 'select 1<2'",
+    ],
+    cure=_ALONE + " and read its output; write files with the write tool.",
+    construct="file-redirect",
+)
+def file_redirect(call: DeniedCall) -> Seen | None:
+    """Input or output redirected from or to a file.
+
+    It reads or writes a path that the rules for reading and writing never saw.
+    """
+    return _redirect(call, (RedirectKind.FILE, RedirectKind.INPUT))
+
+
+def _first(spans: Iterable[Span]) -> Seen | None:
+    span = next(iter(spans), None)
+    return Seen(span) if span else None
+
+
+def _substitution(call: DeniedCall, wanted: SubstitutionKind) -> Seen | None:
+    return _first(span for kind, span in call.shell.substitutions if kind is wanted)
+
+
+def _redirect(call: DeniedCall, wanted: tuple[RedirectKind, ...]) -> Seen | None:
+    return _first(redirect.span for redirect in call.shell.redirects if redirect.kind in wanted)
+
+
+def _joints(call: DeniedCall) -> Iterable[tuple[Command, Command]]:
+    """Both sides of each pipe that stands outside substitutions."""
+    for commands in call.shell.pipelines:
+        if not commands[0].nested:
+            yield from pairwise(commands)
+
+
+def _from_bar(call: DeniedCall, before: Command, command: Command) -> Span:
+    bar = call.text.find("|", before.span.end, command.span.start)
+    return call.span(command.span.start if bar < 0 else bar, command.span.end)
+
+
+def _within(span: Span, outer: Iterable[Span]) -> bool:
+    return any(each.start <= span.start and span.end <= each.end for each in outer)

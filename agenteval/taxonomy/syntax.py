@@ -1,0 +1,42 @@
+"""Failure classes of text that bash cannot read, or that can be read in two ways."""
+
+from agenteval.core.shell import NotSimple, Obstacle, read_simple
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.registry import Seen, failure_class
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py add 'an open quote",
+        "uv run scripts/notes.py list )",
+        "uv run scripts/notes.py list &&",
+    ],
+    good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
+    cure="Close every quote and bracket, and send one whole command.",
+)
+def shell_syntax_error(call: DeniedCall) -> Seen | None:
+    """Text that bash cannot parse.
+
+    A quote or bracket stays open, or an operator has nothing to join. Often the JSON around the
+    command was escaped once too much or too little.
+    """
+    return Seen(call.shell.errors[0]) if call.shell.errors else None
+
+
+@failure_class(
+    bad=["uv run scripts/notes.py list\r", "uv run scripts/notes.py show a\vb"],
+    good=["uv run scripts/notes.py show 'a\tb'", "uv run scripts/notes.py add 'naïve — 日本'"],
+    cure="Write the command in plain printable characters.",
+)
+def ambiguous_shell(call: DeniedCall) -> Seen | None:
+    """Text that two readers of shell read differently.
+
+    A control character or half a surrogate pair counts as a blank here and as part of a word
+    there, or a second reader sees other commands than the gate. What has two readings never runs.
+    """
+    if call.objection:
+        return Seen(call.whole, call.objection)
+    gate = None if call.call.command is None else read_simple(call.call.command)
+    if isinstance(gate, NotSimple) and gate.reason is Obstacle.CONTROL:
+        return Seen(call.span(gate.start, gate.start + 1))
+    return None

@@ -1,0 +1,57 @@
+"""A real HTTP server on loopback that answers every request with the same bytes."""
+
+import re
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+
+def http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:
+    payload = body.encode() if isinstance(body, str) else body
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\n"
+        f"Content-Length: {len(payload) if length is None else length}\r\n\r\n"
+    )
+    return head.encode() + payload
+
+
+@contextmanager
+def _answering(reply: bytes, delay: float = 0.0) -> Iterator[str]:
+    over = threading.Event()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b""
+            while not head.endswith(b"\r\n\r\n"):
+                head += self.rfile.readline()
+            length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
+            self.rfile.read(int(length[1]) if length else 0)
+            over.wait(delay)
+            self.wfile.write(reply)
+
+        def finish(self) -> None:
+            try:
+                super().finish()
+            except OSError:  # the client did not wait
+                self.rfile.close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        over.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def answering():
+    return _answering
+
+
+@pytest.fixture
+def reply():
+    return http

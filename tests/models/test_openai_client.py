@@ -1,0 +1,170 @@
+import json
+
+import pytest
+
+from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.core.call import ToolCall
+from agenteval.core.trial import Message, Usage
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.models.openai_client import OpenAIModel
+
+FIRST = [Message("system", "s"), Message("user", "u")]
+LATER = [*FIRST, Message("assistant", "a"), Message("user", "u")]
+JSON = "application/json"
+WHOLE = json.dumps(
+    {
+        "choices": [
+            {
+                "message": {
+                    "content": None,
+                    "tool_calls": [
+                        {
+                            "id": "a",
+                            "function": {"name": "bash", "arguments": '{"command": "ls"}'},
+                        }
+                    ],
+                },
+                "finish_reason": "tool_calls",
+            }
+        ],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 3},
+    }
+)
+CALL = ToolCall("a", "bash", '{"command": "ls"}', {"command": "ls"})
+
+
+def entry(url: str, **settings: object) -> ModelEntry:
+    return ModelEntry(base_url=url, model="m", **settings)
+
+
+async def ask(url: str, messages: list[Message] = FIRST, **settings: object):
+    async with OpenAIModel(entry(url, **settings)) as model:
+        return await model.ask(messages, [], seed=1)
+
+
+async def test_a_whole_reply_becomes_a_turn_and_keeps_its_bytes(answering, reply) -> None:
+    with answering(reply("200 OK", JSON, WHOLE)) as url:
+        turn = await ask(url)
+    assert (turn.calls, turn.finish_reason, turn.usage, turn.raw) == (
+        (CALL,),
+        "tool_calls",
+        Usage(12, 3),
+        WHOLE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "complaint"),
+    [
+        ("401 Unauthorized", "{}", r"401, the key is not accepted; set OPENAI_API_KEY"),
+        ("404 Not Found", "{}", r"404 for model 'm'; `agenteval models` lists"),
+        ("400 Bad Request", '{"error": "no tools"}', r"400, the server refuses .*no tools"),
+    ],
+)
+async def test_a_refusal_that_only_the_user_can_mend_is_his_error(
+    answering, reply, status, body, complaint
+) -> None:
+    with answering(reply(status, JSON, body)) as url:
+        with pytest.raises(UsageError, match=complaint):
+            await ask(url)
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (("500 Oops", JSON, '{"error": "cuda"}'), r"500: .*cuda"),
+        (("503 Busy", JSON, ""), r"503"),
+        (("400 Bad Request", JSON, '{"error": "bad history"}'), r"400: .*bad history"),
+        (("200 OK", "text/html", "<html>hello"), r"no chat completion .*<html>hello"),
+        (("200 OK", JSON, '{"choices": []}'), r"no chat completion"),
+        (("200 OK", JSON, WHOLE[:50]), r"no chat completion"),
+        (("200 OK", JSON, ""), r"no chat completion"),
+        (("200 OK", JSON, "[" * 100_000), r"no chat completion"),
+        (("200 OK", "text/event-stream", 'data: {"choices": [{"delta"'), r"broken event"),
+        (("200 OK", "text/event-stream", 'data: {"error": {"code": 500}}'), r"error in the stream"),
+        (
+            ("200 OK", "text/event-stream", 'data: {"choices": [{"delta": {"content": "x"}}]}\n'),
+            r"ended in the middle",
+        ),
+    ],
+)
+async def test_a_server_that_breaks_in_mid_trial_is_the_machines_error(
+    answering, reply, answer, complaint
+) -> None:
+    with answering(reply(*answer)) as url:
+        with pytest.raises(InfrastructureError, match=complaint):
+            await ask(url, LATER)
+
+
+async def test_half_a_reply_is_the_machines_error(answering, reply) -> None:
+    with answering(reply("200 OK", JSON, WHOLE[:40], length=len(WHOLE))) as url:
+        with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1.*incomplete|closed"):
+            await ask(url)
+
+
+async def test_nothing_at_all_is_the_machines_error(answering) -> None:
+    with answering(b"") as url:
+        with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1"):
+            await ask(url)
+
+
+async def test_a_server_that_never_answers_is_given_up_at_the_timeout(answering) -> None:
+    with answering(b"", 5.0) as url:
+        with pytest.raises(InfrastructureError, match=r"no reply within 0.1 s"):
+            await ask(url, timeouts=Timeouts(request=0.1))
+
+
+async def test_a_reply_without_end_stops_at_the_bound(answering, reply, monkeypatch) -> None:
+    monkeypatch.setattr("agenteval.models.openai_client.LARGEST_REPLY", 1000)
+    with answering(reply("200 OK", JSON, "x" * 5000)) as url:
+        with pytest.raises(InfrastructureError, match="a reply of over 1000 bytes"):
+            await ask(url)
+
+
+async def test_bytes_that_are_no_utf8_are_replaced(answering, reply) -> None:
+    body = WHOLE.encode().replace(b"null", b'"\xff"')
+    with answering(reply("200 OK", JSON, body)) as url:
+        assert (await ask(url)).text == "�"
+
+
+async def test_served_lists_ids_with_their_owners(answering, reply) -> None:
+    body = json.dumps({"data": [{"id": "m", "owned_by": "vllm"}, {"id": "n"}]})
+    with answering(reply("200 OK", JSON, body)) as url:
+        async with OpenAIModel(entry(url)) as model:
+            assert await model.served() == {"m": "vllm", "n": ""}
+
+
+async def test_a_server_without_a_model_list_lists_none(answering, reply) -> None:
+    with answering(reply("404 Not Found", JSON, "{}")) as url:
+        async with OpenAIModel(entry(url)) as model:
+            assert await model.served() == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (("401 No", JSON, "{}"), "401, the key is not accepted"),
+        (("500 Oops", JSON, "boom"), "500: 'boom'"),
+        (("200 OK", "text/html", "<html>nginx"), r"no model list.*<html>nginx"),
+        (("200 OK", JSON, '{"data": 5}'), "no model list"),
+    ],
+)
+async def test_a_server_that_answers_strangely_is_one_line(
+    answering, reply, answer, complaint
+) -> None:
+    with answering(reply(*answer)) as url:
+        async with OpenAIModel(entry(url)) as model:
+            with pytest.raises(UsageError, match=complaint):
+                await model.served()
+
+
+async def test_no_server_names_the_url_how_to_start_one_and_the_simulated_models() -> None:
+    async with OpenAIModel(entry("http://127.0.0.1:9/v1")) as model:
+        with pytest.raises(UsageError) as caught:
+            await model.served()
+    said = str(caught.value)
+    assert ("http://127.0.0.1:9/v1" in said, "vllm serve" in said, "sim/qwen" in said) == (
+        True,
+        True,
+        True,
+    )

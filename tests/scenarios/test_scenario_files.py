@@ -1,0 +1,264 @@
+"""What the loader takes, and the one line it says about everything else."""
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.fixtures import load_fixture
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.prompt import render
+from agenteval.core.scenario import Check, Limits, Scenario, Step
+from agenteval.errors import UsageError
+
+GOOD = """
+title = "Note something"
+policy = "demo"
+fixture = "notes"
+tools = ["bash"]
+database = "data/notes.db"
+max_turns = 7
+invites = ["pipe-to-filter"]
+
+[limits]
+call_seconds = 5
+
+[[variant]]
+word = "tea"
+[[variant]]
+word = "rice"
+
+[[goal]]
+name = "noted"
+query = "SELECT word FROM notes WHERE word = '{{ word }}'"
+expect = "{{ word }}"
+
+[[solution]]
+tool = "bash"
+arguments = { command = "uv run scripts/note.py {{ word }}", limit = 3 }
+"""
+INSTRUCTIONS = "# System\n\nUse the script.\n\n{{ rules }}\n\n# Task\n\nNote {{ word }}.\n"
+WORLD = "CREATE TABLE notes (word TEXT); INSERT INTO notes VALUES ('old {{ word }}');"
+
+
+def write(root: Path, name: str, toml: str = GOOD, instructions: str = INSTRUCTIONS) -> Path:
+    folder = root / name
+    folder.mkdir(parents=True)
+    (folder / "scenario.toml").write_text(toml, encoding="utf-8")
+    (folder / "instructions.md").write_text(instructions, encoding="utf-8")
+    return folder
+
+
+def names(targets: list[str], *roots: Path) -> list[str]:
+    return [scenario.name for scenario in load_scenarios(targets, roots=roots)]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "scenarios"
+    for name in ("tea", "ralf/handshake", "ralf/evaluate"):
+        write(root, name)
+    return root
+
+
+def test_a_scenario_file_becomes_a_scenario(tmp_path):
+    write(tmp_path, "tea")
+
+    assert load_scenarios(["tea"], roots=[tmp_path]) == (
+        Scenario(
+            name="tea",
+            title="Note something",
+            policy="demo",
+            fixture="notes",
+            instructions=INSTRUCTIONS,
+            tools=("bash",),
+            database="data/notes.db",
+            goal=(
+                Check("noted", "SELECT word FROM notes WHERE word = '{{ word }}'", "{{ word }}"),
+            ),
+            solution=(Step("bash", {"command": "uv run scripts/note.py {{ word }}", "limit": 3}),),
+            invites=("pipe-to-filter",),
+            variants=({"word": "tea"}, {"word": "rice"}),
+            max_turns=7,
+            limits=Limits(call_seconds=5),
+        ),
+    )
+
+
+def test_the_seed_chooses_the_variant_that_fills_every_text(tmp_path):
+    write(tmp_path, "tea")
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+
+    prompt = render(scenario, 3)
+
+    assert prompt.system.startswith("Use the script.\n\n## Rules for tool calls")
+    assert (prompt.task, prompt.goal, prompt.solution) == (
+        "Note rice.",
+        (Check("noted", "SELECT word FROM notes WHERE word = 'rice'", "rice"),),
+        (Step("bash", {"command": "uv run scripts/note.py rice", "limit": 3}),),
+    )
+
+
+def test_the_rules_speak_of_the_tools_that_there_are(tmp_path):
+    write(tmp_path, "tea")
+    write(tmp_path, "rice", GOOD.replace('["bash"]', '["bash", "read"]'))
+
+    rice, tea = (render(scenario, 0).system for scenario in load_scenarios([], roots=[tmp_path]))
+
+    assert ("read tool" in rice, "than bash and read." in rice) == (True, True)
+    assert ("read tool" in tea, "than bash." in tea) == (False, True)
+
+
+def test_targets_are_folders_groups_and_names(root):
+    everything = ["ralf/evaluate", "ralf/handshake", "tea"]
+
+    assert names([], root) == everything
+    assert names([str(root)], root) == everything
+    assert names([f"{root}/"], root) == everything
+    assert names(["ralf"], root) == everything[:2]
+    assert names(["tea", "ralf/handshake"], root) == ["tea", "ralf/handshake"]
+    assert names([str(root / "ralf" / "handshake")], root) == ["ralf/handshake"]
+    assert names(["tea", str(root), "tea"], root) == ["tea", "ralf/evaluate", "ralf/handshake"]
+
+
+def test_a_folder_outside_the_roots_names_its_own(root, tmp_path):
+    elsewhere = write(tmp_path / "mine", "coffee")
+
+    assert names([str(elsewhere)], root) == ["coffee"]
+    assert names([str(tmp_path / "mine")], root) == ["coffee"]
+
+
+def test_a_name_is_looked_up_in_each_root(root, tmp_path):
+    shipped = tmp_path / "shipped"
+    write(shipped, "coffee")
+
+    assert names(["coffee", "tea"], tmp_path / "nowhere", root, shipped) == ["coffee", "tea"]
+
+
+def complaint(targets: list[str], *roots: Path) -> str:
+    with pytest.raises(UsageError) as caught:
+        load_scenarios(targets, roots=roots)
+    (line,) = str(caught.value).splitlines()
+    return line
+
+
+def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
+    (tmp_path / "empty").mkdir()
+    other = write(tmp_path / "mine", "tea")
+
+    assert complaint(["milk"], root) == (
+        f"no scenario or folder 'milk' in {root}/. Known: ralf/evaluate, ralf/handshake, tea"
+    )
+    assert complaint([str(tmp_path / "empty")], root).endswith("Name a folder of scenarios")
+    assert complaint([], tmp_path / "gone").startswith(f"{tmp_path / 'gone'}/: no folder")
+    assert complaint([str(root / "tea"), str(other)], root).startswith(
+        f"{other}: a scenario 'tea' was already taken from {root / 'tea'}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("max_turns = ", "max_turn = "), "unknown key max_turn; known keys: database, "),
+        (('policy = "demo"\n', ""), "key policy is missing"),
+        (('"Note something"', '""'), "title: string should have at least 1 character"),
+        (('["bash"]', '["bash", "web_search"]'), "tools.1: input should be 'bash' or 'read'"),
+        (('"data/notes.db"', '"/data/notes.db"'), "database: must be a path inside the workspace"),
+        (('"data/notes.db"', '"../notes.db"'), "database: must be a path inside the workspace"),
+        (("max_turns = 7", "max_turns = 0"), "max_turns: input should be greater than 0"),
+        (("max_turns = 7", 'max_turns = "7"'), "max_turns: input should be a valid integer"),
+        (("call_seconds = 5", "call_second = 5"), "limits.call_second: no such key. Known: call_s"),
+        (("call_seconds = 5", "call_seconds = 0"), "limits.call_seconds: must be"),
+        (("call_seconds = 5", "processes = 1.5"), "limits.processes: must be"),
+        (('name = "noted"\n', ""), "goal.0.name is missing"),
+        (('tool = "bash"', 'tool = "read"'), "solution.0.tool: 'read' is not in tools"),
+        (('word = "rice"', 'wort = "rice"'), "every [[variant]] must set the same variables"),
+        (("note.py {{ word }}", "note.py {{ wort }}"), "'wort' is undefined. Known variables: rul"),
+        (("note.py {{ word }}", "note.py {{ word"), "instructions.md or scenario.toml: "),
+        (("[limits]", "[limits"), "not valid TOML"),
+    ],
+)
+def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp_path):
+    folder = write(tmp_path, "tea", GOOD.replace(*change))
+
+    line = complaint(["tea"], tmp_path)
+
+    assert (line.startswith(str(folder)), says in line) == (True, True), line
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("# System\n\nNo task.\n", "must begin with `# System` and go on with `# Task`"),
+        ("Hello\n# System\n\n# Task\n", "must begin with `# System`"),
+        ("# System\n{{ colour }}\n# Task\nGo.\n", "'colour' is undefined"),
+    ],
+)
+def test_faulty_instructions_are_named(text, says, tmp_path):
+    write(tmp_path, "tea", instructions=text)
+
+    assert says in complaint(["tea"], tmp_path)
+
+
+def test_missing_and_unreadable_instructions_are_named(tmp_path):
+    folder = write(tmp_path, "tea")
+    (folder / "instructions.md").write_bytes(b"\xff")
+    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path)
+
+    (folder / "instructions.md").unlink()
+    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path)
+
+
+@pytest.fixture
+def tea(tmp_path: Path) -> Scenario:
+    write(tmp_path / "scenarios", "tea")
+    (scenario,) = load_scenarios([], roots=[tmp_path / "scenarios"])
+    return scenario
+
+
+def fixture(root: Path, world: str | None = WORLD) -> Path:
+    files = root / "notes" / "files"
+    (files / "scripts" / "__pycache__").mkdir(parents=True)
+    (files / "scripts" / "note.py").write_bytes(b"print()\n")
+    (files / "scripts" / "__pycache__" / "note.pyc").write_bytes(b"stale")
+    if world is not None:
+        (root / "notes" / "world.sql").write_text(world, encoding="utf-8")
+    return root
+
+
+def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tea, tmp_path):
+    root = fixture(tmp_path / "fixtures")
+
+    one, two = (load_fixture(tea, seed, roots=[tmp_path / "no", root]) for seed in (0, 1))
+
+    assert sorted(one) == ["data/notes.db", "scripts/note.py"]
+    assert one["scripts/note.py"] == b"print()\n"
+    assert (b"old tea" in one["data/notes.db"], b"old rice" in two["data/notes.db"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("world", "says"),
+    [
+        ("CREATE TABEL notes;", 'near "TABEL": syntax error'),
+        ("CREATE TABLE {{ colour }} (a);", "'colour' is undefined"),
+        (None, "is judged on 'data/notes.db', which the fixture does not hold"),
+    ],
+)
+def test_a_world_that_cannot_be_built_is_named(world, says, tea, tmp_path):
+    root = fixture(tmp_path / "fixtures", world)
+
+    with pytest.raises(UsageError, match="notes") as caught:
+        load_fixture(tea, 0, roots=[root])
+
+    assert says in str(caught.value)
+
+
+def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
+    (tmp_path / "fixtures" / "other" / "files").mkdir(parents=True)
+
+    with pytest.raises(UsageError) as caught:
+        load_fixture(tea, 0, roots=[tmp_path / "fixtures"])
+
+    assert str(caught.value) == (
+        "scenario 'tea': no fixture 'notes' (a folder with files/) in "
+        f"{tmp_path / 'fixtures'}/. Known: other"
+    )

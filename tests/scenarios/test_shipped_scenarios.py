@@ -1,0 +1,202 @@
+"""Every shipped scenario can be solved, and only by doing it."""
+
+import itertools
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.fixtures import load_fixture
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.prompt import Prompt, render, render_variant
+from agenteval.core.scenario import Check, Scenario
+
+PROJECT = Path(__file__).resolve().parents[2]
+SCENARIOS = load_scenarios([], roots=[PROJECT / "scenarios"])
+VARIANTS = [
+    pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")
+    for scenario in SCENARIOS
+    for seed in range(len(scenario.variants))
+]
+
+
+def open_checks(database: Path, checks: tuple[Check, ...]) -> list[str]:
+    with closing(sqlite3.connect(database)) as world:
+        return [
+            check.name
+            for check in checks
+            if (world.execute(check.query).fetchone() or [None])[0] != check.expect
+        ]
+
+
+def files(scenario: Scenario, seed: int):
+    return load_fixture(scenario, seed, roots=[PROJECT / "fixtures"])
+
+
+def play_steps(prompt: Prompt, place: Path, play) -> list[str]:
+    """What goes wrong when the reference solution is played: it should be nothing."""
+    faults = []
+    for step in prompt.solution:
+        if step.tool == "read":
+            (place / step.arguments["path"]).read_text(encoding="utf-8")
+            continue
+        done = play(step.arguments["command"])
+        if done.returncode or done.stderr or not done.stdout:
+            faults.append(f"{step.arguments['command']}: {done.returncode} {done.stderr}")
+    return faults
+
+
+@pytest.mark.parametrize(("scenario", "seed"), VARIANTS)
+def test_the_reference_solution_reaches_the_goal_and_every_handshake_step(
+    scenario, seed, workspace, play
+):
+    prompt = render(scenario, seed)
+    place = workspace(files(scenario, seed))
+
+    faults = play_steps(prompt, place, play)
+
+    database = place / scenario.database
+    assert (faults, open_checks(database, prompt.goal + prompt.handshake)) == ([], [])
+
+
+@pytest.mark.parametrize(("scenario", "seed"), VARIANTS)
+def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
+    prompt = render(scenario, seed)
+    database = workspace(files(scenario, seed)) / scenario.database
+
+    handshake = open_checks(database, prompt.handshake)
+
+    assert open_checks(database, prompt.goal)
+    assert handshake == [check.name for check in prompt.handshake]
+
+
+@pytest.mark.parametrize(("scenario", "seed"), VARIANTS)
+def test_the_solution_leaves_the_goal_open_until_its_last_step(scenario, seed, workspace, play):
+    prompt = render(scenario, seed)
+    place = workspace(files(scenario, seed))
+    for step in prompt.solution[:-1]:
+        if step.tool == "bash":
+            play(step.arguments["command"])
+
+    assert open_checks(place / scenario.database, prompt.goal)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_no_two_variants_read_the_same(scenario):
+    tasks = [render_variant(scenario, variant).task for variant in scenario.variants]
+
+    assert len(set(tasks)) == len(tasks) >= 3
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_the_prompt_states_the_rules_and_names_every_script_that_the_solution_uses(scenario):
+    prompt = render(scenario, 0)
+    used = {
+        word
+        for step in prompt.solution
+        if step.tool == "bash"
+        for word in step.arguments["command"].split()
+        if word.startswith("scripts/")
+    }
+
+    missing = [script for script in used if f"uv run {script}" not in prompt.system]
+
+    assert (missing, "One bare command per bash call" in prompt.system) == ([], True)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_each_script_in_the_prompt_exists_and_explains_itself(scenario, workspace, play):
+    place = workspace(files(scenario, 0))
+    words = render(scenario, 0).system.split()
+    scripts = {after for word, after in itertools.pairwise(words) if word == "run"} - {"exactly"}
+    scripts = {script for script in scripts if script.startswith("scripts/")}
+
+    helps = {script: play(f"uv run {script} --help").stdout for script in scripts}
+
+    assert [script for script in scripts if not (place / script).is_file()] == []
+    assert [script for script, text in helps.items() if not text.startswith("usage: ")] == []
+
+
+def test_the_same_seed_gives_the_same_bytes():
+    again = [
+        [files(scenario, seed) for scenario in SCENARIOS for seed in range(3)] for _ in range(2)
+    ]
+
+    assert again[0] == again[1]
+
+
+CLOSING = {
+    "outcome": "update-attempt-outcome --attempt 412 --outcome success --summary x",
+    "status": "update-stage-status 88 awaiting_eval",
+    "spawn": "ralf_spawn step_evaluator --attempt 412",
+}
+
+
+@pytest.mark.parametrize(
+    ("order", "in_order", "attempt"),
+    [
+        (["outcome", "status", "spawn"], [1, 1, 1], "closed"),
+        (["outcome", "outcome", "status", "spawn"], [1, 1, 1, 1], "closed"),
+        (["status", "outcome", "spawn"], [0, 1, 0], "alive"),
+        (["spawn", "outcome", "status", "spawn"], [0, 1, 1, 1], "closed"),
+        (["spawn"], [0], "alive"),
+    ],
+)
+def test_closing_calls_are_recorded_as_in_order_or_not(order, in_order, attempt, workspace, play):
+    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
+    place = workspace(files(ralf, 0))
+
+    for name in order:
+        play(f"uv run scripts/ralf.py {CLOSING[name]}")
+
+    with closing(sqlite3.connect(place / ralf.database)) as world:
+        marks = [mark for (mark,) in world.execute("SELECT in_order FROM closing_calls")]
+        status = world.execute("SELECT status FROM attempts WHERE id = 412").fetchone()[0]
+    assert (marks, status) == (in_order, attempt)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ralf.py ralf_spawn step_evaluator --attempt 9", "no attempt 9. Known: 401, 411, 412"),
+        ("ralf.py ralf_spawn step_evaluator --attempt 401", "attempt 401 is closed already"),
+        ("ralf.py ralf_spawn nobody --attempt 412", "invalid choice: 'nobody'"),
+        ("ralf.py update-stage-status 88 passed", "invalid choice: 'passed'"),
+        ("fetch_context.py --document 77", "no document 77"),
+        ("fetch_context.py", "one of the arguments --attempt --document is required"),
+        ("context_cache.py --command get --attempt 412", "get needs --key"),
+        ("context_cache.py --command set --attempt 412 --key a", "set needs it"),
+        ("context_cache.py --command get --attempt 412 --key a", "nothing kept under 'a'"),
+        ("db_query.py --sql 'SELECT colour'", "no such column: colour"),
+        ("db_query.py --sql 'DELETE FROM attempts'", "readonly database"),
+        ("db_query.py --tables --command search-videos", "unrecognized arguments"),
+        ("embedding_search.py", "required: --query"),
+    ],
+)
+def test_a_script_says_what_was_wrong_with_a_call(command, says, workspace, play):
+    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
+    workspace(files(ralf, 0))
+
+    done = play(f"uv run scripts/{command}")
+
+    assert (done.returncode > 0, says in done.stderr) == (True, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "best"),
+    [
+        ("why does the evaporator ice over", 1),
+        ("defrosting", 1),
+        ("battery in dark winter", 4),
+        ("frost heater bypass of ventilation", 6),
+        ("bread", 9),
+    ],
+)
+def test_the_search_finds_the_nearest_document(query, best, workspace, play):
+    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
+    workspace(files(ralf, 0))
+
+    found = play(f"uv run scripts/embedding_search.py --query '{query}' --limit 1").stdout
+
+    assert f"document {best}:" in found

@@ -1,0 +1,139 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
+from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
+from agenteval.store.mapping import INTERRUPTED
+from agenteval.store.sql import SqlStore
+
+RUN = Run(
+    id="r1",
+    model=ModelCard(name="m", served_id="org/m", architecture="moe", sampling={"temperature": 1.0}),
+    started="2026-01-01T00:00:00.000+00:00",
+    seed=7,
+    trials_planned=2,
+    max_turns=None,
+    concurrency=4,
+    sandbox="bubblewrap",
+    protocol="strict/1",
+    taxonomy="1",
+    policies={"demo": "abc"},
+)
+KEY = TrialKey("s", 1, 99)
+ALLOWED = CallRecord(
+    turn=0,
+    position=0,
+    call=ToolCall("c1", "bash", '{"command": "ls"}', {"command": "ls"}),
+    verdict=Verdict(allowed=True),
+    reply="a\n",
+    execution=Execution(0, "a\n", 0.01),
+)
+DENIED = CallRecord(
+    turn=0,
+    position=1,
+    call=ToolCall("c2", "bash", '{"command": ', None, "arguments are not JSON: \udcff"),
+    verdict=Verdict(
+        allowed=False,
+        findings=(
+            Finding("malformed-arguments", Evidence('{"command": ', 0, 12), "close it", ("cut",)),
+            Finding("other-shell", Evidence("x", 1, 2)),
+        ),
+    ),
+    reply="denied",
+    objection="two readings",
+)
+TRIAL = Trial(
+    scenario="s",
+    number=1,
+    seed=99,
+    turns=(
+        Turn("text", (ALLOWED.call, DENIED.call), "tool_calls", Usage(10, 5), "raw \x00 body", 0.5),
+    ),
+    calls=(ALLOWED, DENIED),
+    ending=Ending.GOAL,
+    outcome=Outcome.COMPLETED,
+    handshake=(HandshakeStep("first", reached=True),),
+    seconds=0.5,
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    opened = SqlStore(str(tmp_path / "new" / "runs.db"))
+    yield opened
+    opened.close()
+
+
+def play(store: SqlStore, trial: Trial = TRIAL, *, finish: bool = True) -> None:
+    recorder = store.recorder(RUN, {"s": "abc"})
+    recorder.begin(KEY)
+    for number, turn in enumerate(trial.turns):
+        recorder.turn(KEY, number, turn)
+    for record in trial.calls:
+        recorder.call(KEY, record)
+    if finish:
+        recorder.finish(KEY, trial)
+
+
+def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    store.complete("r1")
+    assert store.load("r1") == replace(RUN, complete=True, trials=(TRIAL,))
+
+
+def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(
+    store: SqlStore,
+) -> None:
+    store.add(RUN)
+    play(store, finish=False)
+    (trial,) = store.load("r1").trials
+    assert (trial.outcome, trial.reason, trial.calls) == (
+        Outcome.VOID,
+        INTERRUPTED,
+        (ALLOWED, DENIED),
+    )
+
+
+def test_last_is_the_newest_run(store: SqlStore) -> None:
+    store.add(RUN)
+    store.add(replace(RUN, id="r2", started="2026-01-02T00:00:00.000+00:00"))
+    assert (store.load("last").id, [run.id for run in store.runs()]) == ("r2", ["r2", "r1"])
+
+
+def test_an_unknown_run_is_one_line_with_the_known_ones(store: SqlStore) -> None:
+    store.add(RUN)
+    with pytest.raises(UsageError, match=r"^no run 'x' in .*\(newest: r1\); `agenteval show`"):
+        store.load("x")
+
+
+@pytest.mark.parametrize(
+    "url", ["mongodb://x/y", "postgresql+nothing://x/y", "://", "sqlite:////proc/none/x.db"]
+)
+def test_a_store_that_cannot_be_opened_is_one_line(url: str) -> None:
+    with pytest.raises(UsageError, match=r"^--store .*: cannot be opened"):
+        SqlStore(url)
+
+
+def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, but dear to somebody" * 100)
+    with pytest.raises(UsageError, match="cannot be opened"):
+        SqlStore(str(file))
+    assert file.read_text().startswith("not a database")
+
+
+def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "runs.db")
+    first = SqlStore(path)
+    with first._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA user_version=99")
+    first.close()
+    with pytest.raises(UsageError, match="written with schema 99"):
+        SqlStore(path)

@@ -1,0 +1,39 @@
+"""The numbers the house keeps: sizes, one broad except at most, module docstrings."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "agenteval"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_is_small_and_says_its_subject(path: Path) -> None:
+    text = path.read_text()
+    tree = ast.parse(text)
+    long = [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > 40
+    ]
+    docstring = ast.get_docstring(tree) or ""
+    assert (len(text.splitlines()) <= 300, long) == (True, [])
+    assert docstring.split("\n\n")[0].rstrip().endswith((".", "?", ":")), "no one-sentence subject"
+
+
+def test_no_module_catches_everything() -> None:
+    broad = [
+        f"{path.name}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler)
+        and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
+    ]
+    assert broad == []
+
+
+def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
+    assert [path.name for path in MODULES if path.stem in {"utils", "helpers", "misc"}] == []
