@@ -7,6 +7,7 @@ import typer
 from agenteval import __version__
 from agenteval.cli.models import models
 from agenteval.cli.run import run
+from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
 
 app = typer.Typer(
@@ -38,3 +39,4 @@ def main(
 app.command(name="run")(run)
 app.command(name="models")(models)
 app.command(name="show")(show)
+app.add_typer(scenarios, name="scenarios")

@@ -105,11 +105,7 @@ class Player:
         ]
 
     def _slip(self, place: int) -> Written:
-        rendered = _RENDERED.search(self.prompt.task)
-        right = Right(
-            self._bash_command(place), rendered.group() if rendered else "/data/rendered/plot.png"
-        )
-        return KINDS[self.kind()](right, self.chance)
+        return KINDS[self.kind()](self.right(place), self.chance)
 
     def kind(self) -> str:
         """Which kind of slip comes next, among those that the offered tools make possible."""
@@ -117,6 +113,12 @@ class Player:
         kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
         return kind
+
+    def right(self, place: int) -> Right:
+        """What a slip at this step is made from."""
+        rendered = _RENDERED.search(self.prompt.task)
+        image = rendered.group() if rendered else "/data/rendered/plot.png"
+        return Right(self._bash_command(place), image)
 
     def _bash_command(self, place: int) -> str:
         """The right bash command: of this step, else of the nearest after or before it."""
