@@ -153,7 +153,7 @@ def control_flow(call: DeniedCall) -> Seen | None:
     ],
     good=[
         "uv run scripts/notes.py add 'a & b'",
-        "uv run scripts/fetch_context.py http://h/?a=1\\&b=2",
+        "uv run scripts/fetch_context.py http://h/a=1\\&b=2",
     ],
     cure=_ALONE + " and wait for its result.",
     construct=Construct.BACKGROUND,
