@@ -1,13 +1,16 @@
 """A policy: what a model may do. It decides by the gate alone, and denies by default."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.facts import Redirect, RedirectKind
 from agenteval.core.patterns import PathRules, normalise
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import READ, WRITE, ToolRule, path_argument
-from agenteval.core.shell import Simple, read_simple
+from agenteval.core.shell import NotSimple, Simple, read_simple
+from agenteval.core.shell_leaves import read_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,37 @@ def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool
 
 
 def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether bash may run the text: one simple command that a rule fits word by word."""
+    """Whether bash may run the text: a rule fits each of its commands word by word.
+
+    That is one simple command, unless the policy names the constructs that join more of them.
+    """
     gate = read_simple(text)
-    return isinstance(gate, Simple) and policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+    if isinstance(gate, Simple):
+        return policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+    return bool(policy.bash.constructs) and _allows_joined(text, policy, world)
+
+
+def _allows_joined(text: str, policy: Policy, world: World) -> bool:
+    split = read_leaves(text)
+    if isinstance(split, NotSimple) or not split.constructs <= policy.bash.constructs:
+        return False
+    return all(
+        policy.bash.admits(leaf.argv, leaf.dynamic, root=world.root) for leaf in split.leaves
+    ) and all(admits_redirect(redirect, policy, world) for redirect in split.redirects)
+
+
+def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether the file behind a redirect is open to this policy, as to its file tools."""
+    target = redirect.target
+    if redirect.kind in _NO_FILE or target == "/dev/null" or _DESCRIPTOR.fullmatch(target):
+        return True
+    rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
+    path = normalise(target, world.root)
+    return path is not None and rules.admits(path)
+
+
+_NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
+_DESCRIPTOR = re.compile(r"[0-9]|-")
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:

@@ -11,6 +11,7 @@ from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_script import CommandLine, misuse
 from agenteval.core.programs import after_runner, base_name, script_at
 from agenteval.core.shell import NEEDS_CARE
+from agenteval.core.shell_leaves import Construct
 
 _NONE: frozenset[int] = frozenset()
 
@@ -56,7 +57,7 @@ class BashRules:
 
     patterns: tuple[CommandPattern, ...] = ()
     scripts: tuple[ScriptRule, ...] = ()
-    constructs: frozenset[str] = frozenset()
+    constructs: frozenset[Construct] = frozenset()
     listed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _by_program: Mapping[str, tuple[CommandPattern, ...]] = field(default_factory=dict)
     _loose: tuple[CommandPattern, ...] = ()
@@ -67,7 +68,7 @@ class BashRules:
         cls,
         patterns: tuple[CommandPattern, ...] = (),
         scripts: tuple[ScriptRule, ...] = (),
-        constructs: Collection[str] = (),
+        constructs: Collection[Construct] = (),
     ) -> Self:
         by_program: dict[str, tuple[CommandPattern, ...]] = {}
         by_path: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
