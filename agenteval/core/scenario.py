@@ -24,10 +24,14 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one trial may use. Sizes in bytes, times in seconds."""
+    """What one trial may use. Sizes in bytes, times in seconds.
+
+    There is never a network; `loopback` gives the trial a 127.0.0.1 of its own.
+    """
 
     call_seconds: float = 30.0
-    trial_seconds: float = 600.0
+    trial_seconds: float = 1800.0
+    completion_tokens: int = 200_000
     cpu_seconds: int = 20
     memory: int = 512 << 20
     processes: int = 64
@@ -37,6 +41,7 @@ class Limits:
     inodes: int = 8192
     output_kept: int = 1 << 20
     output_killed: int = 16 << 20
+    loopback: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,203 @@
+"""One call: start a program, gather its output, watch its limits, leave nothing running."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import time
+
+from agenteval.sandbox.inside import usage, wire
+
+LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
+KILL_SECONDS = 5.0
+NORMAL = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD]
+
+
+class RefusedError(Exception):
+    """The program cannot be started; `code` and the text are bash's."""
+
+    def __init__(self, code: int, program: str, why: str) -> None:
+        super().__init__(f"bash: {program}: {why}\n")
+        self.code = code
+
+
+class Runner:
+    """What all calls of one trial share. `peer` is watched: when it closes, everything ends."""
+
+    def __init__(
+        self, peer: int, env: dict[str, str], limits: dict[str, int], places: list[str]
+    ) -> None:
+        self.peer, self.env, self.limits, self.places = peer, env, limits, places
+        self.nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        self.bell, ringer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
+        signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
+
+    def run(self, argv: list[str]) -> tuple[wire.Message, bytes]:
+        started = time.perf_counter()
+        source, sink = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(source, False)
+        try:
+            child = start(argv, self.env, [self.nothing, sink, sink])
+        except RefusedError as refused:
+            os.close(source)
+            reply = {"code": refused.code, "limit": "", "cut": False}
+            return reply | {"seconds": time.perf_counter() - started}, str(refused).encode()
+        finally:
+            os.close(sink)
+        call = Call(self, child, source, started)
+        try:
+            limit = call.watch()
+            clean = call.kill_all()
+            call.drain()
+        finally:
+            os.close(source)
+        status = call.statuses.get(child)
+        code = None if status is None else os.waitstatus_to_exitcode(status)
+        reply = {"code": code, "cut": call.total > len(call.kept), "clean": clean}
+        reply |= {"killed": bool(limit), "limit": limit or self._struck_late(code)}
+        return reply | {"seconds": time.perf_counter() - started}, bytes(call.kept)
+
+    def _struck_late(self, code: int | None) -> str:
+        if code in {-signal.SIGXFSZ, 128 + signal.SIGXFSZ}:
+            return "file-size"
+        return usage.full(self.limits, self.places) if code else ""
+
+
+class Call:
+    """One running command. `statuses` holds what was reaped, `kept` the output so far."""
+
+    def __init__(self, runner: Runner, child: int, source: int, started: float) -> None:
+        self.runner, self.child, self.source, self.started = runner, child, source, started
+        self.statuses: dict[int, int] = {}
+        self.kept = bytearray()
+        self.total = 0
+        self.reaped_before = usage.reaped_cpu()
+
+    def watch(self) -> str:
+        """Until the child has ended, or a limit strikes: then its name."""
+        limits = self.runner.limits
+        deadline, look = self.started + limits["call_seconds"], self.started + LOOK_FIRST
+        poll = select.poll()
+        for fd in (self.source, self.runner.bell, self.runner.peer):
+            poll.register(fd, select.POLLIN)
+        while True:
+            wait = max(0.0, min(deadline, look) - time.perf_counter())
+            ready = {fd for fd, _ in poll.poll(wait * 1000 + 0.5)}
+            if self.runner.peer in ready:
+                os._exit(0)  # nobody speaks during a call: the evaluator is gone
+            if self.source in ready and not self._gather():
+                poll.unregister(self.source)
+            if self.runner.bell in ready and self._reap():
+                return ""
+            now = time.perf_counter()
+            if self.total > limits["output_killed"]:
+                return "output"
+            if now >= deadline:
+                return "wall-time"
+            if now >= look:
+                if limit := usage.struck(limits, self.runner.places, self.reaped_before):
+                    return limit
+                look = time.perf_counter() + LOOK_EVERY
+
+    def _gather(self) -> bool:
+        """Read what is there; False at the end of it."""
+        try:
+            part = os.read(self.source, 1 << 16)
+        except BlockingIOError:
+            return True
+        self.total += len(part)
+        self.kept += part[: max(0, self.runner.limits["output_kept"] - len(self.kept))]
+        return bool(part)
+
+    def drain(self) -> None:
+        """What stood in the pipe when its writers died: at most one pipe's buffer."""
+        left = self.runner.limits["output_killed"]
+        before = self.total
+        while self.total - before < left:
+            seen = self.total
+            if not self._gather() or self.total == seen:
+                return
+
+    def _reap(self) -> bool:
+        try:
+            while os.read(self.runner.bell, 512):
+                pass
+        except BlockingIOError:
+            pass
+        self._wait_for_all()
+        return self.child in self.statuses
+
+    def _wait_for_all(self) -> bool:
+        """Reap whoever has ended; True when no child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            self.statuses[pid] = status
+
+    def kill_all(self) -> bool:
+        """Kill and reap everything that this trial runs; False when something would not die."""
+        until = time.perf_counter() + KILL_SECONDS
+        while not self._wait_for_all():
+            if os.getpid() == 1:
+                try:
+                    os.kill(-1, signal.SIGKILL)  # all of the namespace but ourselves
+                except ProcessLookupError:
+                    pass
+            else:
+                for process in usage.processes():
+                    try:
+                        os.kill(process.pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+            if time.perf_counter() > until:
+                return False
+            select.select([self.runner.bell], [], [], 0.005)
+            self._reap()
+        return True
+
+
+def start(argv: list[str], env: dict[str, str], streams: list[int]) -> int:
+    """Start a program in its own session. Raises RefusedError, with bash's exit code and text."""
+    program = argv[0] if argv else ""
+    actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(streams)]
+
+    def spawn(path: str, words: list[str]) -> int:
+        return os.posix_spawn(
+            path, words, env, file_actions=actions, setsid=True, setsigmask=[], setsigdef=NORMAL
+        )
+
+    try:
+        path = locate(program, env["PATH"])
+        try:
+            return spawn(path, argv)
+        except OSError as error:
+            if error.errno != errno.ENOEXEC:
+                raise
+            return spawn("/bin/sh", ["/bin/sh", path, *argv[1:]])  # as a shell does: no #! line
+    except FileNotFoundError:
+        raise RefusedError(127, program, "bad interpreter: No such file or directory") from None
+    except OSError as error:
+        raise RefusedError(126, program, error.strerror or str(error)) from None
+    except ValueError as error:  # a NUL byte or a lone surrogate: no program can be called so
+        raise RefusedError(126, ascii(program), str(error)) from None
+
+
+def locate(program: str, path: str) -> str:
+    """The file that bash would execute for this word."""
+    here = "/" in program
+    names = [program] if here else [f"{folder}/{program}" for folder in path.split(":")]
+    for name in names if program else ():
+        if os.path.isfile(name) and os.access(name, os.X_OK):
+            return name
+    if here and os.path.isdir(program):
+        raise RefusedError(126, program, "Is a directory")
+    if program and any(map(os.path.isfile, names)):
+        raise RefusedError(126, program, "Permission denied")
+    raise RefusedError(127, program, "No such file or directory" if here else "command not found")

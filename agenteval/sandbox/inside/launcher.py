@@ -1,0 +1,151 @@
+"""The launcher: a small process of one thread that forks a world for each trial.
+
+It stands between the evaluator and the worlds because forking a program that has threads is not
+safe, because a parent-death signal fires when the *thread* that forked ends, and because what is
+forked from it carries nothing of the evaluator: no environment, no memory, no open file.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import signal
+import socket
+
+from agenteval.sandbox.inside import linux, namespace, runner, wire
+
+TYPE_CHECKING = False  # as in wire
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FIRST_UID, INSIDE = 2_000_000_000, 1000
+
+
+def main(fd: int, code: bytes) -> None:
+    """Start one world for each (kind, socket) that arrives; end them all with the sender."""
+    control = socket.socket(fileno=fd)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    modules = marshal.loads(code)
+    names = [name for name, _ in modules]
+    runner_code = marshal.dumps(modules[: names.index(runner.__name__) + 1])
+    while True:
+        kind, fds, _, _ = socket.recv_fds(control, 64, 1)
+        if not kind:
+            os._exit(0)  # the parent-death signal takes every world along
+        start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
+        start(control, fds[0], runner_code)
+        os.close(fds[0])
+
+
+def _in_child(
+    control: socket.socket, peer: int, build: Callable[..., None], *arguments: object
+) -> None:
+    """In a fresh child: build the world; whatever goes wrong there is the evaluator's to read."""
+    control.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        frame = wire.receive(peer)
+        if frame is not None:
+            build(frame[0], peer, *arguments)
+    except OSError as error:
+        wire.send(peer, {"errno": error.errno, "error": error.strerror or str(error)})
+    finally:
+        os._exit(1)
+
+
+def _namespaces(control: socket.socket, peer: int, _code: bytes) -> None:
+    wait, go = os.pipe()
+    try:
+        child = linux.clone(namespace.ALL)
+    except OSError as error:
+        wire.send(peer, {"errno": error.errno, "error": error.strerror})
+        return
+    if child == 0:
+        os.close(go)
+        _in_child(control, peer, _enter, wait)
+    os.close(wait)
+    try:
+        _map_user(child)
+        os.write(go, b"!")
+    except OSError as error:
+        wire.send(peer, {"errno": error.errno, "error": f"user map: {error.strerror}"})
+    finally:
+        os.close(go)
+
+
+def _enter(spec: wire.Message, peer: int, wait: int) -> None:
+    if os.read(wait, 1) != b"!":
+        os._exit(1)
+    os.close(wait)
+    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
+    namespace.build(spec, drop=_drop_to_inside)
+    runner.serve(peer)
+
+
+def _map_user(child: int) -> None:
+    """Inside, the only user is 1000: outside he is us or, when we are root, nobody else."""
+    uid = stranger(child) if os.geteuid() == 0 else os.geteuid()
+    gid = uid if os.geteuid() == 0 else os.getegid()
+    if gid != uid or os.geteuid() != 0:
+        _write(f"/proc/{child}/setgroups", "deny")
+    _write(f"/proc/{child}/uid_map", f"{INSIDE} {uid} 1")
+    _write(f"/proc/{child}/gid_map", f"{INSIDE} {gid} 1")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _drop_to_inside() -> None:
+    if os.getuid() != INSIDE:
+        os.setgroups([])
+        os.setresgid(INSIDE, INSIDE, INSIDE)
+        os.setresuid(INSIDE, INSIDE, INSIDE)
+        linux.prctl(linux.PDEATHSIG, signal.SIGKILL)  # a change of user forgets it
+
+
+def stranger(pid: int) -> int:
+    """A user id that no account and no other living trial has; `pid` is the trial's."""
+    with open("/proc/self/uid_map") as file:
+        start, _, length = map(int, file.read().split()[-3:])
+    if start + length > FIRST_UID + (1 << 22):
+        return FIRST_UID + pid
+    return start + length - 1 - pid % max(1, length // 2)
+
+
+def _program(control: socket.socket, peer: int, code: bytes) -> None:
+    if os.fork() == 0:
+        _in_child(control, peer, _exec, code)
+
+
+def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
+    """Become the program that builds the world, as a user who is nobody else."""
+    if os.geteuid() == 0:
+        namespace.uncover(spec["prefix"])
+        uid = stranger(os.getpid())
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
+    argv = spec["argv"]
+    contents = {name: text.encode("latin-1") for name, text in spec["contents"].items()}
+    numbers = {"PEER": str(peer)}
+    for name, content in (contents | {"CODE": code}).items():
+        fd = os.memfd_create(name, 0)
+        os.write(fd, content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        numbers[name] = str(fd)
+    os.set_inheritable(peer, True)
+    os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
+
+
+def _bare(control: socket.socket, peer: int, _code: bytes) -> None:
+    if os.fork() == 0:
+        _in_child(control, peer, _serve_bare)
+
+
+def _serve_bare(_spec: wire.Message, peer: int) -> None:
+    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
+    linux.prctl(linux.SUBREAPER, 1)
+    runner.serve(peer)

@@ -1,0 +1,94 @@
+"""Starting the launcher, and asking it for a world."""
+
+import marshal
+import os
+import socket
+import subprocess
+import tempfile
+import weakref
+from functools import cache
+from importlib import import_module
+from inspect import getsource
+from typing import Final
+
+from agenteval.sandbox.interpreter import Interpreter
+
+INSIDE: Final = "agenteval.sandbox.inside"
+SHIPPED: Final = ("wire", "files", "usage", "call", "linux", "runner", "namespace", "launcher")
+# Loads the modules from a descriptor: nothing of ours needs to be visible where it runs.
+BOOT: Final = """\
+import marshal, os, sys
+code = b''
+while part := os.read(int(sys.argv[1]), 1 << 20): code += part
+os.close(int(sys.argv[1]))
+package = sys.modules['agenteval.sandbox.inside'] = type(sys)('inside')
+for name, module in marshal.loads(code):
+    made = type(sys)(name)
+    setattr(package, name, made)
+    exec(module, made.__dict__)
+"""
+START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]))\n"
+START_LAUNCHER: Final = BOOT + "made.main(int(sys.argv[2]), code)\n"
+
+
+@cache
+def shipped(*, until: str) -> bytes:
+    """The modules up to this one, compiled, in the order in which they import each other."""
+    names = SHIPPED[: SHIPPED.index(until) + 1]
+    modules = [(name, getsource(import_module(f"{INSIDE}.{name}"))) for name in names]
+    return marshal.dumps([(name, compile(text, name, "exec")) for name, text in modules])
+
+
+class Launcher:
+    """One launcher process, started at the first world; it ends with this object, or with us."""
+
+    def __init__(self, python: Interpreter) -> None:
+        self._python = python
+        self._control: socket.socket | None = None
+        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the launcher
+        weakref.finalize(self, self._complaints.close)
+
+    def world(self, kind: str) -> socket.socket:
+        """Our end of the socket of a new world, which reads there what it shall be."""
+        if self._control is None:
+            self._control = self._start()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
+            socket.send_fds(self._control, [kind.encode()], [theirs.fileno()])
+        return ours
+
+    def complaints(self) -> str:
+        """The last line that a failed world wrote: the words of bubblewrap, or a crash of ours."""
+        size = os.fstat(self._complaints.fileno()).st_size
+        tail = os.pread(self._complaints.fileno(), 4096, max(0, size - 4096))
+        return tail.decode(errors="replace").strip().rpartition("\n")[2]
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        source, sink = os.pipe()
+        with theirs, os.fdopen(sink, "wb") as pipe:
+            words = [self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
+            process = subprocess.Popen(
+                [*words, str(source), str(theirs.fileno())],
+                cwd="/",
+                env={},
+                pass_fds=(source, theirs.fileno()),
+                start_new_session=True,  # Ctrl-C is for the evaluator: it closes what it opened
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._complaints,
+            )
+            os.close(source)
+            pipe.write(shipped(until="launcher"))
+        weakref.finalize(self, _end, ours, process)
+        return ours
+
+
+def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    control.close()
+    try:
+        process.wait(timeout=5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

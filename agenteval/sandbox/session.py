@@ -1,0 +1,112 @@
+"""A sandbox as the engine sees it: commands and files, through the runner of one trial."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agenteval.core.scenario import Limits
+from agenteval.core.trial import Execution
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.sandbox.inside import wire
+from agenteval.sandbox.launch import Launcher
+from agenteval.sandbox.link import Link, Reply
+from agenteval.sandbox.reported import reported
+
+START_SECONDS = 20.0
+GRACE_SECONDS = 15.0  # beyond the runner's own limits, before we call it stuck
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the launcher makes a world, what is built there, and what its runner is told."""
+
+    kind: Literal["namespaces", "program", "none"]
+    build: Reply
+    runner: Reply
+
+
+class Session:
+    """The `protocols.Sandbox` of every backend here."""
+
+    def __init__(self, link: Link, limits: Limits) -> None:
+        self._link, self._limits = link, limits
+        self._lock = asyncio.Lock()
+
+    async def run(self, argv: Sequence[str]) -> Execution:
+        seconds = self._limits.call_seconds + GRACE_SECONDS
+        request: dict[str, Any] = {"do": "run", "argv": list(argv)}
+        reply, kept = await self._ask(request, seconds=seconds)
+        if "error" in reply or not reply.get("clean", True):
+            reason = reply.get("error", "a process of the command could not be killed")
+            raise InfrastructureError(f"sandbox: {reason}")
+        return _execution(reply, kept.decode(errors="replace"))
+
+    async def read(self, path: str) -> bytes:
+        reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)
+        _raise_errno(reply, path)
+        return content
+
+    async def write(self, path: str, content: bytes) -> None:
+        await self.write_all({path: content})
+
+    async def write_all(self, files: Mapping[str, bytes]) -> None:
+        sizes = [(path, len(content)) for path, content in files.items()]
+        request = {"do": "write", "files": sizes}
+        body = b"".join(files.values())
+        reply, _ = await self._ask(request, body, seconds=GRACE_SECONDS)
+        _raise_errno(reply, reply.get("path", ""))
+
+    async def _ask(
+        self, message: Reply, body: bytes = b"", *, seconds: float
+    ) -> tuple[Reply, bytes]:
+        async with self._lock:
+            return await self._link.ask(wire.encode(message, body), seconds=seconds)
+
+
+def _execution(reply: Reply, output: str) -> Execution:
+    code: int | None = reply["code"]
+    limit: str = reply["limit"]
+    if reply.get("killed"):
+        code = None
+    elif code is not None:
+        code = code if code >= 0 else 128 - code  # as a shell tells of a signal
+        limit = limit or reported(code, output)
+    return Execution(code, output, reply["seconds"], limit=limit, cut=reply["cut"])
+
+
+def _raise_errno(reply: Reply, path: str) -> None:
+    if "error" in reply:
+        raise OSError(reply["errno"], reply["error"], path)
+
+
+@asynccontextmanager
+async def open_session(
+    launcher: Launcher, plan: Plan, files: Mapping[str, bytes], limits: Limits
+) -> AsyncGenerator[Session]:
+    """A world after this plan, with `files` in its workspace.
+
+    Raises InfrastructureError when it cannot be built, UsageError when the files do not fit.
+    """
+    link = Link(launcher.world(plan.kind))
+    try:
+        frames = wire.encode(plan.build), wire.encode(plan.runner)
+        try:
+            reply, _ = await link.ask(*frames, seconds=START_SECONDS)
+        except InfrastructureError as error:
+            raise InfrastructureError(f"{plan.kind}: {launcher.complaints() or error}") from error
+        if "error" in reply:
+            raise InfrastructureError(f"{plan.kind}: {reply['error']}")
+        session = Session(link, limits)
+        try:
+            await session.write_all(files)
+        except OSError as error:
+            total = sum(map(len, files.values()))
+            raise UsageError(
+                f"{len(files)} files of {total} bytes do not go into a workspace of "
+                f"{limits.workspace} bytes: {error}; raise limits.workspace or limits.inodes"
+            ) from error
+        yield session
+    finally:
+        await link.close()

@@ -1,0 +1,125 @@
+"""What a trial's world holds: the one description that every backend builds from."""
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.scenario import Limits
+from agenteval.sandbox.inside import seccomp
+from agenteval.sandbox.interpreter import Interpreter
+
+WORKSPACE = "/workspace"
+BIN = "/run/bin"
+HOSTNAME = "sandbox"
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ETC = ("/etc/alternatives", "/etc/ld.so.cache")
+TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
+ENVIRONMENT = {
+    "HOME": WORKSPACE,
+    "LANG": "C.UTF-8",
+    "PATH": f"{BIN}:/usr/local/bin:/usr/bin:/bin",
+    "PWD": WORKSPACE,
+    "TMPDIR": "/tmp",  # noqa: S108 - the world's own
+    "USER": "agent",
+}
+UV = """#!/bin/sh
+# Stands in for uv where there is no network: runs a script with the world's own python3.
+if [ "$1" = --version ]; then exec python3 --version; fi
+while [ $# -gt 0 ] && [ "$1" != run ]; do case $1 in -*) shift ;; *) break ;; esac; done
+if [ "$1" != run ]; then
+    echo "uv: only 'uv run [--script] FILE.py ARGUMENTS' works here, without a network" >&2
+    exit 2
+fi
+shift
+while [ $# -gt 0 ]; do
+    case $1 in
+    --with | --with-requirements | --extra | --group | -p | --python | --project | --directory)
+        echo "uv: run $1: not available here, without a network" >&2
+        exit 2
+        ;;
+    --) shift && break ;;
+    -m | --module) exec python3 "$@" ;;
+    -*) shift ;;
+    *) break ;;
+    esac
+done
+case $1 in
+'') echo "uv: run: no command was given" >&2 && exit 2 ;;
+*.py | -) exec python3 "$@" ;;
+*) exec "$@" ;;
+esac
+"""
+
+
+DEVICE_LINKS = {
+    "/dev/fd": "/proc/self/fd",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    "/dev/stderr": "/proc/self/fd/2",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Folders bound read-only at their own path, links, small files, and sized tmpfs places."""
+
+    binds: tuple[str, ...]
+    links: dict[str, str]
+    files: dict[str, str]
+    tmpfs: dict[str, tuple[int, int, int]]  # path: bytes, inodes, mode
+
+
+def world(python: Interpreter, limits: Limits) -> World:
+    """The system read-only, an interpreter, a minimal /etc, and places to write of fixed size."""
+    system = [path for path in (*SYSTEM, *ETC) if Path(path).exists()]
+    links = {path: str(Path(path).readlink()) for path in system if Path(path).is_symlink()}
+    inodes = limits.inodes + 1  # the watch names the limit before the kernel refuses
+    return World(
+        binds=(*(path for path in system if path not in links), *filter(None, [python.prefix])),
+        links=links | {f"{BIN}/python3": python.executable, f"{BIN}/python": python.executable},
+        files={
+            f"{BIN}/uv": UV,
+            "/etc/passwd": f"agent:x:1000:1000::{WORKSPACE}:/bin/sh\n",
+            "/etc/group": "agent:x:1000:\n",
+            "/etc/hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+            "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+        },
+        tmpfs={
+            WORKSPACE: (limits.workspace, inodes, 0o755),
+            "/tmp": (TEMPORARY, inodes, 0o1777),  # noqa: S108 - the world's own
+            "/dev/shm": (SHARED_MEMORY, inodes, 0o1777),  # noqa: S108 - the world's own
+        },
+    )
+
+
+def runner_spec(limits: Limits, *, own_user: bool) -> dict[str, Any]:
+    """What the runner is told. `own_user`: the kernel counts this world's processes apart."""
+    memory, processes = 2 * limits.memory, limits.processes + 2
+    rlimits = {
+        "RLIMIT_AS": max(4 << 30, memory),
+        "RLIMIT_CORE": 0,
+        "RLIMIT_DATA": memory,  # above the limit: the watch names it before malloc fails
+        "RLIMIT_FSIZE": limits.file_size,
+        "RLIMIT_NOFILE": limits.open_files,
+    }
+    return {
+        "env": ENVIRONMENT,
+        "limits": asdict(limits),
+        "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
+        "rlimits": rlimits | ({"RLIMIT_NPROC": processes} if own_user else {}),
+        "workspace": WORKSPACE,
+    }
+
+
+def counts_processes_apart() -> bool:
+    """Whether RLIMIT_NPROC inside a user namespace counts only what runs there (Linux 5.14)."""
+    release = platform.release().split(".")
+    numbers = [int("".join(filter(str.isdigit, part[:3])) or 0) for part in release[:2]]
+    return os.geteuid() == 0 or numbers >= [5, 14]
+
+
+def syscall_filter(*, loopback: bool) -> str:
+    """The seccomp filter of this machine, as text that survives JSON."""
+    return seccomp.program(platform.machine(), loopback=loopback).decode("latin-1")

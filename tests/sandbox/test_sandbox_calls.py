@@ -1,0 +1,68 @@
+"""What a call gives back, on every backend."""
+
+import pytest
+
+from agenteval.core.scenario import Limits
+
+SCRIPT = b"import sys\nprint(sys.argv[1:])\n"
+FILES = {"notes.txt": b"one\ntwo\n", "scripts/show.py": SCRIPT, "run.sh": b"#!/bin/sh\necho ran\n"}
+
+UV_REFUSES = "uv: only 'uv run [--script] FILE.py ARGUMENTS' works here, without a network\n"
+
+CALLS = [
+    (["cat", "notes.txt"], 0, "one\ntwo\n"),
+    (["pwd"], 0, "/workspace\n"),
+    (["python3", "scripts/show.py", "a b", "$HOME", ""], 0, "['a b', '$HOME', '']\n"),
+    (["python", "scripts/show.py"], 0, "[]\n"),
+    (["uv", "run", "scripts/show.py", "--flag"], 0, "['--flag']\n"),
+    (["uv", "run", "--script", "scripts/show.py", "x"], 0, "['x']\n"),
+    (["uv", "run", "python3", "scripts/show.py"], 0, "[]\n"),
+    (["./run.sh"], 0, "ran\n"),
+    (["sh", "-c", "echo out; echo err >&2; echo out"], 0, "out\nerr\nout\n"),
+    (["sh", "-c", "exit 3"], 3, ""),
+    (["sh", "-c", "kill -TERM $$"], 143, ""),
+    (["sh", "-c", 'read line; echo "[$line]"'], 0, "[]\n"),
+    (["printf", r"\303\050"], 0, "�("),
+    (["nosuch"], 127, "bash: nosuch: command not found\n"),
+    (["./nosuch"], 127, "bash: ./nosuch: No such file or directory\n"),
+    (["./notes.txt"], 126, "bash: ./notes.txt: Permission denied\n"),
+    (["./scripts"], 126, "bash: ./scripts: Is a directory\n"),
+    ([""], 127, "bash: : command not found\n"),
+    (["uv", "pip", "install", "x"], 2, UV_REFUSES),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("argv", "code", "output"), CALLS)
+async def test_a_call_gives_exit_code_and_output_as_they_came(backend, argv, code, output):
+    async with backend.open(FILES, Limits()) as sandbox:
+        done = await sandbox.run(argv)
+    assert (done.exit_code, done.output, done.limit, done.cut) == (code, output, "", False)
+
+
+async def test_files_go_in_and_come_out_unchanged(backend):
+    content = bytes(range(256)) * 5000
+    async with backend.open(FILES, Limits()) as sandbox:
+        await sandbox.write("deep/er/file.bin", content)
+        await sandbox.run(["cp", "deep/er/file.bin", "copy.bin"])
+        assert await sandbox.read("copy.bin") == content
+        assert await sandbox.read("/workspace/notes.txt") == FILES["notes.txt"]
+
+
+async def test_a_file_that_is_not_there_or_not_regular_is_an_error(backend):
+    async with backend.open({}, Limits()) as sandbox:
+        with pytest.raises(FileNotFoundError):
+            await sandbox.read("absent")
+        await sandbox.run(["mkfifo", "pipe"])
+        await sandbox.run(["ln", "-s", "/etc/passwd", "link"])
+        for path in ("pipe", "link", "/dev/zero", "/workspace"):
+            with pytest.raises(OSError, match=path):
+                await sandbox.read(path)
+
+
+async def test_nothing_outlives_its_call(backend):
+    leave = "setsid sleep 300 & (sleep 300 &) ; trap '' TERM; sleep 300 & kill -STOP $!"
+    async with backend.open({}, Limits()) as sandbox:
+        await sandbox.run(["sh", "-c", leave])
+        left = await sandbox.run(["ps", "-eo", "pid=,comm="])
+    seen = dict(line.split() for line in left.output.splitlines())
+    assert [name for pid, name in seen.items() if pid != "1"] == ["ps"]
