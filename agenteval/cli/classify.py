@@ -1,9 +1,9 @@
 """`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -90,7 +90,7 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
         yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
 
 
-def _standard_input() -> Iterable[str]:
+def _standard_input() -> TextIO:
     return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
 
 
