@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 from agenteval import __version__
+from agenteval.cli.classify import classify
+from agenteval.cli.explain import explain
 from agenteval.cli.models import models
 from agenteval.cli.run import run
 from agenteval.cli.scenarios import app as scenarios
@@ -40,3 +42,5 @@ app.command(name="run")(run)
 app.command(name="models")(models)
 app.command(name="show")(show)
 app.add_typer(scenarios, name="scenarios")
+app.command(name="classify")(classify)
+app.command(name="explain")(explain)

@@ -30,7 +30,7 @@ def bash_call(command: str) -> ToolCall:
     return ToolCall("", BASH, command, {"command": command})
 
 
-def _call(content: object) -> ToolCall:
+def _call(content: Any) -> ToolCall:
     """Raises ValueError when there is neither a command nor a tool's name in it."""
     if not isinstance(content, dict):
         raise ValueError(  # noqa: TRY004 -- a bad line, as JSON that does not parse is

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.facts import Redirect, RedirectKind
@@ -28,13 +29,24 @@ class World:
 UNKNOWN_WORLD = World()
 
 
+class Engine(Protocol):
+    """The rules of another harness, which decide in place of ours (core/dialect_*.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def allows(self, call: ToolCall, root: str) -> bool:
+        """The verdict of that harness on a call whose tool exists. Never raises."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
     """A named set of rules; two are the same when their digests are.
 
     `tools` holds every tool there is, bash, read and write among them. `files` are paths that the
     allow list itself says exist, for when no fixture does. `stated` names the failure classes
-    that a scenario's instructions warn of.
+    that a scenario's instructions warn of. With an `engine` the other rules only explain.
     """
 
     name: str
@@ -46,6 +58,11 @@ class Policy:
     tools: Mapping[str, ToolRule] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
     stated: frozenset[str] = frozenset()
+    engine: Engine | None = None
+
+    def tool(self, name: str) -> ToolRule | None:
+        """The tool of that name; the other harnesses repair a name in capitals."""
+        return self.tools.get(name if self.engine is None else name.lower())
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
@@ -54,9 +71,11 @@ class Policy:
 
 def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
     """Whether the call may happen. Never raises, whatever the model wrote."""
-    tool = policy.tools.get(call.name)
+    tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
+    if policy.engine is not None:
+        return policy.engine.allows(call, world.root)
     if call.name == BASH:
         return allows_command(str(call.arguments["command"]), policy, world)
     rules = policy.paths(call.name)

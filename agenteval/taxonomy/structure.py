@@ -103,7 +103,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     cure=_ALONE + "; compare what it prints yourself.",
 )
 def process_substitution(call: DeniedCall) -> Seen | None:
-    """A command handed over as a file, <(...) or >(...).
+    """A command handed over as a file, `<(...)` or `>(...)`.
 
     The inner command runs out of sight and its output is never seen.
     """
