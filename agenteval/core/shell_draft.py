@@ -1,7 +1,5 @@
 """What a walk over shell text gathers before it is frozen into `ShellFacts`."""
 
-from dataclasses import dataclass, field
-
 from agenteval.core.facts import Command, Heredoc, Redirect, Span, SubstitutionKind, Word
 from agenteval.core.shell_tree import Source
 
@@ -9,7 +7,17 @@ from agenteval.core.shell_tree import Source
 class Draft:
     """One stage of a pipeline: a simple command while it is read, or a compound one's place."""
 
-    __slots__ = ("_frozen", "_source", "assignments", "end", "level", "redirects", "start", "words")
+    __slots__ = (
+        "_frozen",
+        "_source",
+        "assigned",
+        "assignments",
+        "end",
+        "level",
+        "redirects",
+        "start",
+        "words",
+    )
 
     def __init__(self, source: Source, level: "Level", start: int, end: int) -> None:
         self._source = source
@@ -19,20 +27,21 @@ class Draft:
         self.end = end
         self.words: list[Word] = []
         self.assignments: list[Span] = []
+        self.assigned = start  # where the last assignment ends
         self.redirects: list[Redirect] = []
 
     @property
     def is_empty(self) -> bool:
         return not (self.words or self.assignments or self.redirects)
 
-    def freeze(self) -> Command:
+    def freeze(self, via: tuple[str, ...]) -> Command:
         if self._frozen is None:
             self._frozen = Command(
                 tuple(self.words),
                 self._source.span(self.start, self.end),
                 tuple(self.assignments),
                 tuple(self.redirects),
-                (),
+                via,
                 self.level.nested,
             )
         return self._frozen
@@ -54,18 +63,19 @@ class Level:
         self.pipeline: list[Draft] = []
 
 
-@dataclass(slots=True)
 class Gathered:
     """Everything found so far, each kind in source order."""
 
-    drafts: list[Draft] = field(default_factory=list)
-    pipelines: list[list[Draft]] = field(default_factory=list)
-    chains: list[Span] = field(default_factory=list)
-    redirects: list[Redirect] = field(default_factory=list)
-    heredocs: list[Heredoc] = field(default_factory=list)
-    substitutions: list[tuple[SubstitutionKind, Span]] = field(default_factory=list)
-    assignments: list[Span] = field(default_factory=list)
-    background: list[Span] = field(default_factory=list)
-    subshells: list[Span] = field(default_factory=list)
-    control: list[Span] = field(default_factory=list)
-    errors: list[Span] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.pipelines: list[list[Draft]] = []
+        self.chains: list[Span] = []
+        self.redirects: list[Redirect] = []
+        self.heredocs: list[Heredoc] = []
+        self.substitutions: list[tuple[SubstitutionKind, Span]] = []
+        self.assignments: list[Span] = []
+        self.background: list[Span] = []
+        self.subshells: list[Span] = []
+        self.control: list[Span] = []
+        self.negations: list[Span] = []
+        self.errors: list[Span] = []
