@@ -68,7 +68,7 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
 def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     """The scenarios, each with its allow list and its world's files. Raises UsageError."""
     where = roots()
-    scenarios = load_scenarios(targets, roots=[root / "scenarios" for root in where])
+    scenarios = load_scenarios(targets, roots=where)
     names = {scenario.policy for scenario in scenarios}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
