@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span, SubstitutionKind
+from agenteval.core.facts import Command, Redirect, RedirectKind, ShellFacts, Span, SubstitutionKind
 from agenteval.core.shell_facts import read_facts
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")
@@ -27,6 +27,7 @@ _CONTROL = {
     "case": "case",
     "select": "select",
 }
+MOST_NAMES, MOST_TARGETS = 12, 6  # the labels hold no more
 _CHAINS = {"&&": "and", "||": "or", ";": "sequence", "\n": "sequence"}
 
 
@@ -40,9 +41,33 @@ def own_commands(facts: ShellFacts) -> list[Command]:
     return [c for c in facts.commands if not c.nested and not c.via]
 
 
+def program(command: Command) -> str:
+    """The label of a command: its first word as written, or the next one after `time`."""
+    first, *rest = command.words
+    if first.span.text == "time":
+        first = next((word for word in rest if word.text != "-p"), first)
+    return first.span.text
+
+
+def redirect_features(redirect: Redirect) -> set[str]:
+    """The labels hold 2>&1, 2>/dev/null and |& for a move of stderr, the rest for a file."""
+    text = redirect.span.text.replace(" ", "")
+    match redirect.kind:
+        case RedirectKind.HEREDOC:
+            return {"heredoc"}
+        case RedirectKind.HERESTRING:
+            return {"here_string"}
+        case RedirectKind.INPUT:
+            return set()
+    if text in ("|&", "2>&1", "2>/dev/null"):
+        return {"stderr_redirect"}
+    writes = not re.match(r"[0-9]*>&|\{\w+\}>&|[^>]*<>", text) and redirect.target != "/dev/null"
+    return {"file_write"} if writes else set()
+
+
 def features(facts: ShellFacts) -> set[str]:
     is_outside = outside(facts)
-    found = {_CHAINS[s.text] for s in facts.chains if is_outside(s)}
+    found = {_CHAINS.get(s.text, repr(s.text)) for s in facts.chains if is_outside(s)}
     for span in filter(is_outside, facts.control):
         word = re.match(r"\[\[|\(\(|\w+", span.text)
         found.add(_CONTROL.get(word[0] if word else "", "function_def"))
@@ -53,16 +78,14 @@ def features(facts: ShellFacts) -> set[str]:
         "subshell" if s.text[0] == "(" else "brace_group" for s in facts.subshells if is_outside(s)
     }
     for redirect in filter(lambda r: is_outside(r.span), facts.redirects):
-        found.add("redirect")
-        found |= {
-            RedirectKind.HEREDOC: {"heredoc"},
-            RedirectKind.HERESTRING: {"here_string"},
-            RedirectKind.STDERR: {"stderr_redirect"},
-            RedirectKind.FILE: {"file_write"},
-        }.get(redirect.kind, set())
+        found |= {"redirect", *redirect_features(redirect)}
+    if any(map(is_outside, facts.negations)):
+        found.add("negation")
     if any(not pipeline[0].nested for pipeline in facts.pipelines):
         found.add("pipe")
     for command in own_commands(facts):
+        if command.words and command.words[0].span.text == "time":
+            found.add("time_keyword")
         if command.assignments:
             found.add("env_assignment" if command.words else "assignment_only")
     return found
@@ -70,26 +93,32 @@ def features(facts: ShellFacts) -> set[str]:
 
 def labels(facts: ShellFacts) -> dict[str, object]:
     own = own_commands(facts)
-    kinds = {kind for kind, _ in facts.substitutions}
     return {
         "bash_features": sorted(features(facts)),
         "n_simple_commands": len(own),
-        "command_names": [c.words[0].span.text for c in own if c.words],
+        "command_names": [program(c) for c in own if c.words][:MOST_NAMES],
         "pipe_targets": [
-            c.words[0].span.text
+            program(c)
             for pipeline in facts.pipelines
             for c in pipeline[1:]
             if c.words and not c.nested
-        ],
-        "substitutions": sorted(
-            name
-            for kind, name in (
-                (SubstitutionKind.COMMAND, "command_substitution"),
-                (SubstitutionKind.PROCESS, "process_substitution"),
-            )
-            if kind in kinds
-        ),
+        ][:MOST_TARGETS],
+        "substitutions": sorted(substitutions(facts)),
     }
+
+
+def substitutions(facts: ShellFacts) -> set[str]:
+    """Kinds of substitution; in a here-document the labels ask for the marks alone."""
+    bodies = [h.body for h in facts.heredocs if h.expanded and not h.span.text.startswith("<<<")]
+    found = {
+        "heredoc_body_substitution" for b in bodies if "`" in b.text or re.search(r"\$\(", b.text)
+    }
+    for kind, span in facts.substitutions:
+        if any(b.start <= span.start < b.end for b in bodies):
+            continue
+        if kind in (SubstitutionKind.COMMAND, SubstitutionKind.PROCESS):
+            found.add(f"{kind}_substitution")
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,17 @@ from agenteval.core.shell_tree import Source
 class Draft:
     """One stage of a pipeline: a simple command while it is read, or a compound one's place."""
 
-    __slots__ = ("_frozen", "_source", "assignments", "end", "level", "redirects", "start", "words")
+    __slots__ = (
+        "_frozen",
+        "_source",
+        "assigned",
+        "assignments",
+        "end",
+        "level",
+        "redirects",
+        "start",
+        "words",
+    )
 
     def __init__(self, source: Source, level: "Level", start: int, end: int) -> None:
         self._source = source
@@ -19,20 +29,21 @@ class Draft:
         self.end = end
         self.words: list[Word] = []
         self.assignments: list[Span] = []
+        self.assigned = start  # where the last assignment ends
         self.redirects: list[Redirect] = []
 
     @property
     def is_empty(self) -> bool:
         return not (self.words or self.assignments or self.redirects)
 
-    def freeze(self) -> Command:
+    def freeze(self, via: tuple[str, ...]) -> Command:
         if self._frozen is None:
             self._frozen = Command(
                 tuple(self.words),
                 self._source.span(self.start, self.end),
                 tuple(self.assignments),
                 tuple(self.redirects),
-                (),
+                via,
                 self.level.nested,
             )
         return self._frozen
@@ -68,4 +79,5 @@ class Gathered:
     background: list[Span] = field(default_factory=list)
     subshells: list[Span] = field(default_factory=list)
     control: list[Span] = field(default_factory=list)
+    negations: list[Span] = field(default_factory=list)
     errors: list[Span] = field(default_factory=list)

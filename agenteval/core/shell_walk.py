@@ -67,12 +67,12 @@ class Walk:
         else:
             if level.joint == ";":
                 self.found.chains.append(self.source.span(level.joint_at, level.joint_at + 1))
-            elif level.joint == "" and level.stage is not None:
-                newline = self.text.rfind("\n", level.stage.start, start)
+            elif level.joint in ("", "&") and level.stage is not None:
+                newline = self.text.rfind("\n", max(level.stage.start, level.joint_at), start)
                 if newline >= 0:
                     self.found.chains.append(self.source.span(newline, newline + 1))
             level.pipeline = [draft]
-        level.joint = ""
+        level.joint, level.joint_at = "", 0
         level.stage = draft
         return draft
 
@@ -88,6 +88,9 @@ class Walk:
         for child in node.children:
             kind = child.type
             place = self.source.place(child)
+            if draft.assignments and not words and self._is_next_line(draft, place[0]):
+                draft = self.stage(level, place[0], end)
+                self.found.drafts.append(draft)
             if kind in _REDIRECTS or kind == "subshell":
                 later.append((child, level))
                 continue
@@ -101,9 +104,15 @@ class Walk:
         self._stack.extend(reversed(later))
         self.add_words(draft, words)
 
+    def _is_next_line(self, draft: Draft, start: int) -> bool:
+        """Whether the tree took assignments alone for the beginning of the next line's command."""
+        gap = self.text[draft.assigned : start]
+        return "\n" in gap and "\n" in gap.replace("\\\n", "")
+
     def _assignment(self, draft: Draft, place: tuple[int, int]) -> None:
         span = self.source.span(*place)
         draft.assignments.append(span)
+        draft.assigned = place[1]
         self.found.assignments.append(span)
 
     def add_words(self, draft: Draft, places: Iterable[tuple[int, int]]) -> None:
@@ -279,12 +288,16 @@ class Walk:
                 inner = self.source.part(*found.inside)
                 Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
 
+    def negation(self, node: Node, level: Level | None) -> None:
+        if level is not None:
+            self.found.negations.append(self.source.span(*self.source.place(node)))
+
     def error(self, node: Node, level: Level | None) -> None:
         self.found.errors.append(self.source.span(*self.source.place(node)))
         self.push(node.children, level)
 
 
-_BODIES = {"do_group", "compound_statement", "subshell", "case_item", "test_command"}
+_BODIES = {"do_group", "compound_statement", "subshell", "case_item", "test_command", *_REDIRECTS}
 _WORDS_BEFORE_BODY = {"for_statement", "c_style_for_statement", "case_statement"}
 _WORDS_BEFORE_BODY |= {"function_definition"}
 _RAW_WORD = re.compile(
@@ -293,6 +306,7 @@ _RAW_WORD = re.compile(
 )
 _Visit = Callable[[Walk, Node, Level | None], None]
 _VISITS: dict[str, _Visit] = {
+    "!": Walk.negation,
     "ERROR": Walk.error,
     "arithmetic_expansion": Walk.arithmetic,
     "case_item": Walk.case_item,
