@@ -12,6 +12,7 @@ from agenteval.core.programs import (
     code_at,
 )
 from agenteval.core.shell import NotSimple, read_simple
+from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall, at_word
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -26,24 +27,20 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
 
     The rule is for the command, and what stands before it changes how it runs.
     """
+    outer = None
     for command in call.shell.commands:
-        if command.via and PREFIXES.issuperset(command.via) and command.words:
-            start = next(
-                c.span.start for c in call.shell.commands if not c.via and _holds(c, command)
-            )
-            return Seen(call.span(start, command.words[0].span.start))
+        if not command.via:
+            outer = command
+        elif outer and command.words and PREFIXES.issuperset(command.via):
+            return Seen(call.span(outer.words[0].span.start, command.words[0].span.start))
     return None
-
-
-def _holds(outer: Command, inner: Command) -> bool:
-    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
 
 
 @failure_class(
     bad=["LIMIT=5 uv run scripts/notes.py list", "Q='select 1'"],
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
-    construct="assignment",
+    construct=Construct.ENV_ASSIGNMENT,
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.
