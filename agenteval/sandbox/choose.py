@@ -37,6 +37,11 @@ async def choose(name: str | None = None) -> SandboxBackend:
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(told, failed))}")
 
 
+async def probe_all() -> list[Probe]:
+    """What every backend that isolates shows here, in the order of choice."""
+    return [await probe(BACKENDS[name]()) for name in AUTOMATIC]
+
+
 def told(seen: Probe) -> str:
     """A failed probe as one line."""
     return f"{seen.backend}: {seen.reason}" + (f" ({seen.cure})" if seen.cure else "")

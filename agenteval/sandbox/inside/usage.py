@@ -52,7 +52,7 @@ def struck(limits: dict[str, int], places: list[str], reaped_before: float) -> s
     if sum(process.threads for process in alive) > limits["processes"]:
         return "processes"
     if sum(process.cpu for process in alive) + reaped_cpu() - reaped_before > limits["cpu_seconds"]:
-        return "cpu-time"
+        return "cpu"
     stored = sum(_stored(place) for place in places)
     # resident counts a shared page once for each process: ask again, exactly, before killing
     if stored + sum(process.resident for process in alive) > limits["memory"] and (
