@@ -44,4 +44,5 @@ async def probe_all() -> list[Probe]:
 
 def told(seen: Probe) -> str:
     """A failed probe as one line."""
-    return f"{seen.backend}: {seen.reason}" + (f" ({seen.cure})" if seen.cure else "")
+    reason = seen.reason.removeprefix("sandbox: ")
+    return f"{seen.backend}: {reason}" + (f" ({seen.cure})" if seen.cure else "")

@@ -36,7 +36,7 @@ def page(failure_class: FailureClass) -> str:
     lines += ["Denied:", "", *_examples(failure_class.bad), ""]
     lines += ["Allowed instead, or only looks alike:", "", *_examples(failure_class.good), ""]
     if failure_class.construct:
-        lines += [f"A policy allows it with `constructs = [\"{failure_class.construct}\"]`.", ""]
+        lines += [f'A policy allows it with `constructs = ["{failure_class.construct}"]`.', ""]
     lines += [f"Row in the article's table: {article_row(failure_class.id)}.", ""]
     return "\n".join(lines)
 

@@ -59,18 +59,20 @@ def struck(limits: dict[str, int], places: list[str], reaped_before: float) -> s
         stored + sum(_proportional(process) for process in alive) > limits["memory"]
     ):
         return "memory"
-    return full(limits, places)
+    return ""
 
 
 def full(limits: dict[str, int], places: list[str]) -> str:
-    """Which disk limit has been reached in `places`, the trial's own filesystems."""
-    for place in places:
-        disk = os.statvfs(place)
-        if disk.f_files - disk.f_ffree >= limits["inodes"]:
-            return "inodes"
-        if disk.f_bavail == 0:
-            return "workspace"
-    return ""
+    """Which limit of the trial's own filesystems has been reached."""
+    if inodes(places) >= limits["inodes"]:
+        return "inodes"
+    return "workspace" if any(os.statvfs(place).f_bavail == 0 for place in places) else ""
+
+
+def inodes(places: list[str]) -> int:
+    """How many there are in the place that has most of them."""
+    disks = [os.statvfs(place) for place in places]
+    return max((disk.f_files - disk.f_ffree for disk in disks), default=0)
 
 
 def _stored(place: str) -> int:
