@@ -1,6 +1,7 @@
 import pytest
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.engine import tools
 
@@ -51,12 +52,15 @@ def test_an_allowed_call_has_no_denial() -> None:
         (Execution(2, "usage\n", 0.1), "usage\n\n[exit code 2]"),
         (Execution(1, "", 0.1), "[exit code 1]"),
         (Execution(0, "aa", 0.1, cut=True), "aa\n[output cut here]"),
-        (Execution(None, "", 9, "wall-time"), "[stopped: it ran longer than a call may]"),
-        (Execution(None, "x", 9, "odd-limit"), "x\n[stopped: odd-limit]"),
+        (
+            Execution(None, "", 9, "wall-time"),
+            "[The command was stopped: it ran longer than 30 s.]",
+        ),
+        (Execution(1, "x", 9, "inodes"), "x\n[The disk is full: the workspace holds 8192 files.]"),
     ],
 )
 def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
-    assert tools.answer(execution) == said
+    assert tools.answer(execution, Limits()) == said
 
 
 def test_a_schema_asks_for_one_text() -> None:

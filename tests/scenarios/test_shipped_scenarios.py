@@ -13,7 +13,7 @@ from agenteval.core.prompt import Prompt, render, render_variant
 from agenteval.core.scenario import Check, Scenario
 
 PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = load_scenarios([], roots=[PROJECT / "scenarios"])
+SCENARIOS = load_scenarios([], roots=[PROJECT])
 VARIANTS = [
     pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")
     for scenario in SCENARIOS
@@ -31,7 +31,7 @@ def open_checks(database: Path, checks: tuple[Check, ...]) -> list[str]:
 
 
 def files(scenario: Scenario, seed: int):
-    return load_fixture(scenario, seed, roots=[PROJECT / "fixtures"])
+    return load_fixture(scenario, seed, roots=[PROJECT])
 
 
 def play_steps(prompt: Prompt, place: Path, play) -> list[str]:

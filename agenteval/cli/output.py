@@ -1,0 +1,48 @@
+"""What a command prints of some runs: the tables or the JSON, and the HTML report beside them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+from rich.console import Console
+
+from agenteval.core.run import Run
+from agenteval.report import console, html, json
+from agenteval.report.build import build_view
+from agenteval.report.view import ClassText, View
+from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
+from agenteval.taxonomy.catalogue import failure_classes
+
+REPORTS = Path("reports")
+
+
+def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool) -> None:
+    """Print the runs, and write their HTML report to `report` (default: in reports/)."""
+    if not runs:
+        return
+    view = build_view(runs, classes=class_texts(), fold=fold(taxonomy))
+    name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
+    path = report or REPORTS / f"{name}.html"
+    html.write(view, path)
+    show_view(view, as_json=as_json)
+    if not as_json:
+        typer.echo(f"Report: {path}")
+
+
+def show_view(view: View, *, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(view))
+    else:
+        console.render(view, Console())
+
+
+def class_texts() -> tuple[ClassText, ...]:
+    return tuple(ClassText(one.id, one.title, one.rationale) for one in failure_classes())
+
+
+def fold(taxonomy: str) -> Mapping[str, str] | None:
+    """Class to row of the article, in the article's order; None for the classes as they are."""
+    if taxonomy != "article":
+        return None
+    rows = {one.id: article_row(one.id) for one in failure_classes()}
+    return dict(sorted(rows.items(), key=lambda item: ARTICLE_ROWS.index(item[1])))

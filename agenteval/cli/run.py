@@ -1,0 +1,40 @@
+"""`agenteval run`: one or more models through scenarios, then the tables and the report."""
+
+import typer
+
+from agenteval.cli import options as o
+
+
+def run(  # noqa: PLR0913 -- each is an option of the command line
+    targets: o.Targets = None,
+    *,
+    model: o.Models,
+    base_url: o.BaseUrl = None,
+    trials: o.Trials = 5,
+    seed: o.Seed = 1,
+    concurrency: o.Concurrency = 4,
+    max_turns: o.MaxTurns = None,
+    sandbox: o.SandboxName = None,
+    store: o.Store = o.DEFAULT_STORE,
+    report: o.Report = None,
+    taxonomy: o.Taxonomy = "full",
+    as_json: o.AsJson = False,
+) -> None:
+    """Play scenarios with a served model and count its errors per 100 tool calls.
+
+    Examples:
+    - `agenteval run --model qwen3.6-35b scenarios/`
+
+    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf-handshake --trials 20`
+
+    - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
+    """
+    from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.running import Plan, run_models  # noqa: PLC0415
+
+    sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
+    plan = Plan(targets or [], model, base_url, max_turns, sandbox, store, as_json, **sizes)
+    runs, interrupted = run_models(plan)
+    show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json)
+    if interrupted:
+        raise typer.Exit(130)

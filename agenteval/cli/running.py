@@ -1,0 +1,164 @@
+"""Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from rich.console import Console
+
+from agenteval.cli.served import preflight
+from agenteval.config.allowlists import load_policy
+from agenteval.config.fixtures import load_fixture
+from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
+from agenteval.config.paths import roots
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.run import Run
+from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.tools import PROTOCOL
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.persona import load_persona
+from agenteval.models.simulated import SimulatedServer
+from agenteval.protocols import SandboxBackend
+from agenteval.report.live import Live, live
+from agenteval.sandbox.choose import choose
+from agenteval.store.sql import SqlStore
+from agenteval.taxonomy.judge import TAXONOMY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What `agenteval run` was asked for."""
+
+    targets: Sequence[str]
+    models: Sequence[str]
+    base_url: str | None
+    max_turns: int | None
+    sandbox: str | None
+    store: str
+    quiet: bool
+    trials: int
+    seed: int
+    concurrency: int
+
+
+def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
+    """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
+
+    What was played before an interruption is stored and returned. Raises UsageError.
+    """
+    stages = load_stages(plan.targets)
+    store = SqlStore(plan.store)
+    started: list[str] = []
+    interrupted = False
+    try:
+        with live(Console(stderr=True, quiet=plan.quiet)) as lines:
+            asyncio.run(Session(plan, stages, store, lines, started).play())
+    except KeyboardInterrupt:
+        interrupted = True
+    try:
+        return tuple(store.load(run_id) for run_id in started), interrupted
+    finally:
+        store.close()
+
+
+def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
+    """The scenarios, each with its allow list and its world's files. Raises UsageError."""
+    where = roots()
+    scenarios = load_scenarios(targets, roots=[root / "scenarios" for root in where])
+    names = {scenario.policy for scenario in scenarios}
+    policies = {name: load_policy(name, roots=where) for name in names}
+    for scenario in scenarios:
+        load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+    return tuple(
+        Stage(scenario, policies[scenario.policy], partial(load_fixture, scenario, roots=where))
+        for scenario in scenarios
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """All models of one command, one after the other. `started` gathers the ids of their runs."""
+
+    plan: Plan
+    stages: Sequence[Stage]
+    store: SqlStore
+    live: Live
+    started: list[str] = field(default_factory=list)
+
+    async def play(self) -> None:
+        """Every server is asked before the first trial, so that no typing error costs a run."""
+        entries = {name: await self._asked(name) for name in self.plan.models}
+        backend = await choose(self.plan.sandbox)
+        for name, entry in entries.items():
+            async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
+                simulated = await preflight(model, ready)
+                run = self._new_run(name, ready, backend, simulated=simulated)
+                await self._play(run, model, backend)
+
+    async def _asked(self, name: str) -> ModelEntry | None:
+        """The entry of a server that answers; None for a simulated model, started when it plays."""
+        if name.startswith(SIMULATED):
+            load_persona(name)
+            return None
+        entry = resolve(name, load_models(roots()), self.plan.base_url)
+        async with OpenAIModel(entry) as model:
+            await preflight(model, entry)
+        return entry
+
+    @asynccontextmanager
+    async def _serving(self, name: str, entry: ModelEntry | None) -> AsyncIterator[ModelEntry]:
+        if entry is not None:
+            yield entry
+            return
+        async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
+            yield server.entry(name)
+
+    async def _play(self, run: Run, model: OpenAIModel, backend: SandboxBackend) -> None:
+        self.store.add(run)
+        self.started.append(run.id)
+        names = [stage.scenario.name for stage in self.stages]
+        digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
+        keys = trial_keys(names, self.plan.trials, self.plan.seed)
+        progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
+        async with SecondReader() as second_reader:
+            orchestrator = Orchestrator(
+                model=model,
+                backend=backend,
+                second_reader=second_reader,
+                recorder=self.store.recorder(run, digests),
+                observer=progress,
+                concurrency=self.plan.concurrency,
+                max_turns=self.plan.max_turns,
+            )
+            await orchestrator.play(self.stages, keys)
+        self.store.complete(run.id)
+
+    def _new_run(
+        self, name: str, entry: ModelEntry, backend: SandboxBackend, *, simulated: bool
+    ) -> Run:
+        now = datetime.now(UTC)
+        return Run(
+            id=self._free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
+            model=entry.card(name, simulated=simulated),
+            started=now.isoformat(timespec="milliseconds"),
+            seed=self.plan.seed,
+            trials_planned=self.plan.trials * len(self.stages),
+            max_turns=self.plan.max_turns,
+            concurrency=self.plan.concurrency,
+            sandbox=backend.name,
+            protocol=PROTOCOL,
+            taxonomy=TAXONOMY_VERSION,
+            policies={stage.policy.name: stage.policy.digest for stage in self.stages},
+        )
+
+    def _free_id(self, wanted: str) -> str:
+        """`wanted`, or the first number behind it that no run has: two may start in one second."""
+        found, number = wanted, 1
+        while self.store.exists(found):
+            number += 1
+            found = f"{wanted}-{number}"
+        return found

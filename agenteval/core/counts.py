@@ -1,0 +1,49 @@
+"""Errors counted by trial and by failure class: what every rate and comparison is made from."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+Cluster = tuple[int, int]  # of one trial: how many, out of how many
+Session = Sequence[str | None]  # the calls of one trial: the primary class of a denied one, or None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorCounts:
+    """Calls and errors by trial. A call has one primary class, so classes add up to errors."""
+
+    calls: tuple[int, ...]
+    by_class: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def of(cls, sessions: Sequence[Session]) -> "ErrorCounts":
+        seen = [Counter(call for call in session if call) for session in sessions]
+        classes = sorted({name for counter in seen for name in counter})
+        return cls(
+            calls=tuple(len(session) for session in sessions),
+            by_class={name: tuple(counter[name] for counter in seen) for name in classes},
+        )
+
+    @property
+    def errors(self) -> tuple[int, ...]:
+        """Errors of each trial, all classes together."""
+        return tuple(map(sum, zip(*self.by_class.values(), self._nothing(), strict=True)))
+
+    def total(self) -> tuple[Cluster, ...]:
+        return tuple(zip(self.errors, self.calls, strict=True))
+
+    def clusters(self, failure_class: str) -> tuple[Cluster, ...]:
+        counts = self.by_class.get(failure_class, self._nothing())
+        return tuple(zip(counts, self.calls, strict=True))
+
+    def folded(self, row_of: Callable[[str], str]) -> "ErrorCounts":
+        """The same counts under coarser names."""
+        rows: dict[str, tuple[int, ...]] = {}
+        for name, counts in self.by_class.items():
+            row = row_of(name)
+            before = rows.get(row, self._nothing())
+            rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
+        return ErrorCounts(self.calls, rows)
+
+    def _nothing(self) -> tuple[int, ...]:
+        return tuple(0 for _ in self.calls)

@@ -1,0 +1,89 @@
+"""One tool call: judged, then run in the sandbox or denied, and answered."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.core.call import BASH, ToolCall, Verdict
+from agenteval.core.policy import Policy, World
+from agenteval.core.scenario import Limits
+from agenteval.core.shell import Simple, read_simple
+from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.trial import CallRecord, Execution
+from agenteval.engine import tools
+from agenteval.engine.second_reader import SecondReader
+from agenteval.protocols import Sandbox
+from agenteval.taxonomy.judge import deny, judge
+
+# Bash runs these itself; as programs they are missing or mean something else.
+# fmt: off
+BUILTINS = frozenset({
+    ".", ":", "[", "alias", "bg", "bind", "break", "builtin", "caller", "cd", "command",
+    "compgen", "complete", "compopt", "continue", "declare", "dirs", "disown", "echo", "enable",
+    "eval", "exec", "exit", "export", "false", "fc", "fg", "getopts", "hash", "help", "history",
+    "jobs", "kill", "let", "local", "logout", "mapfile", "popd", "printf", "pushd", "pwd", "read",
+    "readarray", "readonly", "return", "set", "shift", "shopt", "source", "suspend", "test",
+    "times", "trap", "true", "type", "typeset", "ulimit", "umask", "unalias", "unset", "wait",
+})
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What carries out the calls of one trial. `running` bounds how many commands run at once."""
+
+    policy: Policy
+    world: World
+    sandbox: Sandbox
+    second_reader: SecondReader
+    limits: Limits
+    running: asyncio.Semaphore
+
+    async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
+        verdict, objection = await self._judge(call)
+        execution = await self._execute(call) if verdict.allowed else None
+        reply = tools.answer(execution, self.limits) if execution else tools.denial(call, verdict)
+        return CallRecord(turn, position, call, verdict, reply, execution, objection)
+
+    async def _judge(self, call: ToolCall) -> tuple[Verdict, str]:
+        """Our verdict; then the second reader may object to a command that is about to run."""
+        verdict = judge(call, self.policy, self.world)
+        if not verdict.allowed or call.command is None:
+            return verdict, ""
+        objection = await self.second_reader.objection(call.command, _commands(call.command))
+        if not objection:
+            return verdict, ""
+        return deny(call, self.policy, self.world, objection=objection), objection
+
+    async def _execute(self, call: ToolCall) -> Execution:
+        async with self.running:
+            if call.name == BASH:
+                return await self.sandbox.run(_argv(str(call.command)))
+            return await self._read(call.arguments or {})
+
+    async def _read(self, arguments: Mapping[str, object]) -> Execution:
+        started = time.perf_counter()
+        try:
+            content = await self.sandbox.read(str(arguments["path"]))
+            text, code = content.decode("utf-8", "replace"), 0
+        except OSError as error:
+            text, code = f"{arguments['path']}: {error.strerror or error}", 1
+        return Execution(code, text, time.perf_counter() - started)
+
+
+def _commands(command: str) -> Sequence[Sequence[str]]:
+    """The words of every command in an allowed text, as the gate read them."""
+    read = read_leaves(command)
+    return [leaf.argv for leaf in read.leaves] if isinstance(read, Leaves) else []
+
+
+def _argv(command: str) -> Sequence[str]:
+    """What to execute: the command's own words when bash would add nothing to them.
+
+    Skipping bash saves a process, and leaves nothing that could read the text another way.
+    """
+    simple = read_simple(command)
+    if isinstance(simple, Simple) and not simple.dynamic and simple.argv[0] not in BUILTINS:
+        return simple.argv
+    return ("bash", "--norc", "--noprofile", "-c", command)

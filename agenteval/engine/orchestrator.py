@@ -1,0 +1,123 @@
+"""Many trials at once: one TaskGroup, one semaphore, and a void for what the machine broke."""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.policy import Policy, World
+from agenteval.core.prompt import render
+from agenteval.core.scenario import Scenario
+from agenteval.core.trial import Trial
+from agenteval.engine.hands import Hands
+from agenteval.engine.loop import Loop
+from agenteval.engine.second_reader import SecondReader
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.protocols import Model, Observer, Recorder, SandboxBackend, TrialKey
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One scenario, ready to be played: its allow list, and the files its world starts with.
+
+    `files` makes the world of a seed: relative path to content.
+    """
+
+    scenario: Scenario
+    policy: Policy
+    files: Callable[[int], Mapping[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Orchestrator:
+    """Plays stages. `max_turns`, when given, goes before each scenario's own."""
+
+    model: Model
+    backend: SandboxBackend
+    second_reader: SecondReader
+    recorder: Recorder
+    observer: Observer
+    concurrency: int
+    max_turns: int | None = None
+
+    async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
+        """Play one trial for each key, at most `concurrency` at a time.
+
+        A trial that the server or the sandbox broke is recorded as void and the run goes on.
+        Raises UsageError when only the user can mend what is wrong; what was played is stored.
+        """
+        by_name = {stage.scenario.name: stage for stage in stages}
+        free = asyncio.Semaphore(self.concurrency)
+        running = asyncio.Semaphore(2 * (os.cpu_count() or 1))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for key in keys:
+                    await free.acquire()
+                    task = group.create_task(self._trial(by_name[key.scenario], key, running))
+                    task.add_done_callback(lambda _: free.release())
+        except* UsageError as errors:
+            raise _first(errors) from None
+
+    async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
+        self.recorder.begin(key)
+        files, limits = stage.files(key.seed), stage.scenario.limits
+        world = World(frozenset(files))
+        try:
+            async with self.backend.open(files, limits) as sandbox:
+                hands = Hands(stage.policy, world, sandbox, self.second_reader, limits, running)
+                loop = self._loop(stage, key, hands)
+                try:
+                    trial = await loop.play()
+                except InfrastructureError as error:
+                    trial = _void(key, str(error), loop)
+        except InfrastructureError as error:
+            trial = _void(key, str(error), None)
+        self.recorder.finish(key, trial)
+        self.observer.finished(key, void=trial.outcome is Outcome.VOID)
+
+    def _loop(self, stage: Stage, key: TrialKey, hands: Hands) -> Loop:
+        return Loop(
+            scenario=stage.scenario,
+            prompt=render(stage.scenario, key.seed),
+            key=key,
+            max_turns=self.max_turns or stage.scenario.max_turns,
+            model=self.model,
+            hands=hands,
+            recorder=self.recorder,
+            observer=self.observer,
+        )
+
+
+def trial_keys(scenarios: Sequence[str], trials: int, seed: int) -> tuple[TrialKey, ...]:
+    """Every trial of a run. The same seed gives the same worlds, whoever plays them."""
+    return tuple(
+        TrialKey(scenario, number, trial_seed(seed, scenario, number))
+        for number in range(1, trials + 1)
+        for scenario in scenarios
+    )
+
+
+def trial_seed(seed: int, scenario: str, number: int) -> int:
+    """A seed of 31 bits: what every server takes."""
+    digest = hashlib.sha256(f"{seed}/{scenario}/{number}".encode()).digest()
+    return int.from_bytes(digest[:4]) >> 1
+
+
+def _void(key: TrialKey, reason: str, loop: Loop | None) -> Trial:
+    return Trial(
+        scenario=key.scenario,
+        number=key.number,
+        seed=key.seed,
+        turns=tuple(loop.turns) if loop else (),
+        calls=tuple(loop.calls) if loop else (),
+        ending=Ending.BROKEN,
+        outcome=Outcome.VOID,
+        reason=reason,
+    )
+
+
+def _first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
+    error = errors.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,177 @@
+"""Makes the view of some runs, or of plain counts when there is nothing else to see."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import Recovery, TrialRecovery
+from agenteval.core.run import Run
+from agenteval.core.scoring import Funnel, Score, score
+from agenteval.report.pairs import Side, pairs_of
+from agenteval.report.sentences import count_sentences, sentences, warnings
+from agenteval.report.view import Aftermath, ClassText, Errors, Handshake, RunView, View
+from agenteval.stats.rates import Rate, clustered
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """A coarser taxonomy: its rows in order, and which of them counts a class."""
+
+    rows: Sequence[str]
+    row_of: Callable[[str], str]
+
+
+def build_view(
+    runs: Sequence[Run], *, classes: Sequence[ClassText] = (), fold: Fold | None = None
+) -> View:
+    """The view of these runs, in their order.
+
+    `classes` gives the rows their order and text; a class seen but not listed comes after them.
+    `fold` shows the rows of a coarser taxonomy instead.
+    """
+    views = _run_views(runs, classes, fold)
+    rows = _rows([view.score.errors for view in views], classes, fold)
+    pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
+    return View(
+        title="Tool-call errors by failure class",
+        rows=rows,
+        models=tuple(view.errors for view in views),
+        pairs=pairs,
+        warnings=warnings(views),
+        sentences=sentences(views, pairs),
+        runs=views,
+    )
+
+
+def build_counts_view(
+    title: str,
+    models: Mapping[str, ErrorCounts],
+    *,
+    classes: Sequence[ClassText] = (),
+    fold: Fold | None = None,
+    seed: int = 0,
+) -> View:
+    """The view of counts by trial alone, such as a published table: no run stands behind it."""
+    rows = _rows(list(models.values()), classes, fold)
+    pairs = pairs_of([Side(name, counts.total()) for name, counts in models.items()], seed=seed)
+    return View(
+        title=title,
+        rows=rows,
+        models=tuple(
+            _errors(name, counts, rows, fold, simulated=False) for name, counts in models.items()
+        ),
+        pairs=pairs,
+        warnings=(),
+        sentences=count_sentences(pairs),
+    )
+
+
+def _run_views(
+    runs: Sequence[Run], classes: Sequence[ClassText], fold: Fold | None
+) -> tuple[RunView, ...]:
+    scores = [score(run) for run in runs]
+    rows = _rows([scored.errors for scored in scores], classes, fold)
+    views = []
+    for run, scored, label in zip(runs, scores, _labels(runs), strict=True):
+        simulated = run.model.simulated
+        errors = _errors(label, scored.errors, rows, fold, simulated=simulated)
+        views.append(_run_view(run, scored, errors))
+    return tuple(views)
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """Each model's name, with the run's id where several runs have the same model."""
+    names = [run.model.name for run in runs]
+    return [
+        f"{name} ({run.id})" if names.count(name) > 1 else name
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+def _rows(
+    counts: Sequence[ErrorCounts], classes: Sequence[ClassText], fold: Fold | None
+) -> tuple[ClassText, ...]:
+    seen = {name for counted in counts for name in counted.by_class}
+    if fold is not None:
+        classes = [ClassText(title, title) for title in fold.rows]
+        seen = {fold.row_of(name) for name in seen}
+    unlisted = sorted(seen - {row.id for row in classes})
+    return (*classes, *(ClassText(name, name) for name in unlisted))
+
+
+def _errors(
+    label: str,
+    counts: ErrorCounts,
+    rows: Sequence[ClassText],
+    fold: Fold | None,
+    *,
+    simulated: bool,
+) -> Errors:
+    shown = counts if fold is None else counts.folded(fold.row_of)
+    return Errors(
+        label=label,
+        simulated=simulated,
+        trials=len(counts.calls),
+        total=clustered(counts.total()),
+        rows=tuple(clustered(shown.clusters(row.id)) for row in rows),
+    )
+
+
+def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
+    ends = [outcome for outcome in Outcome if outcome is not Outcome.VOID]
+    return RunView(
+        run=run,
+        score=scored,
+        errors=errors,
+        any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
+        tool_errors=clustered(scored.tool_errors),
+        outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
+        aftermath=_aftermath(scored.recoveries),
+        handshakes=tuple(map(_handshake, scored.funnels)),
+    )
+
+
+def _handshake(funnel: Funnel) -> Handshake:
+    steps = [(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
+    return Handshake(funnel.scenario, tuple(steps))
+
+
+def _aftermath(trials: Sequence[TrialRecovery]) -> Aftermath:
+    back = [one for trial in trials for one in trial.aftermaths if one.turns is not None]
+    return Aftermath(
+        kinds=tuple((kind, _share(trials, {kind})) for kind in Recovery),
+        at_once=_share(trials, {kind for kind in Recovery if kind.recovered}),
+        at_all=clustered([_came_back(trial) for trial in trials]),
+        turns=median(one.turns or 0 for one in back) if back else None,
+        calls=median(one.calls or 0 for one in back) if back else None,
+        longest_run=max((trial.longest_run for trial in trials), default=0),
+        turns_burned=clustered([trial.turns_burned for trial in trials]),
+        after_denied=clustered([trial.after_denied for trial in trials]),
+        after_allowed=clustered([trial.after_allowed for trial in trials]),
+    )
+
+
+def _share(trials: Sequence[TrialRecovery], kinds: set[Recovery]) -> Rate:
+    """The share of denials that were followed by one of these kinds."""
+    return clustered(
+        [
+            (sum(one.recovery in kinds for one in trial.aftermaths), len(trial.aftermaths))
+            for trial in trials
+        ]
+    )
+
+
+def _came_back(trial: TrialRecovery) -> Cluster:
+    return sum(one.turns is not None for one in trial.aftermaths), len(trial.aftermaths)
+
+
+def _side(view: RunView) -> Side:
+    counted = [trial for trial in view.run.trials if trial.outcome is not Outcome.VOID]
+    return Side(
+        label=view.label,
+        clusters=view.score.errors.total(),
+        worlds=tuple((trial.scenario, trial.number, trial.seed) for trial in counted),
+        planned=frozenset((one.scenario, one.number, one.seed) for one in view.run.trials),
+    )

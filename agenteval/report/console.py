@@ -1,0 +1,104 @@
+"""The view on a terminal: the comparison first, what follows from it, then the details."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
+from agenteval.report.view import View
+
+
+def render(view: View, console: Console) -> None:
+    """Print all of the view, fitted to the width of the console."""
+    _print_lines(console, view.warnings, style="bold yellow")
+    _print_table(console, comparison_table(view))
+    _print_lines(console, [f"- {line}" for line in view.sentences])
+    for table in detail_tables(view):
+        _print_table(console, table)
+    if voids := void_lines(view):
+        _print_lines(console, ["Void trials", *voids])
+
+
+def _print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
+    for line in lines:
+        console.print(Text(line, style=style))
+    if lines:
+        console.print()
+
+
+def _print_table(console: Console, table: Table) -> None:
+    title = Text(table.title, style="bold")
+    if table.simulated:
+        title.append(f"  {MARK}", style="bold yellow")
+    console.print(title)
+    console.print(Text(table.note, style="dim"))
+    for drawn in _fitted(console, table):
+        console.print(drawn)
+        console.print()
+
+
+def _fitted(console: Console, table: Table) -> Iterator[RichTable]:
+    """Each cell on one line; or over its interval; or, where that is too wide, in two tables."""
+    unbounded = console.options.update(max_width=10_000)  # else a table measures as what it gets
+    for stacked in (False, True):
+        drawn = _drawn(table, stacked=stacked)
+        if console.measure(drawn, options=unbounded).maximum <= console.width:
+            yield drawn
+            return
+    if len(table.heads) == 1:
+        yield _drawn(table, stacked=True)
+        return
+    half = len(table.heads) // 2
+    for part in (slice(half), slice(half, None)):
+        yield from _fitted(console, _columns(table, part))
+
+
+def _columns(table: Table, part: slice) -> Table:
+    rows = tuple(replace(row, cells=row.cells[part]) for row in table.rows)
+    return replace(table, heads=table.heads[part], rows=rows)
+
+
+def _drawn(table: Table, *, stacked: bool) -> RichTable:
+    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="")
+    drawn.add_column(Text(table.first, style="dim"))
+    for head in table.heads:
+        drawn.add_column(_head(head), justify="right")
+    columns = [
+        _aligned([row.cells[at] for row in table.rows], stacked=stacked)
+        for at in range(len(table.heads))
+    ]
+    for row, *cells in zip(table.rows, *columns, strict=True):
+        drawn.add_row(row.label, *cells, style="bold" if row.strong else "")
+    return drawn
+
+
+def _head(head: Head) -> Text:
+    text = Text(head.label, style="bold")
+    if head.simulated:
+        text.append(f"\n{MARK}", style="bold yellow")
+    return text.append(f"\n{head.counted}", style="dim") if head.counted else text
+
+
+def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
+    """The cells of one column with their counts, values and intervals below each other."""
+    counts, values, intervals, ns = (
+        max(len(part) for part in column)
+        for column in zip(
+            *((one.count, one.value, one.interval, one.n) for one in cells), strict=True
+        )
+    )
+    texts = []
+    for cell in cells:
+        front = f"{cell.count:>{counts}}  {cell.value:>{values}}".strip()
+        back = f"{cell.interval:>{intervals}}  {cell.n:>{ns}}".rstrip()
+        if stacked:
+            shown = f"{front}\n{back}" if back.strip() else front
+        else:
+            shown = f"{front}  {back:<{intervals + 2 + ns if ns else intervals}}"
+        texts.append(Text(shown, style="dim" if cell.zero else ""))
+    return texts

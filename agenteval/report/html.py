@@ -1,0 +1,39 @@
+"""The view as one self-contained page: no script, nothing fetched, light and dark."""
+
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from agenteval.report.chart import signature_chart
+from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.tables import MARK, comparison_table
+from agenteval.report.transcripts import shown_trials
+from agenteval.report.view import View
+
+
+def write(view: View, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(view), encoding="utf-8")
+
+
+def page(view: View) -> str:
+    templates = Environment(
+        loader=PackageLoader("agenteval.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
+    return templates.get_template("report.html").render(
+        view=view,
+        mark=MARK,
+        style=Markup(styles),  # noqa: S704 - our own file, and a stylesheet must not be escaped
+        comparison=comparison_table(view),
+        chart=signature_chart(view),
+        details=detail_tables(view),
+        voids=void_lines(view),
+        trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
+    )

@@ -1,0 +1,143 @@
+"""The view as JSON, with keys that stay.
+
+A rate is {count, n, clusters, value, low, high}: value, low and high are fractions of 1, value is
+null when n is 0, clusters (the trials behind an interval) is null when draws are independent.
+
+    schema      "agenteval.report/1"; a new number means that a key changed its meaning or went
+    simulated   whether any model of this report is simulated
+    level       of all intervals
+    warnings, sentences                           texts
+    classes     [{id, title, rationale}]          the rows of the comparison, in order
+    models      [{model, simulated, trials, errors: rate, by_class: {id: rate}}]
+    pairs       [{first, second, difference, low, high, p, p_adjusted, paired, calls_needed,
+                  first_rate, second_rate}]       difference is first minus second
+    runs        one for each model, absent figures null:
+                {id, model, simulated, sandbox, started, complete, seed, trials_planned, max_turns,
+                 concurrency, protocol, taxonomy, policies: {name: digest},
+                 trials, voids: [{scenario, number, reason}], outcomes: {outcome: rate},
+                 trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
+                 second_reader_objections, turns, completion_tokens,
+                 recovery: {kinds: {kind: rate}, at_once: rate, at_all: rate, median_turns,
+                            median_calls, longest_run, turns_burned: rate, after_denied: rate,
+                            after_allowed: rate},
+                 handshakes: [{scenario, steps: [{name, passed: rate}]}]}
+"""
+
+import json
+from dataclasses import asdict, replace
+from math import isfinite
+from typing import Any
+
+from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, View
+from agenteval.stats.rates import LEVEL, Rate
+
+SCHEMA = "agenteval.report/1"
+
+Document = dict[str, Any]
+
+
+def dumps(view: View) -> str:
+    return json.dumps(document(view), indent=2, allow_nan=False) + "\n"
+
+
+def document(view: View) -> Document:
+    return {
+        "schema": SCHEMA,
+        "simulated": view.simulated,
+        "level": LEVEL,
+        "title": view.title,
+        "warnings": list(view.warnings),
+        "sentences": list(view.sentences),
+        "classes": [asdict(row) for row in view.rows],
+        "models": [_errors(model, view) for model in view.models],
+        "pairs": [_pair(pair) for pair in view.pairs],
+        "runs": [_run(run) for run in view.runs],
+    }
+
+
+def rate_document(rate: Rate) -> Document:
+    return {
+        "count": rate.count,
+        "n": rate.n,
+        "clusters": rate.clusters,
+        "value": rate.value if rate.n else None,
+        "low": rate.low,
+        "high": rate.high,
+    }
+
+
+def _errors(model: Errors, view: View) -> Document:
+    by_class = zip(view.rows, model.rows, strict=True)
+    return {
+        "model": model.label,
+        "simulated": model.simulated,
+        "trials": model.trials,
+        "errors": rate_document(model.total),
+        "by_class": {row.id: rate_document(rate) for row, rate in by_class},
+    }
+
+
+def _pair(pair: Pair) -> Document:
+    gap = pair.difference
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "p": gap.p,
+        "p_adjusted": pair.adjusted,
+        "paired": gap.paired,
+        "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
+        "first_rate": rate_document(gap.first),
+        "second_rate": rate_document(gap.second),
+    }
+
+
+def _run(view: RunView) -> Document:
+    run, score = view.run, view.score
+    return {
+        "id": run.id,
+        "model": asdict(replace(run.model, sampling=dict(run.model.sampling))),
+        "simulated": run.model.simulated,
+        "sandbox": run.sandbox,
+        "started": run.started,
+        "complete": run.complete,
+        "seed": run.seed,
+        "trials_planned": run.trials_planned,
+        "max_turns": run.max_turns,
+        "concurrency": run.concurrency,
+        "protocol": run.protocol,
+        "taxonomy": run.taxonomy,
+        "policies": dict(run.policies),
+        "trials": score.trials,
+        "voids": [asdict(void) for void in score.voids],
+        "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
+        "trials_with_denial": rate_document(view.any_denial),
+        "tool_errors": rate_document(view.tool_errors),
+        "limits": dict(sorted(score.limits.items())),
+        "second_reader_objections": score.objections,
+        "turns": score.turns,
+        "completion_tokens": score.completion_tokens,
+        "recovery": _aftermath(view.aftermath),
+        "handshakes": [_handshake(handshake) for handshake in view.handshakes],
+    }
+
+
+def _aftermath(after: Aftermath) -> Document:
+    return {
+        "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
+        "at_once": rate_document(after.at_once),
+        "at_all": rate_document(after.at_all),
+        "median_turns": after.turns,
+        "median_calls": after.calls,
+        "longest_run": after.longest_run,
+        "turns_burned": rate_document(after.turns_burned),
+        "after_denied": rate_document(after.after_denied),
+        "after_allowed": rate_document(after.after_allowed),
+    }
+
+
+def _handshake(handshake: Handshake) -> Document:
+    steps = [{"name": name, "passed": rate_document(rate)} for name, rate in handshake.steps]
+    return {"scenario": handshake.scenario, "steps": steps}

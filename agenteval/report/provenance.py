@@ -1,0 +1,58 @@
+"""Where a run's numbers come from: all they depend on, as one table."""
+
+from collections.abc import Sequence
+
+from agenteval.core.run import ModelCard, Run
+from agenteval.report.tables import MARK, Cell, Head, Row, Table
+from agenteval.report.view import RunView
+
+DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JSON has all of it
+
+
+def provenance_table(views: Sequence[RunView]) -> Table:
+    facts = [dict(_facts(view.run)) for view in views]
+    labels = dict.fromkeys(label for one in facts for label in one)
+    rows = [Row(label, tuple(Cell(one.get(label, "-")) for one in facts)) for label in labels]
+    heads = tuple(Head(view.label, "", view.errors.simulated) for view in views)
+    return Table("Provenance", "What these numbers depend on.", heads, tuple(rows))
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    return [
+        ("run", run.id),
+        ("started", run.started),
+        ("state", "complete" if run.complete else "NOT COMPLETE"),
+        ("trials", f"{len(run.trials)} of {run.trials_planned}"),
+        *_model_facts(run.model),
+        ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
+        ("seed", str(run.seed)),
+        ("max turns", "by scenario" if run.max_turns is None else str(run.max_turns)),
+        ("concurrency", str(run.concurrency)),
+        ("prompts", run.protocol),
+        ("taxonomy", run.taxonomy),
+        *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
+    ]
+
+
+def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
+    """What is known of the model; a blank is left out."""
+    known = [
+        ("model", f"{card.served_id} ({MARK})" if card.simulated else card.served_id),
+        ("architecture", architecture(card)),
+        ("quantization", card.quantization),
+        ("KV cache", card.kv_cache),
+        ("server", f"{card.server} {card.server_version}".strip()),
+        ("tool parser", card.tool_parser),
+        ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
+    ]
+    return [(label, value) for label, value in known if value]
+
+
+def architecture(card: ModelCard) -> str:
+    """As it is commonly said: "moe, 35B total, 3B active"."""
+    sizes = [(card.total_parameters, "total"), (card.active_parameters, "active")]
+    return ", ".join(
+        part
+        for part in (card.architecture, *(f"{size:g}B {kind}" for size, kind in sizes if size))
+        if part
+    )

@@ -1,0 +1,130 @@
+"""What can and what cannot be said from a view, in plain words."""
+
+from collections.abc import Sequence
+from math import isinf
+
+from agenteval.core.outcome import Outcome
+from agenteval.report.view import Pair, RunView
+from agenteval.stats.comparison import SETTLED
+from agenteval.stats.rates import Rate
+
+EDGE = 0.1  # a p below this, yet not settled, is called the edge of chance
+
+SIMULATED = (
+    "SIMULATED: a simulated model played its slips from published rates. "
+    "This shows that the tool works; it says nothing about a real model."
+)
+
+
+def warnings(views: Sequence[RunView]) -> tuple[str, ...]:
+    """What a reader must know before he reads a number."""
+    found = [SIMULATED] if any(view.errors.simulated for view in views) else []
+    for view in views:
+        found.extend(_run_warnings(view))
+    return (*found, *_unequal(views))
+
+
+def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
+    found = [*count_sentences(pairs)]
+    found.extend(
+        _each("The goal was reached in", [(view.label, _completed(view)) for view in views])
+    )
+    denied = [(view.label, view.aftermath.at_once) for view in views if view.aftermath.at_once.n]
+    found.extend(_each("The turn after a denial recovered in", denied))
+    return tuple(found)
+
+
+def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """One sentence for each pair of models."""
+    return tuple(_pair_sentence(pair, among=len(pairs)) for pair in pairs)
+
+
+def _pair_sentence(pair: Pair, *, among: int) -> str:
+    gap = pair.difference
+    if isinf(gap.calls_needed):
+        return f"{pair.first} and {pair.second} make equally many errors: {_per_100(gap.first)}."
+    fewer, more, low, high = (
+        (pair.first, pair.second, -gap.high, -gap.low)
+        if gap.value < 0
+        else (pair.second, pair.first, gap.low, gap.high)
+    )
+    better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
+    return (
+        f"{fewer} makes fewer errors than {more}: {_standing(pair, among)}. "
+        f"{100 * better.value:.2f} against {100 * worse.value:.2f} per 100 calls"
+        f"{' in the same worlds' if gap.paired else ''}, "
+        f"difference {100 * abs(gap.value):.2f} [{100 * low:.1f}, {100 * high:.1f}], "
+        f"n={better.n} and {worse.n}.{_more_calls(pair)}"
+    )
+
+
+def _standing(pair: Pair, among: int) -> str:
+    corrected = f", p {_p(pair.adjusted)} after correction for {among} comparisons"
+    shown = f"(p {_p(pair.difference.p)}{corrected if among > 1 else ''})"
+    if pair.adjusted < SETTLED:
+        return f"settled {shown}"
+    edge = pair.difference.p < EDGE
+    return f"at the edge of chance, not settled {shown}" if edge else f"not settled {shown}"
+
+
+def _more_calls(pair: Pair) -> str:
+    """How many calls would settle it, where it is not and too few were made."""
+    gap = pair.difference
+    missing = gap.calls_needed - min(gap.first.n, gap.second.n)
+    if pair.adjusted < SETTLED or missing <= 0:
+        return ""
+    return f" {missing:,.0f} more calls per model would give such a difference 80 % power."
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.1 else f"= {p:.2f}"
+
+
+def _per_100(rate: Rate) -> str:
+    return f"{100 * rate.value:.2f} per 100 calls"
+
+
+def _each(lead: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
+    """One sentence that gives a rate for each model."""
+    if not rates:
+        return []
+    return [f"{lead} " + "; ".join(f"{rate} ({label})" for label, rate in rates) + "."]
+
+
+def _completed(view: RunView) -> Rate:
+    return dict(view.outcomes)[Outcome.COMPLETED]
+
+
+def _run_warnings(view: RunView) -> list[str]:
+    run, found = view.run, []
+    if view.unguarded:
+        found.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
+    if not run.complete:
+        found.append(
+            f"{view.label}: the run is not complete, "
+            f"{len(run.trials)} of {run.trials_planned} trials are here."
+        )
+    if view.score.voids:
+        found.append(
+            f"{view.label}: {len(view.score.voids)} of {len(run.trials)} trials are void and left "
+            "out of every rate; their reasons stand below."
+        )
+    if view.errors.total.clusters == 1:
+        found.append(f"{view.label}: one trial tells next to nothing about the next one.")
+    return found
+
+
+def _unequal(views: Sequence[RunView]) -> list[str]:
+    """In what the runs differ besides the model."""
+    settings: dict[str, list[object]] = {
+        "allow lists": [dict(view.run.policies) for view in views],
+        "taxonomy version": [view.run.taxonomy for view in views],
+        "prompts": [view.run.protocol for view in views],
+        "sandbox": [view.run.sandbox for view in views],
+        "turn limit": [view.run.max_turns for view in views],
+        "scenarios": [{trial.scenario for trial in view.run.trials} for view in views],
+    }
+    differing = [name for name, seen in settings.items() if any(one != seen[0] for one in seen)]
+    if not differing:
+        return []
+    return [f"These runs differ in more than the model: {', '.join(differing)}."]

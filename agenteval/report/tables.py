@@ -1,0 +1,86 @@
+"""The tables of a view, as cells: what console, Markdown and HTML all draw, each its own way."""
+
+from dataclasses import dataclass
+
+from agenteval.report.view import View
+from agenteval.stats.rates import Rate
+
+MARK = "SIMULATED"
+NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number: its count, its value, its interval, and its n where the head does not say it."""
+
+    value: str
+    count: str = ""
+    interval: str = ""
+    n: str = ""
+    zero: bool = False
+
+    def __str__(self) -> str:
+        return "  ".join(part for part in (self.count, self.value, self.interval, self.n) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """One column: the model, and under it how much was counted, a line each."""
+
+    label: str
+    counted: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    label: str
+    cells: tuple[Cell, ...]
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    note: str
+    heads: tuple[Head, ...]
+    rows: tuple[Row, ...]
+    first: str = ""  # the head of the label column
+
+    @property
+    def simulated(self) -> bool:
+        return any(head.simulated for head in self.heads)
+
+
+def comparison_table(view: View) -> Table:
+    """Errors per 100 calls by class: the table that is asked for first."""
+    heads = tuple(
+        Head(model.label, f"n={model.total.n} calls\n{model.trials} trials", model.simulated)
+        for model in view.models
+    )
+    rows = [
+        Row(row.id, tuple(per_100(model.rows[at]) for model in view.models))
+        for at, row in enumerate(view.rows)
+    ]
+    total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
+    return Table(view.title, NOTE, heads, (*rows, total), "failure class")
+
+
+def per_100(rate: Rate) -> Cell:
+    if not rate.n:
+        return Cell("-")
+    value = f"{100 * rate.value:.2f}"
+    return Cell(value, str(rate.count), rate.percent, zero=not rate.count)
+
+
+def share(rate: Rate, *, own_n: bool = False) -> Cell:
+    """A share in percent; with its own n where the column's head counts something else."""
+    if not rate.n:
+        return Cell("-", n="n=0" if own_n else "")
+    n = f"n={rate.n}" if own_n else ""
+    value = f"{100 * rate.value:.1f}%"
+    return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
+
+
+def plain(number: float | None) -> Cell:
+    return Cell("-" if number is None else f"{number:g}")

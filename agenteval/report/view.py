@@ -1,0 +1,107 @@
+"""The one view of some runs that every renderer shows: all its numbers are computed once."""
+
+from dataclasses import dataclass
+
+from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import Recovery
+from agenteval.core.run import Run
+from agenteval.core.scoring import Score
+from agenteval.stats.comparison import Difference
+from agenteval.stats.rates import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class ClassText:
+    """One row of the comparison table: a failure class as the legend tells it."""
+
+    id: str
+    title: str
+    rationale: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of one model: in total, and a rate for each row of the comparison table."""
+
+    label: str
+    simulated: bool
+    trials: int
+    total: Rate
+    rows: tuple[Rate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models compared; `adjusted` is p after Holm's correction for all pairs of the view."""
+
+    first: str
+    second: str
+    difference: Difference
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What followed the denials of one run.
+
+    `at_once` counts denials answered by an allowed call in the very next turn, `at_all` those with
+    an allowed call in any later turn; `turns` and `calls` are the medians over the latter.
+    """
+
+    kinds: tuple[tuple[Recovery, Rate], ...]
+    at_once: Rate
+    at_all: Rate
+    turns: float | None
+    calls: float | None
+    longest_run: int
+    turns_burned: Rate
+    after_denied: Rate
+    after_allowed: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """One scenario's handshake: the trials that passed each step and all before it."""
+
+    scenario: str
+    steps: tuple[tuple[str, Rate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as shown; `score` keeps the counts behind its rates."""
+
+    run: Run
+    score: Score
+    errors: Errors
+    any_denial: Rate  # trials with at least one denial
+    tool_errors: Rate  # of executed calls
+    outcomes: tuple[tuple[Outcome, Rate], ...]
+    aftermath: Aftermath
+    handshakes: tuple[Handshake, ...]
+
+    @property
+    def label(self) -> str:
+        return self.errors.label
+
+    @property
+    def unguarded(self) -> bool:
+        """Whether commands ran without a sandbox."""
+        return self.run.sandbox == "none"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown: warnings first, the comparison table, what follows from it, then details."""
+
+    title: str
+    rows: tuple[ClassText, ...]
+    models: tuple[Errors, ...]
+    pairs: tuple[Pair, ...]
+    warnings: tuple[str, ...]
+    sentences: tuple[str, ...]
+    runs: tuple[RunView, ...] = ()
+
+    @property
+    def simulated(self) -> bool:
+        return any(model.simulated for model in self.models)

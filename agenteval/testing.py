@@ -1,0 +1,164 @@
+"""Fakes for tests, ours and yours: trials and runs written as a few words.
+
+    trial("uv run notes.py list", denied("ls -la"), says("Done."))
+
+makes a trial of three turns: an allowed call, a denied one, and a turn that only talks.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.trial import (
+    CallRecord,
+    Execution,
+    HandshakeStep,
+    Message,
+    Trial,
+    Turn,
+    Usage,
+)
+from agenteval.protocols import ToolSchema
+
+ALLOWED = Verdict(allowed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A turn of text without a tool call."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tool call to be made, with the verdict it will get and what running it gives."""
+
+    name: str
+    arguments: dict[str, Any]
+    verdict: Verdict = ALLOWED
+    execution: Execution | None = None
+
+
+Part = str | Said | Made | tuple[str | Made, ...]  # one turn; a tuple is several calls in one turn
+
+
+def says(text: str) -> Said:
+    return Said(text)
+
+
+def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = "") -> Made:
+    """A bash call denied as `failure_class`, shown by `evidence` (a part of it) or by all of it."""
+    shown = evidence or command
+    start = command.index(shown)
+    finding = Finding(failure_class, Evidence(shown, start, start + len(shown)), "Not like this.")
+    return Made(BASH, {"command": command}, Verdict(allowed=False, findings=(finding,)))
+
+
+def tool(name: str, *, failure_class: str = "", **arguments: Any) -> Made:
+    """A call of any tool; denied when a failure class is given."""
+    finding = Finding(failure_class, Evidence(name))
+    verdict = Verdict(allowed=False, findings=(finding,)) if failure_class else ALLOWED
+    return Made(name, arguments, verdict)
+
+
+def failing(command: str, exit_code: int | None = 1, *, limit: str = "") -> Made:
+    """An allowed bash call whose execution fails, or is ended by a limit."""
+    output = f"ended by {limit}" if limit else "error: no such note"
+    execution = Execution(None if limit else exit_code, output, 0.1, limit)
+    return Made(BASH, {"command": command}, execution=execution)
+
+
+def trial(
+    *parts: Part, number: int = 1, handshake: Iterable[tuple[str, bool]] = (), **known: Any
+) -> Trial:
+    """A finished trial with one turn for each part; any other field may be given by name."""
+    turns, calls = [], []
+    for at, part in enumerate(parts):
+        made = [_made(one) for one in (part if isinstance(part, tuple) else (part,))]
+        records = [
+            _record(at, place, one) for place, one in enumerate(made) if isinstance(one, Made)
+        ]
+        text = " ".join(one.text for one in made if isinstance(one, Said))
+        turns.append(_turn(text, tuple(record.call for record in records)))
+        calls.extend(records)
+    ended: dict[str, Any] = {
+        "scenario": "notes",
+        "seed": 1000 + number,
+        "ending": Ending.STOPPED,
+        "outcome": Outcome.COMPLETED,
+        "seconds": float(len(parts)),
+    }
+    return Trial(
+        number=number,
+        turns=tuple(turns),
+        calls=tuple(calls),
+        handshake=tuple(HandshakeStep(name, reached=reached) for name, reached in handshake),
+        **(ended | known),
+    )
+
+
+class ScriptedModel:
+    """Implements `protocols.Model`: replies with one turn for each part, then with plain text.
+
+    An exception among the parts is raised in its place. `heard` keeps the messages of each ask.
+    """
+
+    def __init__(self, *parts: Part | Exception) -> None:
+        self._parts = list(parts)
+        self.heard: list[tuple[Message, ...]] = []
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        del tools, seed
+        await asyncio.sleep(0)  # a served model is always waited for, and can be cut short there
+        self.heard.append(tuple(messages))
+        part = self._parts.pop(0) if self._parts else says("Done.")
+        if isinstance(part, Exception):
+            raise part
+        return trial(part).turns[0]
+
+
+def card(name: str = "test-model", **known: Any) -> ModelCard:
+    return ModelCard(name=name, served_id=known.pop("served_id", name), **known)
+
+
+def run(*trials: Trial, model: ModelCard | None = None, run_id: str = "r1", **known: Any) -> Run:
+    """A complete run of these trials; any other field of Run may be given by name."""
+    settings: dict[str, Any] = {
+        "started": "2026-01-02T03:04:05Z",
+        "seed": 7,
+        "trials_planned": len(trials),
+        "max_turns": 20,
+        "concurrency": 4,
+        "sandbox": "bubblewrap",
+        "protocol": "1",
+        "taxonomy": "1",
+        "policies": {"notes": "sha256:0f0f"},
+        "complete": True,
+    }
+    return Run(id=run_id, model=model or card(), trials=trials, **(settings | known))
+
+
+def _made(part: str | Said | Made) -> Said | Made:
+    return Made(BASH, {"command": part}) if isinstance(part, str) else part
+
+
+def _record(turn: int, place: int, made: Made) -> CallRecord:
+    raw = json.dumps(made.arguments)
+    call = ToolCall(f"call-{turn}-{place}", made.name, raw, made.arguments)
+    if not made.verdict.allowed:
+        return CallRecord(turn, place, call, made.verdict, "Denied. Not like this.")
+    execution = made.execution or Execution(0, "ok", 0.1)
+    return CallRecord(turn, place, call, made.verdict, execution.output, execution)
+
+
+def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
+    reason = "tool_calls" if calls else "stop"
+    return Turn(text, calls, reason, Usage(100, 20), "{}", 1.0)

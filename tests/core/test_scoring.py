@@ -1,0 +1,69 @@
+"""What a run's trials add up to."""
+
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.recovery import Recovery
+from agenteval.core.scoring import Funnel, VoidTrial, score
+from agenteval.testing import denied, failing, run, says, trial
+
+LIST = "uv run notes.py list"
+STEPS = ("one", "two", "three")
+
+
+def reached(*steps):
+    return [(step, step in steps) for step in STEPS]
+
+
+def test_classes_add_up_to_errors_trial_by_trial():
+    counts = ErrorCounts.of([["a", None, "b", "a"], [None], ["b"]])
+    assert counts.by_class == {"a": (2, 0, 0), "b": (1, 0, 1)}
+    assert counts.total() == ((3, 4), (0, 1), (1, 1))
+    assert counts.clusters("a") == ((2, 4), (0, 1), (0, 1))
+    assert counts.clusters("never") == ((0, 4), (0, 1), (0, 1))
+
+
+def test_without_errors_every_trial_counts_with_none():
+    assert ErrorCounts.of([[None, None], []]).total() == ((0, 2), (0, 0))
+
+
+def test_folding_adds_the_counts_of_classes_that_share_a_row():
+    counts = ErrorCounts.of([["a", "b", "c"], ["b"]]).folded({"a": "x", "b": "x", "c": "y"}.get)
+    assert counts.by_class == {"x": (2, 1), "y": (1, 0)}
+    assert counts.total() == ((3, 3), (1, 1))
+
+
+def test_void_trials_are_left_out_of_every_count_and_listed():
+    void = trial(denied("ls"), number=2, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500")
+    scored = score(run(trial(LIST), void))
+    assert scored.trials == 1
+    assert scored.voids == (VoidTrial("notes", 2, "500"),)
+    assert scored.errors.total() == ((0, 1),)
+    assert scored.outcomes == {Outcome.COMPLETED: 1}
+    assert (scored.turns, scored.completion_tokens) == (1, 20)
+
+
+def test_tool_errors_and_limits_are_counted_apart_out_of_what_was_executed():
+    ended = trial(
+        LIST, failing("uv run a.py"), failing("uv run b.py", limit="memory"), denied("ls")
+    )
+    scored = score(run(ended))
+    assert scored.tool_errors == ((1, 3),)
+    assert scored.limits == {"memory": 1}
+    assert scored.errors.total() == ((1, 4),)
+
+
+def test_a_handshake_step_counts_only_when_all_before_it_were_reached():
+    trials = [
+        trial(LIST, number=1, handshake=reached(*STEPS)),
+        trial(LIST, number=2, handshake=reached("one", "three")),
+        trial(LIST, number=3, handshake=reached()),
+        trial(LIST, number=4, scenario="plain"),
+    ]
+    (funnel,) = score(run(*trials)).funnels
+    assert funnel == Funnel("notes", 3, (("one", 2), ("two", 1), ("three", 1)))
+    assert funnel.completed == 1
+
+
+def test_the_share_of_a_reaction_is_counted_out_of_each_trials_denials():
+    scored = score(run(trial(denied("ls"), LIST, denied("ls"), says("No.")), trial(LIST)))
+    assert scored.recovery(Recovery.PIVOT) == ((1, 2), (0, 0))

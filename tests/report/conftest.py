@@ -1,0 +1,120 @@
+"""Three small runs that hold some of everything a report can show, and golden files."""
+
+from pathlib import Path
+
+import pytest
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.report.build import build_view
+from agenteval.report.view import ClassText
+from agenteval.testing import card, denied, failing, run, says, tool, trial
+
+GOLDEN = Path(__file__).parent / "golden"
+STEPS = ("update-attempt-outcome", "update-stage-status", "ralf_spawn")
+CLASSES = (
+    ClassText("hallucinated-tool", "A tool that does not exist.", "Its name is made up."),
+    ClassText("pipe-to-filter", "Output piped into a text filter.", "It cuts what was asked for."),
+    ClassText("stderr-redirect", "Standard error sent elsewhere.", "Errors must be seen."),
+    ClassText("shell-chain", "Several commands in one.", "Each call is one command."),
+    ClassText("unlisted-script", "A script that is not listed.", "Only listed ones may run."),
+)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--update-golden", action="store_true", help="renew rendered output")
+
+
+@pytest.fixture
+def golden(request):
+    """Compare a rendered text with its golden file, or renew it with --update-golden."""
+
+    def compare(name, text):
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden", default=False):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8")
+
+    return compare
+
+
+def steps(reached):
+    return [(step, at < reached) for at, step in enumerate(STEPS)]
+
+
+def careful(number):
+    """Pivots after its one denial, and closes the handshake."""
+    return trial(
+        "uv run context_cache.py list",
+        denied("uv run food_management.py", "unlisted-script")
+        if number % 3 == 0
+        else says("Next."),
+        "uv run db_query.py --sql 'select 1'",
+        "uv run ralf.py update-attempt-outcome ok",
+        "uv run ralf.py update-stage-status s1 awaiting_eval",
+        "uv run ralf.py ralf_spawn step_evaluator",
+        scenario="ralf",
+        number=number,
+        handshake=steps(3),
+        ending=Ending.GOAL,
+    )
+
+
+def careless(number):
+    """Tries variants, fails, and stops without the closing calls."""
+    return trial(
+        denied("ls scripts/ | grep -E 'search|web'", "pipe-to-filter", evidence="| grep"),
+        denied("ls -la | head", "pipe-to-filter", evidence="| head"),
+        denied("cd /srv && uv run db_query.py", "shell-chain", evidence="&&"),
+        ("uv run db_query.py --sql 'select 1'", failing("uv run db_query.py --sql '<oops>'")),
+        failing("uv run context_cache.py", limit="wall-time"),
+        tool("emit_guidance", failure_class="hallucinated-tool", text="a | b"),
+        says("Shall I go on?"),
+        scenario="ralf",
+        number=number,
+        handshake=steps(number % 3),
+        outcome=Outcome.STALLED,
+    )
+
+
+def void(number):
+    return trial(
+        "uv run context_cache.py list",
+        scenario="ralf",
+        number=number,
+        ending=Ending.BROKEN,
+        outcome=Outcome.VOID,
+        reason="HTTP 500 from the server <html>",
+    )
+
+
+@pytest.fixture
+def runs():
+    moe = card(
+        "sim/moe",
+        served_id="moe-35b-a3b",
+        architecture="moe",
+        total_parameters=35,
+        active_parameters=3,
+        quantization="AWQ 4 bit",
+        sampling={"temperature": 1.0, "top_p": 0.95},
+        simulated=True,
+    )
+    dense = card("sim/dense", served_id="dense-27b", architecture="dense", simulated=True)
+    return [
+        run(*(careful(n) if n % 4 == 0 else careless(n) for n in range(1, 8)), void(8), model=moe),
+        run(*map(careful, range(1, 9)), model=dense, run_id="r2", sandbox="none"),
+        run(
+            careful(1),
+            careless(2),
+            model=card("local"),
+            run_id="r3",
+            complete=False,
+            trials_planned=4,
+        ),
+    ]
+
+
+@pytest.fixture
+def view(runs):
+    return build_view(runs, classes=CLASSES)

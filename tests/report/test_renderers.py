@@ -1,0 +1,85 @@
+"""What every renderer draws, whole."""
+
+import io
+import json
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from agenteval.report import console, html, markdown
+from agenteval.report import json as json_report
+from agenteval.report.build import build_view
+
+
+def printed(view, width):
+    console_ = Console(file=io.StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.render(view, console_)
+    return "".join(f"{line.rstrip()}\n" for line in console_.file.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("width", [120, 80, 50])
+def test_the_console_draws_the_golden_page(view, golden, width):
+    golden(f"console-{width}.txt", printed(view, width))
+
+
+@pytest.mark.parametrize("width", [120, 80, 50])
+def test_no_line_on_the_console_is_wider_than_the_console(view, width):
+    assert max(map(len, printed(view, width).splitlines())) <= width
+
+
+def test_html_is_the_golden_page(view, golden):
+    golden("report.html", html.page(view))
+
+
+def test_json_is_the_golden_document(view, golden):
+    golden("report.json", json_report.dumps(view))
+
+
+def test_markdown_is_the_golden_page(view, golden):
+    golden("report.md", markdown.dumps(view))
+
+
+def test_a_view_of_no_runs_can_be_drawn():
+    empty = build_view([])
+    assert "total" in printed(empty, 80)
+    assert json.loads(json_report.dumps(empty))["models"] == []
+    assert "<h2>Signature</h2>" in html.page(empty)
+    assert markdown.dumps(empty).startswith("# Tool-call errors")
+
+
+def test_writing_the_page_makes_its_folder(view, tmp_path):
+    html.write(view, tmp_path / "reports" / "r1.html")
+    assert (tmp_path / "reports" / "r1.html").read_text(encoding="utf-8") == html.page(view)
+
+
+class Tags(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched = [], []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in {"meta", "br", "link", "img"}:
+            self.open.append(tag)
+        self.fetched += [
+            value for name, value in attrs if name in {"src", "href"} and not value.startswith("#")
+        ]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_well_formed_and_fetches_nothing(view):
+    tags = Tags()
+    tags.feed(html.page(view))
+    assert tags.open == []
+    assert tags.fetched == []
+    assert "url(" not in html.page(view)
+    assert "<script" not in html.page(view)
+
+
+def test_what_a_model_or_a_server_wrote_is_text_on_the_page(view):
+    page = html.page(view)
+    assert "&lt;oops&gt;" in page
+    assert "<oops>" not in page
+    assert "from the server &lt;html&gt;" in page
