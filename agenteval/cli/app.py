@@ -9,6 +9,7 @@ from agenteval.cli.classify import classify
 from agenteval.cli.explain import explain
 from agenteval.cli.models import models
 from agenteval.cli.run import run
+from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
 
 app = typer.Typer(
@@ -40,5 +41,6 @@ def main(
 app.command(name="run")(run)
 app.command(name="models")(models)
 app.command(name="show")(show)
+app.add_typer(scenarios, name="scenarios")
 app.command(name="classify")(classify)
 app.command(name="explain")(explain)

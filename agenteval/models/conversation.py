@@ -20,6 +20,11 @@ _DENIAL = re.compile(
 )
 
 
+def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All that the user said."""
+    return "\n".join(text(message) for message in messages if message.get("role") == "user")
+
+
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(message.get("role") == "assistant" for message in messages)
 
@@ -74,10 +79,7 @@ class Memory:
         self._scenarios = tuple(scenarios)
         self._known: dict[tuple[str, int], tuple[Scenario, Prompt] | None] = {}
 
-    def recall(
-        self, messages: Sequence[Mapping[str, Any]], seed: int
-    ) -> tuple[Scenario, Prompt] | None:
-        asked = "\n".join(text(message) for message in messages if message.get("role") == "user")
+    def recall(self, asked: str, seed: int) -> tuple[Scenario, Prompt] | None:
         if (asked, seed) not in self._known:
             if len(self._known) >= 4096:
                 self._known.clear()

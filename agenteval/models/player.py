@@ -105,14 +105,20 @@ class Player:
         ]
 
     def _slip(self, place: int) -> Written:
+        return KINDS[self.kind()](self.right(place), self.chance)
+
+    def kind(self) -> str:
+        """Which kind of slip comes next, among those that the offered tools make possible."""
         shares = self.persona.weights()
         kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
+        return kind
+
+    def right(self, place: int) -> Right:
+        """What a slip at this step is made from."""
         rendered = _RENDERED.search(self.prompt.task)
-        right = Right(
-            self._bash_command(place), rendered.group() if rendered else "/data/rendered/plot.png"
-        )
-        return KINDS[kind](right, self.chance)
+        image = rendered.group() if rendered else "/data/rendered/plot.png"
+        return Right(self._bash_command(place), image)
 
     def _bash_command(self, place: int) -> str:
         """The right bash command: of this step, else of the nearest after or before it."""

@@ -183,6 +183,7 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
         (("note.py {{ word }}", "note.py {{ wort }}"), "'wort' is undefined. Known variables: rul"),
         (("note.py {{ word }}", "note.py {{ word"), "instructions.md or scenario.toml: "),
         (("[limits]", "[limits"), "not valid TOML"),
+        (('"pipe-to-filter"', '"pipe-to-head"'), "invites: no failure class 'pipe-to-head'. Known"),
     ],
 )
 def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp_path):
