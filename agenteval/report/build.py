@@ -1,7 +1,6 @@
 """Makes the view of some runs, or of plain counts when there is nothing else to see."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from agenteval.core.counts import Cluster, ErrorCounts
@@ -14,13 +13,7 @@ from agenteval.report.sentences import count_sentences, sentences, warnings
 from agenteval.report.view import Aftermath, ClassText, Errors, Handshake, RunView, View
 from agenteval.stats.rates import Rate, clustered
 
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A coarser taxonomy: its rows in order, and which of them counts a class."""
-
-    rows: Sequence[str]
-    row_of: Callable[[str], str]
+Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
 
 
 def build_view(
@@ -95,8 +88,8 @@ def _rows(
 ) -> tuple[ClassText, ...]:
     seen = {name for counted in counts for name in counted.by_class}
     if fold is not None:
-        classes = [ClassText(title, title) for title in fold.rows]
-        seen = {fold.row_of(name) for name in seen}
+        classes = [ClassText(title, title) for title in dict.fromkeys(fold.values())]
+        seen = {fold.get(name, name) for name in seen}
     unlisted = sorted(seen - {row.id for row in classes})
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
@@ -109,7 +102,7 @@ def _errors(
     *,
     simulated: bool,
 ) -> Errors:
-    shown = counts if fold is None else counts.folded(fold.row_of)
+    shown = counts if fold is None else counts.folded(fold)
     return Errors(
         label=label,
         simulated=simulated,

@@ -36,8 +36,8 @@ SCHEMA = "agenteval.report/1"
 Document = dict[str, Any]
 
 
-def dumps(view: View) -> str:
-    return json.dumps(document(view), indent=2, allow_nan=False) + "\n"
+def render(view: View) -> str:
+    return json.dumps(document(view), indent=2, allow_nan=False)
 
 
 def document(view: View) -> Document:

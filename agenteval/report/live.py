@@ -1,7 +1,7 @@
-"""What is shown while a run goes on: trials, calls, the error rate so far, and the time left."""
+"""What is shown while runs go on: trials, the error rate so far, and the time left."""
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.progress import (
@@ -16,6 +16,10 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from agenteval.core.outcome import Outcome
+from agenteval.core.run import Run
+from agenteval.core.trial import CallRecord, Trial
+from agenteval.protocols import TrialKey
 from agenteval.report.tables import MARK
 from agenteval.stats.rates import clustered
 
@@ -23,70 +27,70 @@ REFRESHES = 4  # a second
 
 
 class Tally:
-    """The calls of one run so far, by trial. Cheap to feed; its rate is made when it is shown."""
+    """The calls of one run so far, by trial. Cheap to feed; its rate is made when it is drawn."""
 
     def __init__(self) -> None:
-        self._trials: dict[Hashable, tuple[int, int]] = {}
-        self.voids = 0
+        self._trials: dict[TrialKey, tuple[int, int]] = {}
+        self._voids = 0
 
-    def called(self, trial: Hashable, *, denied: bool) -> None:
-        errors, calls = self._trials.get(trial, (0, 0))
-        self._trials[trial] = (errors + denied, calls + 1)
+    def called(self, key: TrialKey, *, denied: bool) -> None:
+        errors, calls = self._trials.get(key, (0, 0))
+        self._trials[key] = (errors + denied, calls + 1)
 
-    def void(self, trial: Hashable) -> None:
+    def void(self, key: TrialKey) -> None:
         """Forget a trial that broke: it will not count in the report either."""
-        self._trials.pop(trial, None)
-        self.voids += 1
+        self._trials.pop(key, None)
+        self._voids += 1
 
     def __str__(self) -> str:
-        # The refreshing thread reads while the run writes: a copy of the values is taken at once.
+        # The drawing thread reads while the run writes: a copy of the values is taken at once.
         rate = clustered(tuple(self._trials.values()))
-        voids = f", {self.voids} void" if self.voids else ""
-        return f"errors {rate.per_100()}{voids}"
-
-
-class RunProgress:
-    """One run's line. `trial` is anything that tells one trial of the run from another."""
-
-    def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
-        self._progress, self._task, self._tally = progress, task, tally
-
-    def called(self, trial: Hashable, *, denied: bool) -> None:
-        self._tally.called(trial, denied=denied)
-
-    def finished(self, trial: Hashable, *, void: bool = False) -> None:
-        if void:
-            self._tally.void(trial)
-        self._progress.advance(self._task)
+        return f"errors {rate.per_100()}{f', {self._voids} void' if self._voids else ''}"
 
 
 class Live:
-    """The lines of all runs in progress, drawn at most four times a second."""
+    """A line for each run, drawn on stderr while the block lasts; the last state stays."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn("trials"),
+            _TallyColumn(),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+            console=console or Console(stderr=True),
+            refresh_per_second=REFRESHES,
+            disable=quiet,
+        )
+        self._task, self._tally = TaskID(0), Tally()
 
-    def run(self, label: str, *, trials: int, simulated: bool) -> RunProgress:
-        """A new line, for a run of so many trials."""
-        tally = Tally()
-        mark = f" [bold yellow]{MARK}[/]" if simulated else ""
-        task = self._progress.add_task(f"{label}{mark}", total=trials, tally=tally)
-        return RunProgress(self._progress, task, tally)
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
 
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
 
-@contextmanager
-def live(console: Console) -> Iterator[Live]:
-    """Draw on this console until the block ends; the last state stays."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
-        MofNCompleteColumn(),
-        TextColumn("trials"),
-        _TallyColumn(),
-        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-    )
-    with Progress(*columns, console=console, refresh_per_second=REFRESHES) as progress:
-        yield Live(progress)
+    def start(self, run: Run, trials: int) -> None:
+        """Begin the line of a run of so many trials; what is told from now on belongs to it."""
+        self._tally = Tally()
+        mark = f" [bold yellow]{MARK}[/]" if run.model.simulated else ""
+        label = f"{run.model.name}{mark}"
+        self._task = self._progress.add_task(label, total=trials, tally=self._tally)
+
+    def called(self, key: TrialKey, record: CallRecord) -> None:
+        self._tally.called(key, denied=not record.verdict.allowed)
+
+    def finished(self, key: TrialKey, trial: Trial) -> None:
+        if trial.outcome is Outcome.VOID:
+            self._tally.void(key)
+        self._progress.advance(self._task)
 
 
 class _TallyColumn(ProgressColumn):

@@ -7,8 +7,8 @@ from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
-def dumps(view: View) -> str:
-    return "\n".join(_lines(view)).rstrip() + "\n"
+def render(view: View) -> str:
+    return "\n".join(_lines(view)).rstrip()
 
 
 def _lines(view: View) -> Iterator[str]:
