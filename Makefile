@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format lock clean
+.PHONY: help setup demo test fuzz check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ demo: $(READY) ## three simulated models through scenarios/, and the table
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+
+fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
+	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .

@@ -12,15 +12,17 @@ from agenteval.core.prompt import fill, variables
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
 
+FIXTURES = "fixtures"
 WORLD = "world.sql"
 FILES = "files"
 
 
 def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
-    """Relative path to content: all of FIXTURE/files, and the database FIXTURE/world.sql makes.
+    """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
-    world.sql is a template over the variables of the seed's variant. The same seed gives the same
-    bytes. Raises UsageError.
+    `roots` are the folders to look in, as `config.paths.roots` gives them. world.sql is a template
+    over the variables of the seed's variant, so the same seed gives the same bytes. Raises
+    UsageError.
     """
     folder = _folder(scenario, roots)
     content = dict(_files(folder / FILES))
@@ -37,10 +39,13 @@ def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Map
 
 def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:
     for root in roots:
-        if (root / scenario.fixture / FILES).is_dir():
-            return root / scenario.fixture
-    known = sorted(folder.parent.name for root in roots for folder in root.glob(f"*/{FILES}"))
-    places = " or ".join(f"{root}/" for root in roots)
+        folder = root / FIXTURES / scenario.fixture
+        if (folder / FILES).is_dir():
+            return folder
+    known = sorted(
+        folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")
+    )
+    places = " or ".join(f"{root / FIXTURES}/" for root in roots)
     raise UsageError(
         f"scenario {scenario.name!r}: no fixture {scenario.fixture!r} (a folder with {FILES}/) in "
         f"{places}. Known: {', '.join(known) or 'none'}"

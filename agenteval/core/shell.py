@@ -140,7 +140,8 @@ def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
     """Why no command can begin with this word, however it is quoted."""
     if name in _RESERVED:
         return Obstacle.RESERVED
-    if is_dynamic or not name or name[0] in "-%~":
+    # name[ opens an assignment to an element, which bash reads up to the next ].
+    if is_dynamic or not name or name[0] in "-%~" or ("[" in name and name != "["):
         return Obstacle.PROGRAM
     if "=" in name and name[0] not in "/.":
         return Obstacle.ASSIGNMENT

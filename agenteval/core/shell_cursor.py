@@ -138,7 +138,7 @@ class Cursor(ABC):
                 text, bare = unquote(plain[0])
             elif self.sees('"'):
                 text, bare = self._double_quotes(), QUOTED
-            elif self.sees("$ ", "$\t", "$\n") or self.at + 1 == len(self.text):
+            elif self.sees("$ ", "$\t", "$\n") or self.text[self.at : self.at + 2] == "$":
                 text = bare = "$"
                 self.at += 1
             else:

@@ -215,7 +215,8 @@ class _Reader(Cursor):
             self.operator(found.end() - start)
             self.gap()
             target = self._target(operator)
-            kind = RedirectKind.STDERR if number == "2" or "&" in operator else _KINDS.get(operator)
+            moves_stderr = "&" in operator or (number == "2" and ">" in operator)
+            kind = RedirectKind.STDERR if moves_stderr else _KINDS.get(operator)
             if kind is RedirectKind.STDERR and target != "/dev/null":
                 self.constructs.add(Construct.FILE_REDIRECT)
         else:

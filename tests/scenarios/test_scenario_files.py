@@ -216,17 +216,17 @@ def tea(tmp_path: Path) -> Scenario:
 
 
 def fixture(root: Path, world: str | None = WORLD) -> Path:
-    files = root / "notes" / "files"
+    files = root / "fixtures" / "notes" / "files"
     (files / "scripts" / "__pycache__").mkdir(parents=True)
     (files / "scripts" / "note.py").write_bytes(b"print()\n")
     (files / "scripts" / "__pycache__" / "note.pyc").write_bytes(b"stale")
     if world is not None:
-        (root / "notes" / "world.sql").write_text(world, encoding="utf-8")
+        (root / "fixtures" / "notes" / "world.sql").write_text(world, encoding="utf-8")
     return root
 
 
 def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tea, tmp_path):
-    root = fixture(tmp_path / "fixtures")
+    root = fixture(tmp_path / "project")
 
     one, two = (load_fixture(tea, seed, roots=[tmp_path / "no", root]) for seed in (0, 1))
 
@@ -244,7 +244,7 @@ def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tea, tmp_p
     ],
 )
 def test_a_world_that_cannot_be_built_is_named(world, says, tea, tmp_path):
-    root = fixture(tmp_path / "fixtures", world)
+    root = fixture(tmp_path, world)
 
     with pytest.raises(UsageError, match="notes") as caught:
         load_fixture(tea, 0, roots=[root])
@@ -256,7 +256,7 @@ def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
     (tmp_path / "fixtures" / "other" / "files").mkdir(parents=True)
 
     with pytest.raises(UsageError) as caught:
-        load_fixture(tea, 0, roots=[tmp_path / "fixtures"])
+        load_fixture(tea, 0, roots=[tmp_path])
 
     assert str(caught.value) == (
         "scenario 'tea': no fixture 'notes' (a folder with files/) in "

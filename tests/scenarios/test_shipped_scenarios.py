@@ -31,7 +31,7 @@ def open_checks(database: Path, checks: tuple[Check, ...]) -> list[str]:
 
 
 def files(scenario: Scenario, seed: int):
-    return load_fixture(scenario, seed, roots=[PROJECT / "fixtures"])
+    return load_fixture(scenario, seed, roots=[PROJECT])
 
 
 def play_steps(prompt: Prompt, place: Path, play) -> list[str]:

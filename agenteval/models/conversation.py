@@ -1,0 +1,92 @@
+"""What a simulated model reads in a chat-completions request: the scenario, and what was done."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agenteval.core.prompt import Prompt, render
+from agenteval.core.scenario import Scenario
+from agenteval.models.player import Seen
+
+# How the harnesses begin a denial. Anchored: what a script prints later is no denial.
+_DENIAL = re.compile(
+    r"\s*(?:<tool_use_error>)?(?:Error: )?(?:"
+    r"Permission denied:|Permission to use |Unknown tool|Invalid tool call|No such tool available"
+    r"|Permission(?:Denied|Rejected)Error|The user has (?:specifically restricted|specified a rule)"
+    r"|Model tried to call unavailable tool|The arguments provided to the tool are invalid"
+    r"|Claude requested permissions|InputValidationError|The user doesn't want to proceed"
+    r"|Rejected\(|approval policy is Never|unsupported call:|failed to parse function arguments)"
+)
+
+
+def turns(messages: Sequence[Mapping[str, Any]]) -> int:
+    return sum(message.get("role") == "assistant" for message in messages)
+
+
+def seen(messages: Sequence[Mapping[str, Any]]) -> list[Seen]:
+    """Every call that was answered, in order, with the verdict as its reply tells it."""
+    answered: list[Seen] = []
+    waiting: list[Mapping[str, Any]] = []
+    for message in messages:
+        if message.get("role") == "assistant":
+            waiting = list(message.get("tool_calls") or [])
+        elif message.get("role") == "tool" and waiting:
+            call = waiting.pop(_index(waiting, message.get("tool_call_id")))
+            function = call.get("function") or {}
+            answered.append(
+                Seen(
+                    str(function.get("name")),
+                    _parsed(function.get("arguments")),
+                    _DENIAL.match(text(message)) is not None,
+                )
+            )
+    return answered
+
+
+def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
+    """Which of the calls is answered: by id, or the first, as some servers repeat their ids."""
+    return next((at for at, call in enumerate(waiting) if call.get("id") == ident), 0)
+
+
+def _parsed(arguments: object) -> Any:
+    try:
+        return json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (json.JSONDecodeError, RecursionError):
+        return None
+
+
+def text(message: Mapping[str, Any]) -> str:
+    """The message's content, whether it comes as text or as a list of parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+    return content if isinstance(content, str) else ""
+
+
+class Memory:
+    """Recognises a scenario by the task that the user's messages hold.
+
+    Tasks are rendered for the request's seed once; a server asked by a thousand trials stays fast.
+    """
+
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self._scenarios = tuple(scenarios)
+        self._known: dict[tuple[str, int], tuple[Scenario, Prompt] | None] = {}
+
+    def recall(
+        self, messages: Sequence[Mapping[str, Any]], seed: int
+    ) -> tuple[Scenario, Prompt] | None:
+        asked = "\n".join(text(message) for message in messages if message.get("role") == "user")
+        if (asked, seed) not in self._known:
+            if len(self._known) >= 4096:
+                self._known.clear()
+            self._known[asked, seed] = self._search(asked, seed)
+        return self._known[asked, seed]
+
+    def _search(self, asked: str, seed: int) -> tuple[Scenario, Prompt] | None:
+        for scenario in self._scenarios:
+            prompt = render(scenario, seed)
+            if prompt.task in asked:
+                return scenario, prompt
+        return None

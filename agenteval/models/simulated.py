@@ -1,0 +1,193 @@
+"""Simulated models behind a real server: OpenAI's chat completions on a port of this machine."""
+
+import asyncio
+import hashlib
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterable, Sequence
+from random import Random
+from types import TracebackType
+from typing import Annotated, Any, Self
+
+import uvicorn
+from pydantic import BaseModel, Field, ValidationError
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from agenteval.config.models import ModelEntry, Sampling
+from agenteval.core.scenario import Scenario
+from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
+from agenteval.models.conversation import Memory, seen, text, turns
+from agenteval.models.openai_client import SIMULATOR
+from agenteval.models.persona import NAMES, load_persona
+from agenteval.models.player import Player, Reply
+
+_STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class _ToolFunction(BaseModel):
+    name: str
+
+
+class _Tool(BaseModel):
+    function: _ToolFunction
+
+
+class _ChatRequest(BaseModel):
+    """What of a request matters here; everything else is taken and ignored, as servers do."""
+
+    model: str
+    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
+    tools: list[_Tool] = []
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    seed: int | None = None
+
+
+class SimulatedServer:
+    """Serves every simulated model, on 127.0.0.1 and a free port, in a thread of its own.
+
+    It keeps nothing between requests: the conversation itself says where a trial stands, and
+    chance is drawn from the model's name, the scenario, the request's seed and the turn. With an
+    `api_key`, requests without it are answered with 401.
+    """
+
+    def __init__(self, scenarios: Sequence[Scenario], *, api_key: str = "") -> None:
+        self.base_url = ""
+        self._memory = Memory(scenarios)
+        self._api_key = api_key
+        app = Starlette(
+            routes=[
+                Route("/health", _health),
+                Route("/v1/models", self._models),
+                Route("/v1/chat/completions", self._complete, methods=["POST"]),
+            ],
+            exception_handlers={HTTPException: _as_openai},
+        )
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app, http="h11", ws="none", loop="asyncio", lifespan="off", log_config=None
+            )
+        )
+
+    async def __aenter__(self) -> Self:
+        # It listens from here on: a request that comes before the thread is ready waits its turn.
+        listener = socket.create_server(("127.0.0.1", 0))
+        # asyncio sets this only on sockets made with the protocol's number; without it every reply
+        # waits 40 ms for the client's acknowledgement of its headers.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.base_url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listener]}, daemon=True
+        )
+        self._thread.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.should_exit = True
+        await asyncio.to_thread(self._thread.join)
+
+    def entry(self, name: str) -> ModelEntry:
+        """How to ask the model called `sim/...` here, with the article's sampling settings.
+
+        Raises UsageError for a name that no persona has.
+        """
+        persona = load_persona(name)
+        return ModelEntry(
+            base_url=self.base_url,
+            model=name,
+            architecture=persona.architecture,
+            total_parameters=persona.total_parameters,
+            active_parameters=persona.active_parameters,
+            server=SIMULATOR,
+            sampling=Sampling(temperature=1.0, top_p=0.95, top_k=20, presence_penalty=1.5),
+        )
+
+    async def _models(self, request: Request) -> Response:
+        self._admit(request)
+        listed = [
+            {"id": name, "object": "model", "created": 0, "owned_by": SIMULATOR} for name in NAMES
+        ]
+        return JSONResponse({"object": "list", "data": listed})
+
+    async def _complete(self, request: Request) -> Response:
+        self._admit(request)
+        try:
+            asked = _ChatRequest.model_validate_json(await request.body())
+        except ValidationError as error:
+            raise HTTPException(400, _first(error)) from error
+        if asked.model not in NAMES:
+            raise HTTPException(404, f"The model `{asked.model}` does not exist.")
+        completion = self._completion(asked)
+        if not asked.stream:
+            return JSONResponse(completion.whole())
+        with_usage = asked.stream_options is not None and asked.stream_options.include_usage
+        events = completion.events(with_usage=with_usage)
+        return StreamingResponse(_sent(events), media_type="text/event-stream")
+
+    def _admit(self, request: Request) -> None:
+        given = request.headers.get("authorization")
+        if self._api_key and given != f"Bearer {self._api_key}":
+            raise HTTPException(401, "Incorrect API key provided.")
+
+    def _completion(self, asked: _ChatRequest) -> Completion:
+        seed, number = asked.seed or 0, turns(asked.messages)
+        known = self._memory.recall(asked.messages, seed)
+        draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
+        reply = _STRANGER
+        if known:
+            player = Player(
+                persona=load_persona(asked.model),
+                prompt=known[1],
+                tools=frozenset(tool.function.name for tool in asked.tools),
+                chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
+            )
+            reply = player.reply(seen(asked.messages))
+        return Completion(
+            ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
+            model=asked.model,
+            reply=reply,
+            prompt_tokens=sum(len(text(m)) for m in asked.messages) // CHARACTERS_PER_TOKEN,
+        )
+
+
+async def _health(_: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def _sent(events: Iterable[str]) -> AsyncIterator[str]:
+    for event in events:
+        yield event
+
+
+def _first(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, fault['loc'])) or 'body'}: {fault['msg']}"
+
+
+_CODES = {401: "invalid_api_key", 404: "not_found"}
+
+
+async def _as_openai(_: Request, error: Exception) -> Response:
+    """The body in which OpenAI-compatible servers say what is wrong."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    detail = error.detail if isinstance(error, HTTPException) else str(error)
+    body = {
+        "message": detail,
+        "type": "invalid_request_error",
+        "param": None,
+        "code": _CODES.get(status),
+    }
+    return JSONResponse({"error": body}, status_code=status)
