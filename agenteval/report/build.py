@@ -29,6 +29,7 @@ def build_view(
     pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
     return View(
         title="Tool-call errors by failure class",
+        folded=fold is not None,
         rows=rows,
         models=tuple(view.errors for view in views),
         pairs=pairs,
@@ -51,6 +52,7 @@ def build_counts_view(
     pairs = pairs_of([Side(name, counts.total()) for name, counts in models.items()], seed=seed)
     return View(
         title=title,
+        folded=fold is not None,
         rows=rows,
         models=tuple(
             _errors(name, counts, rows, fold, simulated=False) for name, counts in models.items()

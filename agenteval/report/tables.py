@@ -53,17 +53,22 @@ class Table:
 
 
 def comparison_table(view: View) -> Table:
-    """Errors per 100 calls by class: the table that is asked for first."""
+    """Errors per 100 calls by class: the table that is asked for first.
+
+    Classes that no model showed share one row, unless the rows are those of a published table.
+    """
     heads = tuple(
         Head(model.label, f"n={model.total.n} calls\n{model.trials} trials", model.simulated)
         for model in view.models
     )
-    rows = [
-        Row(row.id, tuple(per_100(model.rows[at]) for model in view.models))
-        for at, row in enumerate(view.rows)
-    ]
+    rows = {row.id: [model.rows[at] for model in view.models] for at, row in enumerate(view.rows)}
+    unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
+    shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
+    if unseen:
+        shown.append((f"{len(unseen)} others, not seen, each", rows[unseen[0]]))
+    lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
-    return Table(view.title, NOTE, heads, (*rows, total), "failure class")
+    return Table(view.title, NOTE, heads, (*lines, total), "failure class")
 
 
 def per_100(rate: Rate) -> Cell:

@@ -92,9 +92,13 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: warnings first, the comparison table, what follows from it, then details."""
+    """What is shown: warnings first, the comparison table, what follows from it, then details.
+
+    `folded` says that the rows are those of another, coarser taxonomy.
+    """
 
     title: str
+    folded: bool
     rows: tuple[ClassText, ...]
     models: tuple[Errors, ...]
     pairs: tuple[Pair, ...]
