@@ -19,9 +19,6 @@ class Cell:
     n: str = ""
     zero: bool = False
 
-    def __str__(self) -> str:
-        return "  ".join(part for part in (self.count, self.value, self.interval, self.n) if part)
-
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -65,7 +62,7 @@ def comparison_table(view: View) -> Table:
     unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
     shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
     if unseen:
-        shown.append((f"{len(unseen)} others, not seen, each", rows[unseen[0]]))
+        shown.append((f"{len(unseen)} not seen, each", rows[unseen[0]]))
     lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     return Table(view.title, NOTE, heads, (*lines, total), "failure class")
