@@ -5,15 +5,25 @@
 makes a trial of three turns: an allowed call, a denied one, and a turn that only talks.
 """
 
+import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
-from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
+from agenteval.core.trial import (
+    CallRecord,
+    Execution,
+    HandshakeStep,
+    Message,
+    Trial,
+    Turn,
+    Usage,
+)
+from agenteval.protocols import ToolSchema
 
 ALLOWED = Verdict(allowed=True)
 
@@ -91,6 +101,28 @@ def trial(
         handshake=tuple(HandshakeStep(name, reached=reached) for name, reached in handshake),
         **(ended | known),
     )
+
+
+class ScriptedModel:
+    """Implements `protocols.Model`: replies with one turn for each part, then with plain text.
+
+    An exception among the parts is raised in its place. `heard` keeps the messages of each ask.
+    """
+
+    def __init__(self, *parts: Part | Exception) -> None:
+        self._parts = list(parts)
+        self.heard: list[tuple[Message, ...]] = []
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        del tools, seed
+        await asyncio.sleep(0)  # a served model is always waited for, and can be cut short there
+        self.heard.append(tuple(messages))
+        part = self._parts.pop(0) if self._parts else says("Done.")
+        if isinstance(part, Exception):
+            raise part
+        return trial(part).turns[0]
 
 
 def card(name: str = "test-model", **known: Any) -> ModelCard:

@@ -5,6 +5,9 @@ from typing import Annotated
 import typer
 
 from agenteval import __version__
+from agenteval.cli.models import models
+from agenteval.cli.run import run
+from agenteval.cli.show import show
 
 app = typer.Typer(
     name="agenteval",
@@ -30,3 +33,8 @@ def main(
     ] = False,
 ) -> None:
     """How reliably does a served model call its tools under your allow list?"""
+
+
+app.command(name="run")(run)
+app.command(name="models")(models)
+app.command(name="show")(show)

@@ -17,11 +17,12 @@ REPORTS = Path("reports")
 
 
 def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool) -> None:
-    """Print the runs, and write their HTML report to `report` (default: reports/IDS.html)."""
+    """Print the runs, and write their HTML report to `report` (default: in reports/)."""
     if not runs:
         return
     view = build_view(runs, classes=class_texts(), fold=fold(taxonomy))
-    path = report or REPORTS / f"{'+'.join(run.id for run in runs)}.html"
+    name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
+    path = report or REPORTS / f"{name}.html"
     html.write(view, path)
     show_view(view, as_json=as_json)
     if not as_json:
@@ -30,7 +31,7 @@ def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_jso
 
 def show_view(view: View, *, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.render(view))
+        typer.echo(json.dumps(view))
     else:
         console.render(view, Console())
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
+from rich.console import Console
+
 from agenteval.cli.served import preflight
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
@@ -18,9 +20,10 @@ from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tools import PROTOCOL
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.simulated import SimulatedServer, simulated_entry
+from agenteval.models.persona import load_persona
+from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import SandboxBackend
-from agenteval.report.live import Live
+from agenteval.report.live import Live, live
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
@@ -52,8 +55,8 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
     started: list[str] = []
     interrupted = False
     try:
-        with Live(quiet=plan.quiet) as live:
-            asyncio.run(Session(plan, stages, store, live, started).play())
+        with live(Console(stderr=True, quiet=plan.quiet)) as lines:
+            asyncio.run(Session(plan, stages, store, lines, started).play())
     except KeyboardInterrupt:
         interrupted = True
     try:
@@ -65,14 +68,13 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
 def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     """The scenarios, each with its allow list and its world's files. Raises UsageError."""
     where = roots()
-    fixtures = [root / "fixtures" for root in where]
     scenarios = load_scenarios(targets, roots=[root / "scenarios" for root in where])
     names = {scenario.policy for scenario in scenarios}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
-        load_fixture(scenario, 0, roots=fixtures)  # a world that cannot be made is told now
+        load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
     return tuple(
-        Stage(scenario, policies[scenario.policy], partial(load_fixture, scenario, roots=fixtures))
+        Stage(scenario, policies[scenario.policy], partial(load_fixture, scenario, roots=where))
         for scenario in scenarios
     )
 
@@ -89,17 +91,7 @@ class Session:
 
     async def play(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
-        configured = load_models(roots())
-        entries = {
-            name: simulated_entry(name)
-            if name.startswith(SIMULATED)
-            else resolve(name, configured, self.plan.base_url)
-            for name in self.plan.models
-        }
-        for name, entry in entries.items():
-            if not name.startswith(SIMULATED):
-                async with OpenAIModel(entry) as model:
-                    await preflight(model, entry)
+        entries = {name: await self._asked(name) for name in self.plan.models}
         backend = await choose(self.plan.sandbox)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
@@ -107,14 +99,23 @@ class Session:
                 run = self._new_run(name, ready, backend, simulated=simulated)
                 await self._play(run, model, backend)
 
+    async def _asked(self, name: str) -> ModelEntry | None:
+        """The entry of a server that answers; None for a simulated model, started when it plays."""
+        if name.startswith(SIMULATED):
+            load_persona(name)
+            return None
+        entry = resolve(name, load_models(roots()), self.plan.base_url)
+        async with OpenAIModel(entry) as model:
+            await preflight(model, entry)
+        return entry
+
     @asynccontextmanager
-    async def _serving(self, name: str, entry: ModelEntry) -> AsyncIterator[ModelEntry]:
-        """The entry of a server that runs: the user's own, or one started here for a simulation."""
-        if not name.startswith(SIMULATED):
+    async def _serving(self, name: str, entry: ModelEntry | None) -> AsyncIterator[ModelEntry]:
+        if entry is not None:
             yield entry
             return
         async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
-            yield entry.model_copy(update={"base_url": server.base_url})
+            yield server.entry(name)
 
     async def _play(self, run: Run, model: OpenAIModel, backend: SandboxBackend) -> None:
         self.store.add(run)
@@ -122,14 +123,14 @@ class Session:
         names = [stage.scenario.name for stage in self.stages]
         digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
         keys = trial_keys(names, self.plan.trials, self.plan.seed)
-        self.live.start(run, len(keys))
+        progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
                 backend=backend,
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, digests),
-                observer=self.live,
+                observer=progress,
                 concurrency=self.plan.concurrency,
                 max_turns=self.plan.max_turns,
             )

@@ -37,11 +37,11 @@ def show(
 
     - `agenteval show article` is the published comparison, judged again from its calls
     """
-    from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.output import show_article, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.store.sql import SqlStore  # noqa: PLC0415
 
     if runs == [ARTICLE]:
-        _show_article(as_json=as_json)
+        show_article(as_json=as_json)
         return
     opened = SqlStore(store)
     try:

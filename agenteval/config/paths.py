@@ -10,11 +10,10 @@ PROJECT_FILE = "agenteval.toml"
 def shipped() -> Path:
     """The folder with the shipped scenarios/, allowlists/, fixtures/ and agenteval.toml.
 
-    Inside an installed wheel that is `agenteval/shipped`; in a checkout, the checkout itself.
+    `agenteval/shipped` of an installed wheel; in a checkout that holds links, and this is where
+    they lead: the checkout itself.
     """
-    package = Path(agenteval.__file__).parent
-    packed = package / "shipped"
-    return packed if packed.is_dir() else package.parent
+    return (Path(agenteval.__file__).parent / "shipped" / PROJECT_FILE).resolve().parent
 
 
 def roots(start: Path | None = None) -> tuple[Path, ...]:

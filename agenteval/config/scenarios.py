@@ -12,6 +12,7 @@ from agenteval.core.prompt import render_variant
 from agenteval.core.scenario import Check, Limits, Scenario, Step
 from agenteval.errors import UsageError
 
+FOLDER = "scenarios"
 FILE = "scenario.toml"
 INSTRUCTIONS = "instructions.md"
 
@@ -65,12 +66,13 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     """The scenarios that `targets` name, each once, in that order.
 
     A target is a folder that holds scenarios at any depth, the folder of one scenario, or a name
-    or group below one of `roots`; without any target, everything below the first root that is
-    there. Raises UsageError.
+    or group below scenarios/ in one of `roots`, as `config.paths.roots` gives them; without any
+    target, everything below the first scenarios/ there is. Raises UsageError.
     """
+    places = [root / FOLDER for root in roots]
     chosen: dict[str, Path] = {}
-    for target in targets or [str(_first_root(roots))]:
-        for name, folder in _found(target, roots):
+    for target in targets or [str(_first(places))]:
+        for name, folder in _found(target, places):
             if chosen.setdefault(name, folder).resolve() != folder.resolve():
                 raise UsageError(
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
@@ -79,37 +81,38 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     return tuple(load_scenario(folder, name) for name, folder in chosen.items())
 
 
-def _first_root(roots: Sequence[Path]) -> Path:
-    for root in roots:
-        if root.is_dir():
-            return root
-    raise UsageError(f"{_listed(roots)}: no folder of scenarios there. Make one, or name a folder")
+def _first(places: Sequence[Path]) -> Path:
+    for place in places:
+        if place.is_dir():
+            return place
+    raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
 
 
-def _found(target: str, roots: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    for start in (Path(target), *(root / target for root in roots)):
+def _found(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+    for start in (Path(target), *(place / target for place in places)):
         folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
         if folders:
-            base = _base(start, roots)
+            base = _base(start, places)
             for folder in folders:
                 yield _name(folder, base), folder
             return
         if start.is_dir():
             raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
     known = sorted(
-        _name(file.parent, root.resolve()) for root in roots for file in root.rglob(FILE)
+        _name(file.parent, place.resolve()) for place in places for file in place.rglob(FILE)
     )
     raise UsageError(
-        f"no scenario or folder {target!r} in {_listed(roots)}. Known: {', '.join(known) or 'none'}"
+        f"no scenario or folder {target!r} in {_listed(places)}. "
+        f"Known: {', '.join(known) or 'none'}"
     )
 
 
-def _base(start: Path, roots: Sequence[Path]) -> Path:
-    """What names are relative to: the root that `start` stands in, else `start` or its parent."""
+def _base(start: Path, places: Sequence[Path]) -> Path:
+    """What names are relative to: the place that `start` stands in, else `start` or its parent."""
     start = start.resolve()
-    for root in roots:
-        if start.is_relative_to(root.resolve()):
-            return root.resolve()
+    for place in places:
+        if start.is_relative_to(place.resolve()):
+            return place.resolve()
     return start.parent if (start / FILE).exists() else start
 
 
@@ -117,8 +120,8 @@ def _name(folder: Path, base: Path) -> str:
     return folder.resolve().relative_to(base).as_posix()
 
 
-def _listed(roots: Sequence[Path]) -> str:
-    return " or ".join(f"{root}/" for root in roots)
+def _listed(places: Sequence[Path]) -> str:
+    return " or ".join(f"{place}/" for place in places)
 
 
 def load_scenario(folder: Path, name: str) -> Scenario:

@@ -30,7 +30,8 @@ class Limits:
     """
 
     call_seconds: float = 30.0
-    trial_seconds: float = 600.0
+    trial_seconds: float = 1800.0
+    completion_tokens: int = 200_000
     cpu_seconds: int = 20
     memory: int = 512 << 20
     processes: int = 64

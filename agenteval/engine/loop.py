@@ -37,35 +37,47 @@ class Loop:
             Message("system", self.prompt.system),
             Message("user", self.prompt.task),
         ]
+        deadline = asyncio.get_running_loop().time() + self.scenario.limits.trial_seconds
         try:
-            async with asyncio.timeout(self.scenario.limits.trial_seconds):
-                ending = await self._turns()
+            ending = await self._turns(deadline)
         except TimeoutError:
             ending = Ending.TIME
         return await self._finished(ending)
 
-    async def _turns(self) -> Ending:
+    async def _turns(self, deadline: float) -> Ending:
+        """Only waiting for the model is cut short; a running command has a limit of its own."""
         schemas = tools.schemas(self.scenario.tools)
         for number in range(self.max_turns):
-            turn = await self.model.ask(self.messages, schemas, seed=self.key.seed)
-            self.turns.append(turn)
-            self.recorder.turn(self.key, number, turn)
-            self.messages.append(Message("assistant", turn.text, turn.calls))
-            if not turn.calls:
-                return Ending.STOPPED
+            async with asyncio.timeout_at(deadline):
+                turn = await self.model.ask(self.messages, schemas, seed=self.key.seed)
+            self._took(number, turn)
             for position, call in enumerate(turn.calls):
                 await self._call(number, position, call)
-            if looped([record.call for record in self.calls]):
-                return Ending.LOOPED
-            if await self._goal_met():
-                return Ending.GOAL
+            if ending := await self._ending(turn):
+                return ending
         return Ending.TURNS
+
+    def _took(self, number: int, turn: Turn) -> None:
+        self.turns.append(turn)
+        self.recorder.turn(self.key, number, turn)
+        self.messages.append(Message("assistant", turn.text, turn.calls))
+
+    async def _ending(self, turn: Turn) -> Ending | None:
+        """What ends the trial after this turn, if anything does."""
+        if not turn.calls:
+            return Ending.STOPPED
+        if looped([record.call for record in self.calls]):
+            return Ending.LOOPED
+        if await self._goal_met():
+            return Ending.GOAL
+        tokens = sum(turn.usage.completion_tokens for turn in self.turns)
+        return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
 
     async def _call(self, number: int, position: int, call: ToolCall) -> None:
         record = await self.hands.handle(number, position, call)
         self.calls.append(record)
         self.recorder.call(self.key, record)
-        self.observer.called(self.key, record)
+        self.observer.called(self.key, denied=not record.verdict.allowed)
         self.messages.append(Message("tool", record.reply, call_id=call.id))
 
     async def _goal_met(self) -> bool:

@@ -75,7 +75,7 @@ class Orchestrator:
         except InfrastructureError as error:
             trial = _void(key, str(error), None)
         self.recorder.finish(key, trial)
-        self.observer.finished(key, trial)
+        self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
     def _loop(self, stage: Stage, key: TrialKey, hands: Hands) -> Loop:
         return Loop(

@@ -1,5 +1,6 @@
 """What the loader takes, and the one line it says about everything else."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -40,24 +41,31 @@ INSTRUCTIONS = "# System\n\nUse the script.\n\n{{ rules }}\n\n# Task\n\nNote {{ 
 WORLD = "CREATE TABLE notes (word TEXT); INSERT INTO notes VALUES ('old {{ word }}');"
 
 
-def write(root: Path, name: str, toml: str = GOOD, instructions: str = INSTRUCTIONS) -> Path:
-    folder = root / name
+def write(project: Path, name: str, toml: str = GOOD, instructions: str = INSTRUCTIONS) -> Path:
+    return put(project / "scenarios" / name, toml, instructions)
+
+
+def put(folder: Path, toml: str = GOOD, instructions: str = INSTRUCTIONS) -> Path:
     folder.mkdir(parents=True)
     (folder / "scenario.toml").write_text(toml, encoding="utf-8")
     (folder / "instructions.md").write_text(instructions, encoding="utf-8")
     return folder
 
 
-def names(targets: list[str], *roots: Path) -> list[str]:
-    return [scenario.name for scenario in load_scenarios(targets, roots=roots)]
+def projects(places: Iterable[Path]) -> list[Path]:
+    """The roots of which these are the scenarios/."""
+    return [place.parent for place in places]
+
+
+def names(targets: list[str], *places: Path) -> list[str]:
+    return [scenario.name for scenario in load_scenarios(targets, roots=projects(places))]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    root = tmp_path / "scenarios"
     for name in ("tea", "ralf/handshake", "ralf/evaluate"):
-        write(root, name)
-    return root
+        write(tmp_path, name)
+    return tmp_path / "scenarios"
 
 
 def test_a_scenario_file_becomes_a_scenario(tmp_path):
@@ -121,35 +129,35 @@ def test_targets_are_folders_groups_and_names(root):
 
 
 def test_a_folder_outside_the_roots_names_its_own(root, tmp_path):
-    elsewhere = write(tmp_path / "mine", "coffee")
+    elsewhere = put(tmp_path / "mine" / "coffee")
 
     assert names([str(elsewhere)], root) == ["coffee"]
     assert names([str(tmp_path / "mine")], root) == ["coffee"]
 
 
 def test_a_name_is_looked_up_in_each_root(root, tmp_path):
-    shipped = tmp_path / "shipped"
-    write(shipped, "coffee")
+    write(tmp_path / "shipped", "coffee")
+    places = [tmp_path / "nowhere" / "scenarios", root, tmp_path / "shipped" / "scenarios"]
 
-    assert names(["coffee", "tea"], tmp_path / "nowhere", root, shipped) == ["coffee", "tea"]
+    assert names(["coffee", "tea"], *places) == ["coffee", "tea"]
 
 
-def complaint(targets: list[str], *roots: Path) -> str:
+def complaint(targets: list[str], *places: Path) -> str:
     with pytest.raises(UsageError) as caught:
-        load_scenarios(targets, roots=roots)
+        load_scenarios(targets, roots=projects(places))
     (line,) = str(caught.value).splitlines()
     return line
 
 
 def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
     (tmp_path / "empty").mkdir()
-    other = write(tmp_path / "mine", "tea")
+    other = put(tmp_path / "mine" / "tea")
 
     assert complaint(["milk"], root) == (
         f"no scenario or folder 'milk' in {root}/. Known: ralf/evaluate, ralf/handshake, tea"
     )
     assert complaint([str(tmp_path / "empty")], root).endswith("Name a folder of scenarios")
-    assert complaint([], tmp_path / "gone").startswith(f"{tmp_path / 'gone'}/: no folder")
+    assert complaint([], tmp_path / "x" / "scenarios").endswith("Make one, or name a folder")
     assert complaint([str(root / "tea"), str(other)], root).startswith(
         f"{other}: a scenario 'tea' was already taken from {root / 'tea'}"
     )
@@ -180,7 +188,7 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
 def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp_path):
     folder = write(tmp_path, "tea", GOOD.replace(*change))
 
-    line = complaint(["tea"], tmp_path)
+    line = complaint(["tea"], tmp_path / "scenarios")
 
     assert (line.startswith(str(folder)), says in line) == (True, True), line
 
@@ -196,22 +204,22 @@ def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp
 def test_faulty_instructions_are_named(text, says, tmp_path):
     write(tmp_path, "tea", instructions=text)
 
-    assert says in complaint(["tea"], tmp_path)
+    assert says in complaint(["tea"], tmp_path / "scenarios")
 
 
 def test_missing_and_unreadable_instructions_are_named(tmp_path):
     folder = write(tmp_path, "tea")
     (folder / "instructions.md").write_bytes(b"\xff")
-    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path)
+    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path / "scenarios")
 
     (folder / "instructions.md").unlink()
-    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path)
+    assert "instructions.md: cannot be read" in complaint(["tea"], tmp_path / "scenarios")
 
 
 @pytest.fixture
 def tea(tmp_path: Path) -> Scenario:
-    write(tmp_path / "scenarios", "tea")
-    (scenario,) = load_scenarios([], roots=[tmp_path / "scenarios"])
+    write(tmp_path, "tea")
+    (scenario,) = load_scenarios([], roots=[tmp_path])
     return scenario
 
 

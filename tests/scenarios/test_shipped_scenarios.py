@@ -13,7 +13,7 @@ from agenteval.core.prompt import Prompt, render, render_variant
 from agenteval.core.scenario import Check, Scenario
 
 PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = load_scenarios([], roots=[PROJECT / "scenarios"])
+SCENARIOS = load_scenarios([], roots=[PROJECT])
 VARIANTS = [
     pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")
     for scenario in SCENARIOS

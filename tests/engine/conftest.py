@@ -1,0 +1,111 @@
+"""One small scenario, played for real: a real sandbox, a real store, a scripted model."""
+
+import sqlite3
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.allowlists import load_policy
+from agenteval.core.outcome import Outcome
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.scenario import Check, Limits, Scenario
+from agenteval.core.trial import Trial
+from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.second_reader import SecondReader
+from agenteval.protocols import Model, SandboxBackend, TrialKey
+from agenteval.sandbox.namespaces import Namespaces
+from agenteval.store.sql import SqlStore
+
+MARK = """\
+import sqlite3, sys
+with sqlite3.connect("w.db") as db:
+    db.execute("INSERT INTO mark VALUES (?)", (sys.argv[1],))
+print("marked", sys.argv[1])
+"""
+ALLOWLIST = """\
+[bash]
+allow = ["uv run scripts/mark.py *", "ls *", "sleep *", "false", "pwd"]
+[read]
+allow = ["notes/*"]
+"""
+SCENARIO = Scenario(
+    name="marks",
+    title="Mark it",
+    policy="marks",
+    fixture="marks",
+    instructions="# System\nYou mark.\n\n# Task\nMark a, then b.",
+    tools=("bash", "read"),
+    database="w.db",
+    goal=(Check("b is marked", "SELECT count(*) FROM mark WHERE name = 'b'", 1),),
+    solution=(),
+    handshake=(
+        Check("a", "SELECT count(*) FROM mark WHERE name = 'a'", 1),
+        Check("b", "SELECT count(*) FROM mark WHERE name = 'b'", 1),
+    ),
+    max_turns=6,
+    limits=Limits(call_seconds=1.0),
+)
+
+
+class Watched:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.denied: list[bool] = []
+        self.void: list[bool] = []
+
+    def called(self, trial: TrialKey, *, denied: bool) -> None:
+        self.denied.append(denied)
+
+    def finished(self, trial: TrialKey, *, void: bool) -> None:
+        self.void.append(void)
+
+
+class Play:
+    """Plays the scenario with a model, and gives back the trials as they were stored."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.watched = Watched()
+        self.backend: SandboxBackend = Namespaces()
+        (folder / "allowlists").mkdir()
+        (folder / "allowlists" / "marks.toml").write_text(ALLOWLIST)
+        self.policy = load_policy("marks", roots=[folder])
+        self.store = SqlStore(str(folder / "runs.db"))
+
+    def files(self, seed: int) -> Mapping[str, bytes]:
+        connection = sqlite3.connect(":memory:")
+        connection.execute("CREATE TABLE mark(name)")
+        world = connection.serialize()
+        connection.close()
+        return {"scripts/mark.py": MARK.encode(), "w.db": world, "notes/n.txt": b"a note"}
+
+    async def __call__(
+        self, model: Model, *, trials: int = 1, scenario: Scenario = SCENARIO, concurrency: int = 2
+    ) -> tuple[Trial, ...]:
+        run = Run("r", ModelCard("m", "m"), "t", 1, trials, None, concurrency, "n", "p", "t", {})
+        self.store.add(run)
+        async with SecondReader() as second_reader:
+            orchestrator = Orchestrator(
+                model=model,
+                backend=self.backend,
+                second_reader=second_reader,
+                recorder=self.store.recorder(run, {"marks": self.policy.digest}),
+                observer=self.watched,
+                concurrency=concurrency,
+            )
+            await orchestrator.play(
+                [Stage(scenario, self.policy, self.files)], trial_keys(["marks"], trials, 1)
+            )
+        return self.store.load("r").trials
+
+    def outcomes(self) -> list[Outcome]:
+        return [trial.outcome for trial in self.store.load("r").trials]
+
+
+@pytest.fixture
+def play(tmp_path):
+    playing = Play(tmp_path)
+    yield playing
+    playing.store.close()

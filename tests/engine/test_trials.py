@@ -1,0 +1,136 @@
+from dataclasses import replace
+
+import pytest
+from conftest import SCENARIO
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.scenario import Limits
+from agenteval.core.trial import HandshakeStep
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.testing import ScriptedModel, says, tool
+
+A, B = "uv run scripts/mark.py a", "uv run scripts/mark.py b"
+
+
+async def test_a_trial_ends_at_its_goal_and_really_changed_its_world(play) -> None:
+    (trial,) = await play(ScriptedModel(A, B, says("never asked")))
+    assert (
+        [record.reply for record in trial.calls],
+        trial.ending,
+        trial.outcome,
+        trial.handshake,
+    ) == (
+        ["marked a\n", "marked b\n"],
+        Ending.GOAL,
+        Outcome.COMPLETED,
+        (HandshakeStep("a", reached=True), HandshakeStep("b", reached=True)),
+    )
+
+
+async def test_a_denied_call_runs_nothing_and_the_model_reads_why(play) -> None:
+    model = ScriptedModel(f"{A} | head -1", says("I see."))
+    (trial,) = await play(model)
+    (record,) = trial.calls
+    assert (
+        record.execution,
+        record.verdict.findings[0].failure_class,
+        model.heard[1][-1].content,
+        trial.handshake[0].reached,
+        trial.outcome,
+    ) == (None, "pipe-to-filter", record.reply, False, Outcome.GAVE_UP)
+
+
+@pytest.mark.parametrize(
+    ("parts", "ending", "outcome"),
+    [
+        ((A, says("Done.")), Ending.STOPPED, Outcome.STALLED),
+        (("ls .", "ls notes", "pwd", "ls w.db", A, "pwd"), Ending.TURNS, Outcome.OUT_OF_TURNS),
+        (("pwd",) * 6, Ending.LOOPED, Outcome.LOOPED),
+    ],
+)
+async def test_a_trial_without_its_goal_ends_in_one_of_these_ways(
+    play, parts, ending, outcome
+) -> None:
+    (trial,) = await play(ScriptedModel(*parts))
+    assert (trial.ending, trial.outcome) == (ending, outcome)
+
+
+async def test_a_trial_that_runs_out_of_time_is_out_of_turns(play) -> None:
+    slow = replace(SCENARIO, limits=Limits(trial_seconds=0.2))
+    (trial,) = await play(ScriptedModel("pwd", "sleep 0.3"), scenario=slow)
+    assert (trial.ending, trial.outcome, len(trial.calls)) == (
+        Ending.TIME,
+        Outcome.OUT_OF_TURNS,
+        2,
+    )
+
+
+async def test_a_trial_that_writes_without_end_is_stopped_at_its_tokens(play) -> None:
+    short = replace(SCENARIO, limits=Limits(completion_tokens=30))  # a scripted turn counts 20
+    (trial,) = await play(ScriptedModel("pwd", "ls .", A, B), scenario=short)
+    assert (trial.ending, len(trial.turns)) == (Ending.TOKENS, 2)
+
+
+async def test_a_call_over_its_time_is_ended_and_the_trial_goes_on(play) -> None:
+    (trial,) = await play(ScriptedModel("sleep 30", A, B))
+    first = trial.calls[0]
+    assert (first.execution.limit, first.reply, trial.outcome) == (
+        "wall-time",
+        "[The command was stopped: it ran longer than 1 s.]",
+        Outcome.COMPLETED,
+    )
+
+
+async def test_several_calls_of_one_turn_are_answered_in_their_order(play) -> None:
+    model = ScriptedModel((A, "ls nowhere", tool("read", path="notes/n.txt")), says("Hm."))
+    await play(model)
+    heard = [message.content for message in model.heard[1] if message.role == "tool"]
+    assert [heard[0], "[exit code 2]" in heard[1], heard[2]] == ["marked a\n", True, "a note"]
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed", "said"),
+    [
+        ("notes/n.txt", True, "a note"),
+        ("notes/none.txt", True, "[exit code 1]"),
+        ("/etc/passwd", False, "Permission denied"),
+        ("notes/../w.db", False, "Permission denied"),
+    ],
+)
+async def test_the_read_tool_reads_what_its_rules_allow(play, path, *, allowed, said) -> None:
+    (trial,) = await play(ScriptedModel(tool("read", path=path)))
+    (record,) = trial.calls
+    assert (record.verdict.allowed, said in record.reply) == (allowed, True)
+
+
+async def test_globs_are_expanded_as_bash_does(play) -> None:
+    (trial,) = await play(ScriptedModel("ls notes/*"))
+    assert trial.calls[0].reply == "notes/n.txt\n"
+
+
+async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> None:
+    model = ScriptedModel(A, InfrastructureError("500: cuda"), says("Done."))
+    trials = await play(model, trials=2, concurrency=1)
+    assert [(trial.outcome, trial.reason, len(trial.calls)) for trial in trials] == [
+        (Outcome.VOID, "500: cuda", 1),
+        (Outcome.STALLED, "", 0),
+    ]
+    assert (play.watched.denied, play.watched.void) == ([False], [True, False])
+
+
+async def test_what_only_the_user_can_mend_ends_the_run_and_keeps_what_was_played(play) -> None:
+    model = ScriptedModel(A, B, "pwd", UsageError("401: no key"))
+    with pytest.raises(UsageError, match="401: no key"):
+        await play(model, trials=3, concurrency=1)
+    assert play.outcomes() == [Outcome.COMPLETED, Outcome.VOID]
+
+
+async def test_trials_share_nothing(play) -> None:
+    model = ScriptedModel(A, says("Done."), "uv run scripts/mark.py c", B)
+    trials = await play(model, trials=2, concurrency=1)
+    assert [step.reached for trial in trials for step in trial.handshake] == [
+        True,
+        False,
+        False,
+        True,
+    ]
