@@ -8,9 +8,18 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, score
-from agenteval.report.pairs import Side, pairs_of
+from agenteval.core.trial import Trial
+from agenteval.report.pairs import Side, World, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
-from agenteval.report.view import Aftermath, ClassText, Errors, Handshake, RunView, View
+from agenteval.report.view import (
+    Aftermath,
+    ClassText,
+    Errors,
+    Handshake,
+    RunView,
+    ScenarioView,
+    View,
+)
 from agenteval.stats.rates import Rate, clustered
 
 Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
@@ -124,6 +133,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
         aftermath=_aftermath(scored.recoveries),
+        scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
 
@@ -163,10 +173,29 @@ def _came_back(trial: TrialRecovery) -> Cluster:
 
 
 def _side(view: RunView) -> Side:
-    counted = [trial for trial in view.run.trials if trial.outcome is not Outcome.VOID]
     return Side(
         label=view.label,
         clusters=view.score.errors.total(),
-        worlds=tuple((trial.scenario, trial.number, trial.seed) for trial in counted),
-        planned=frozenset((one.scenario, one.number, one.seed) for one in view.run.trials),
+        worlds=tuple(map(_world, view.score.counted)),
+        planned=frozenset(map(_world, view.run.trials)),
+    )
+
+
+def _world(trial: Trial) -> World:
+    return trial.scenario, trial.number, trial.seed
+
+
+def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
+    names = sorted({trial.scenario for trial in scored.counted})
+    return tuple(_scenario(scored, name) for name in names)
+
+
+def _scenario(scored: Score, name: str) -> ScenarioView:
+    counted = zip(scored.counted, scored.errors.total(), strict=True)
+    played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
+    completed = sum(outcome is Outcome.COMPLETED for outcome, _ in played)
+    return ScenarioView(
+        name=name,
+        errors=clustered([cluster for _, cluster in played]),
+        completed=Rate(completed, len(played)),
     )

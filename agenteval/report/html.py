@@ -14,10 +14,10 @@ from agenteval.report.view import View
 
 def write(view: View, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(view), encoding="utf-8")
+    path.write_text(page(view), encoding="utf-8")
 
 
-def render(view: View) -> str:
+def page(view: View) -> str:
     templates = Environment(
         loader=PackageLoader("agenteval.report"),
         autoescape=True,

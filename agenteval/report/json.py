@@ -20,6 +20,7 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                  recovery: {kinds: {kind: rate}, at_once: rate, at_all: rate, median_turns,
                             median_calls, longest_run, turns_burned: rate, after_denied: rate,
                             after_allowed: rate},
+                 scenarios: {name: {errors: rate, completed: rate}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
 """
 
@@ -28,7 +29,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
-from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, View
+from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, ScenarioView, View
 from agenteval.stats.rates import LEVEL, Rate
 
 SCHEMA = "agenteval.report/1"
@@ -36,7 +37,7 @@ SCHEMA = "agenteval.report/1"
 Document = dict[str, Any]
 
 
-def render(view: View) -> str:
+def dumps(view: View) -> str:
     return json.dumps(document(view), indent=2, allow_nan=False)
 
 
@@ -120,6 +121,7 @@ def _run(view: RunView) -> Document:
         "turns": score.turns,
         "completion_tokens": score.completion_tokens,
         "recovery": _aftermath(view.aftermath),
+        "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
     }
 
@@ -135,6 +137,13 @@ def _aftermath(after: Aftermath) -> Document:
         "turns_burned": rate_document(after.turns_burned),
         "after_denied": rate_document(after.after_denied),
         "after_allowed": rate_document(after.after_allowed),
+    }
+
+
+def _scenario(scenario: ScenarioView) -> Document:
+    return {
+        "errors": rate_document(scenario.errors),
+        "completed": rate_document(scenario.completed),
     }
 
 

@@ -1,9 +1,10 @@
 """What is shown while runs go on: trials, the error rate so far, and the time left."""
 
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,7 +18,6 @@ from rich.progress import (
 from rich.text import Text
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.protocols import TrialKey
 from agenteval.report.tables import MARK
@@ -48,41 +48,11 @@ class Tally:
         return f"errors {rate.per_100()}{f', {self._voids} void' if self._voids else ''}"
 
 
-class Live:
-    """A line for each run, drawn on stderr while the block lasts; the last state stays."""
+class RunProgress:
+    """One run's line; it is told what an observer of the run is told."""
 
-    def __init__(self, *, quiet: bool = False, console: Console | None = None) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("trials"),
-            _TallyColumn(),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=console or Console(stderr=True),
-            refresh_per_second=REFRESHES,
-            disable=quiet,
-        )
-        self._task, self._tally = TaskID(0), Tally()
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-    def start(self, run: Run, trials: int) -> None:
-        """Begin the line of a run of so many trials; what is told from now on belongs to it."""
-        self._tally = Tally()
-        mark = f" [bold yellow]{MARK}[/]" if run.model.simulated else ""
-        label = f"{run.model.name}{mark}"
-        self._task = self._progress.add_task(label, total=trials, tally=self._tally)
+    def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
+        self._progress, self._task, self._tally = progress, task, tally
 
     def called(self, key: TrialKey, record: CallRecord) -> None:
         self._tally.called(key, denied=not record.verdict.allowed)
@@ -91,6 +61,35 @@ class Live:
         if trial.outcome is Outcome.VOID:
             self._tally.void(key)
         self._progress.advance(self._task)
+
+
+class Live:
+    """The lines of all runs of one command."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def run(self, label: str, *, trials: int, simulated: bool) -> RunProgress:
+        """A new line, for a run of so many trials."""
+        tally = Tally()
+        mark = f" [bold yellow]{MARK}[/]" if simulated else ""
+        task = self._progress.add_task(f"{escape(label)}{mark}", total=trials, tally=tally)
+        return RunProgress(self._progress, task, tally)
+
+
+@contextmanager
+def live(console: Console) -> Iterator[Live]:
+    """Draw on this console until the block ends; the last state stays."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=12),
+        MofNCompleteColumn(),
+        TextColumn("trials"),
+        _TallyColumn(),
+        TimeRemainingColumn(compact=True, elapsed_when_finished=True),
+    )
+    with Progress(*columns, console=console, refresh_per_second=REFRESHES) as progress:
+        yield Live(progress)
 
 
 class _TallyColumn(ProgressColumn):

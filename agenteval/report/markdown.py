@@ -7,7 +7,7 @@ from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
-def render(view: View) -> str:
+def dumps(view: View) -> str:
     return "\n".join(_lines(view)).rstrip()
 
 

@@ -68,19 +68,19 @@ def comparison_table(view: View) -> Table:
     return Table(view.title, NOTE, heads, (*lines, total), "failure class")
 
 
-def per_100(rate: Rate) -> Cell:
-    if not rate.n:
-        return Cell("-")
-    value = f"{100 * rate.value:.2f}"
-    return Cell(value, str(rate.count), rate.percent, zero=not rate.count)
+def per_100(rate: Rate, *, own_n: bool = False) -> Cell:
+    return _cell(rate, f"{100 * rate.value:.2f}", own_n=own_n)
 
 
 def share(rate: Rate, *, own_n: bool = False) -> Cell:
     """A share in percent; with its own n where the column's head counts something else."""
-    if not rate.n:
-        return Cell("-", n="n=0" if own_n else "")
+    return _cell(rate, f"{100 * rate.value:.1f}%", own_n=own_n)
+
+
+def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
     n = f"n={rate.n}" if own_n else ""
-    value = f"{100 * rate.value:.1f}%"
+    if not rate.n:
+        return Cell("-", n=n)
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
 
 

@@ -68,6 +68,15 @@ class Handshake:
 
 
 @dataclass(frozen=True, slots=True)
+class ScenarioView:
+    """One scenario's part of a run: errors of its calls, and its trials that were completed."""
+
+    name: str
+    errors: Rate
+    completed: Rate
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates."""
 
@@ -78,6 +87,7 @@ class RunView:
     tool_errors: Rate  # of executed calls
     outcomes: tuple[tuple[Outcome, Rate], ...]
     aftermath: Aftermath
+    scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
 
     @property

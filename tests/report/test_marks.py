@@ -42,24 +42,24 @@ def test_console_marks_the_title_and_the_column_of_every_table(simulated):
 
 
 def test_html_says_it_in_the_page_title_and_at_every_trial(simulated, real):
-    page = html.render(simulated)
+    page = html.page(simulated)
     assert "<title>SIMULATED: " in page
     assert page.count('<details class="trial">') == 8
     assert all(
         "SIMULATED" in part.split("</summary>")[0]
         for part in page.split('<details class="trial">')[1:]
     )
-    assert "SIMULATED" not in html.render(real)
+    assert "SIMULATED" not in html.page(real)
 
 
 def test_markdown_says_it_in_every_heading(simulated):
-    headings = [line for line in markdown.render(simulated).splitlines() if line.startswith("#")]
+    headings = [line for line in markdown.dumps(simulated).splitlines() if line.startswith("#")]
     assert headings[-1] == "## Void trials"
     assert all(line.endswith("(SIMULATED)") for line in headings[:-1])
 
 
 def test_json_says_it_for_the_report_the_model_and_the_run(simulated, real):
-    marked, plain = (json.loads(json_report.render(view)) for view in (simulated, real))
+    marked, plain = (json.loads(json_report.dumps(view)) for view in (simulated, real))
     for document, expected in ((marked, True), (plain, False)):
         said = [document["simulated"]]
         said += [model["simulated"] for model in document["models"]]

@@ -29,28 +29,28 @@ def test_no_line_on_the_console_is_wider_than_the_console(view, width):
 
 
 def test_html_is_the_golden_page(view, golden):
-    golden("report.html", html.render(view))
+    golden("report.html", html.page(view))
 
 
 def test_json_is_the_golden_document(view, golden):
-    golden("report.json", json_report.render(view))
+    golden("report.json", json_report.dumps(view))
 
 
 def test_markdown_is_the_golden_page(view, golden):
-    golden("report.md", markdown.render(view))
+    golden("report.md", markdown.dumps(view))
 
 
 def test_a_view_of_no_runs_can_be_drawn():
     empty = build_view([])
     assert "total" in printed(empty, 80)
-    assert json.loads(json_report.render(empty))["models"] == []
-    assert "<h2>Signature</h2>" in html.render(empty)
-    assert markdown.render(empty).startswith("# Tool-call errors")
+    assert json.loads(json_report.dumps(empty))["models"] == []
+    assert "<h2>Signature</h2>" in html.page(empty)
+    assert markdown.dumps(empty).startswith("# Tool-call errors")
 
 
 def test_writing_the_page_makes_its_folder(view, tmp_path):
     html.write(view, tmp_path / "reports" / "r1.html")
-    assert (tmp_path / "reports" / "r1.html").read_text(encoding="utf-8") == html.render(view)
+    assert (tmp_path / "reports" / "r1.html").read_text(encoding="utf-8") == html.page(view)
 
 
 class Tags(HTMLParser):
@@ -71,15 +71,15 @@ class Tags(HTMLParser):
 
 def test_the_page_is_well_formed_and_fetches_nothing(view):
     tags = Tags()
-    tags.feed(html.render(view))
+    tags.feed(html.page(view))
     assert tags.open == []
     assert tags.fetched == []
-    assert "url(" not in html.render(view)
-    assert "<script" not in html.render(view)
+    assert "url(" not in html.page(view)
+    assert "<script" not in html.page(view)
 
 
 def test_what_a_model_or_a_server_wrote_is_text_on_the_page(view):
-    page = html.render(view)
+    page = html.page(view)
     assert "&lt;oops&gt;" in page
     assert "<oops>" not in page
     assert "from the server &lt;html&gt;" in page
