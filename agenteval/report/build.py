@@ -58,7 +58,7 @@ def build_counts_view(
 ) -> View:
     """The view of counts by trial alone, such as a published table: no run stands behind it."""
     rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of([Side(name, counts.total()) for name, counts in models.items()], seed=seed)
+    pairs = pairs_of([Side(name, counts) for name, counts in models.items()], seed=seed)
     return View(
         title=title,
         folded=fold is not None,
@@ -175,7 +175,7 @@ def _came_back(trial: TrialRecovery) -> Cluster:
 def _side(view: RunView) -> Side:
     return Side(
         label=view.label,
-        clusters=view.score.errors.total(),
+        errors=view.score.errors,
         worlds=tuple(map(_world, view.score.counted)),
         planned=frozenset(map(_world, view.run.trials)),
     )

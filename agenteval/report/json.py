@@ -10,7 +10,8 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
     classes     [{id, title, rationale}]          the rows of the comparison, in order
     models      [{model, simulated, trials, errors: rate, by_class: {id: rate}}]
     pairs       [{first, second, difference, low, high, p, p_adjusted, paired, calls_needed,
-                  first_rate, second_rate}]       difference is first minus second
+                  first_rate, second_rate,        difference is first minus second
+                  kinds: {distance, by_chance, p, p_adjusted} or null}]
     runs        one for each model, absent figures null:
                 {id, model, simulated, sandbox, started, complete, seed, trials_planned, max_turns,
                  concurrency, protocol, taxonomy, policies: {name: digest},
@@ -92,6 +93,7 @@ def _pair(pair: Pair) -> Document:
         "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
         "first_rate": rate_document(gap.first),
         "second_rate": rate_document(gap.second),
+        "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
     }
 
 

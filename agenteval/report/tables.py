@@ -78,9 +78,9 @@ def share(rate: Rate, *, own_n: bool = False) -> Cell:
 
 
 def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
-    n = f"n={rate.n}" if own_n else ""
     if not rate.n:
-        return Cell("-", n=n)
+        return Cell("-")
+    n = f"n={rate.n}" if own_n else ""
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
 
 

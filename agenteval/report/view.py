@@ -8,6 +8,7 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import Score
 from agenteval.stats.comparison import Difference
 from agenteval.stats.rates import Rate
+from agenteval.stats.signature import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,18 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared; `adjusted` is p after Holm's correction for all pairs of the view."""
+    """Two models compared: how many errors, and which kinds.
+
+    The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
+    of the two made no error.
+    """
 
     first: str
     second: str
     difference: Difference
     adjusted: float
+    kinds: Kinds | None
+    kinds_adjusted: float
 
 
 @dataclass(frozen=True, slots=True)
