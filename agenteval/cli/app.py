@@ -5,6 +5,8 @@ from typing import Annotated
 import typer
 
 from agenteval import __version__
+from agenteval.cli.classify import classify
+from agenteval.cli.explain import explain
 from agenteval.cli.models import models
 from agenteval.cli.run import run
 from agenteval.cli.show import show
@@ -38,3 +40,5 @@ def main(
 app.command(name="run")(run)
 app.command(name="models")(models)
 app.command(name="show")(show)
+app.command(name="classify")(classify)
+app.command(name="explain")(explain)

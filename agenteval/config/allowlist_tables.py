@@ -11,6 +11,7 @@ from agenteval.core.policy_bash import BashRules, ScriptRule
 from agenteval.core.policy_script import CommandLine
 from agenteval.core.policy_tools import ToolRule, compile_schema
 from agenteval.core.policy_values import Argument, Kind
+from agenteval.core.shell_leaves import Construct
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -44,7 +45,7 @@ class ScriptTable(CommandTable, frozen=True, kw_only=True):
 
 class BashTable(Table, frozen=True):
     allow: tuple[str, ...] = ()
-    constructs: tuple[str, ...] = ()
+    constructs: tuple[Construct, ...] = ()
     script: tuple[ScriptTable, ...] = ()
 
 

@@ -4,7 +4,7 @@ Facts never allow anything. Offsets are character offsets into the text that was
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -98,4 +98,6 @@ class ShellFacts:
     background: Sequence[Span] = ()  # one for each &
     subshells: Sequence[Span] = ()  # ( ... ) and { ...; }
     control: Sequence[Span] = ()  # if, for, while, until, case, select, function, [[ ]], (( ))
-    errors: Sequence[Span] = field(default=())  # where the text does not parse
+    negations: Sequence[Span] = ()  # one for each ! before a command
+    errors: Sequence[Span] = ()  # where the text does not parse
+    inner: Sequence["ShellFacts"] = ()  # one for each text that a nested shell reads

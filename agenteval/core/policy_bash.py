@@ -11,6 +11,7 @@ from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_script import CommandLine, misuse
 from agenteval.core.programs import after_runner, base_name, script_at
 from agenteval.core.shell import NEEDS_CARE
+from agenteval.core.shell_leaves import Construct
 
 _NONE: frozenset[int] = frozenset()
 
@@ -56,7 +57,7 @@ class BashRules:
 
     patterns: tuple[CommandPattern, ...] = ()
     scripts: tuple[ScriptRule, ...] = ()
-    constructs: frozenset[str] = frozenset()
+    constructs: frozenset[Construct] = frozenset()
     listed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     _by_program: Mapping[str, tuple[CommandPattern, ...]] = field(default_factory=dict)
     _loose: tuple[CommandPattern, ...] = ()
@@ -67,7 +68,7 @@ class BashRules:
         cls,
         patterns: tuple[CommandPattern, ...] = (),
         scripts: tuple[ScriptRule, ...] = (),
-        constructs: Collection[str] = (),
+        constructs: Collection[Construct] = (),
     ) -> Self:
         by_program: dict[str, tuple[CommandPattern, ...]] = {}
         by_path: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
@@ -108,11 +109,11 @@ class BashRules:
             return self._script_mismatch(argv, at, dynamic, root)
         inner = after_runner(argv)
         if inner and inner < len(argv):
-            return Mismatch(Miss.PROGRAM, inner, self._program_hint(argv[inner]))
+            return Mismatch(Miss.PROGRAM, inner, self._nearest_listed(argv[inner]))
         return (
             self._nearest_rule(self._by_program.get(argv[0], ()), argv, dynamic)
             or self._nearest_script(argv)
-            or Mismatch(Miss.PROGRAM, 0, self._program_hint(argv[0]))
+            or Mismatch(Miss.PROGRAM, 0, self._nearest_listed(argv[0]))
         )
 
     def _script_mismatch(
@@ -121,8 +122,7 @@ class BashRules:
         path = normalise(argv[at], root) or argv[at]
         starts = self.listed.get(path, ())
         if not starts:
-            near = difflib.get_close_matches(path, self.listed, n=1)
-            return Mismatch(Miss.SCRIPT, at, self._instead(near))
+            return Mismatch(Miss.SCRIPT, at, self._nearest_listed(path))
         runner = tuple(argv[:at])
         script = self._by_path.get(runner, {}).get(path)
         wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
@@ -144,7 +144,9 @@ class BashRules:
         best = max(rules, key=lambda rule: rule.agreeing(argv, dynamic))
         at = best.agreeing(argv, dynamic)
         if at in dynamic:
-            return Mismatch(Miss.WORDS, at, f"write {argv[at]} out: bash would expand it")
+            return Mismatch(
+                Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it"
+            )
         return Mismatch(Miss.WORDS, at, f"allowed is `{best.text}`")
 
     def _nearest_script(self, argv: Sequence[str]) -> Mismatch | None:
@@ -155,18 +157,20 @@ class BashRules:
                 return Mismatch(Miss.WORDS, at, f"allowed is `{start}`")
         return None
 
-    def _program_hint(self, program: str) -> str:
-        """The listed script that a program's name may mean, as context-cache does."""
-        name = base_name(program).replace("-", "_")
-        near = [path for path in self.listed if base_name(path).rpartition(".")[0] == name]
-        return self._instead(near)
-
-    def _instead(self, paths: Sequence[str]) -> str:
-        if paths:
-            return f"did you mean `{self.listed[paths[0]][0]}`?"
+    def _nearest_listed(self, program: str) -> str:
+        """The cure for a program or script that is not listed, by what its name may mean."""
+        stems = {_stem(path): starts[0] for path, starts in self.listed.items()}
+        near = difflib.get_close_matches(_stem(program), stems, n=1)
+        if near:
+            return f"did you mean `{stems[near[0]]}`?"
         starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
         shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
         return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
+
+
+def _stem(path: str) -> str:
+    """What names of the same script share: context-cache and scripts/context_cache.py."""
+    return base_name(path).partition(".")[0].replace("-", "_")
 
 
 def _starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:

@@ -57,7 +57,7 @@ def misuse(
     """The first way in which `argv[start:]` is no such command line; None when it is one."""
     for number in sorted(dynamic):
         if number >= start:
-            return Misuse(number, f"bash may turn {argv[number]} into other words: quote it")
+            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
     return _Reader(line, argv, root).read(line, start)
 
 

@@ -33,7 +33,7 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     """
     if call.call.arguments is None:
         return Seen(call.whole)
-    rule = call.policy.tools.get(call.call.name)
+    rule = call.policy.tool(call.call.name)
     if complaint := rule.complaint(call.call.arguments) if rule else "":
         return Seen(call.whole, complaint)
     gate = None if call.call.command is None else read_simple(call.call.command)
@@ -57,7 +57,7 @@ def hallucinated_tool(call: DeniedCall) -> Seen | None:
     sub-commands, which bash should have run.
     """
     name = call.call.name
-    if name in call.policy.tools:
+    if call.policy.tool(name):
         return None
     return Seen(Span(0, 0, name), _tool_hint(name, call))
 

@@ -12,6 +12,7 @@ from agenteval.core.programs import (
     code_at,
 )
 from agenteval.core.shell import NotSimple, read_simple
+from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall, at_word
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -43,7 +44,7 @@ def _holds(outer: Command, inner: Command) -> bool:
     bad=["LIMIT=5 uv run scripts/notes.py list", "Q='select 1'"],
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
-    construct="assignment",
+    construct=Construct.ENV_ASSIGNMENT,
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.

@@ -9,6 +9,7 @@ from typing import Any
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.facts import Span
+from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import DeniedCall
 
 
@@ -39,7 +40,7 @@ class FailureClass:
     good: tuple[ToolCall, ...]
     look: Look
     cure: str = ""
-    construct: str = ""
+    construct: Construct | None = None
     rest: bool = False
 
 
@@ -48,7 +49,7 @@ def failure_class(
     bad: Sequence[str | ToolCall],
     good: Sequence[str | ToolCall],
     cure: str = "",
-    construct: str = "",
+    construct: Construct | None = None,
     rest: bool = False,
 ) -> Callable[[Look], FailureClass]:
     """Makes a failure class of the function below it: id, title and rationale are its own."""

@@ -1,0 +1,56 @@
+"""The verdict on a call: the policy decides, and only a denied call is explained."""
+
+from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.facts import ShellFacts
+from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
+from agenteval.core.shell_facts import read_facts
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.registry import FailureClass, Seen
+
+__all__ = ["TAXONOMY_VERSION", "deny", "judge"]
+
+ALLOWED = Verdict(allowed=True)
+_NO_SHELL = ShellFacts("")
+_CLASSES = tuple(each for each in failure_classes() if not each.rest)
+(_REST,) = (each for each in failure_classes() if each.rest)
+
+
+def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
+    """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
+    return ALLOWED if allows(call, policy, world) else deny(call, policy, world)
+
+
+def deny(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
+) -> Verdict:
+    """The verdict on a call that is denied already.
+
+    An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
+    """
+    command = call.command
+    shell = _NO_SHELL if command is None else read_facts(command)
+    denied = DeniedCall(call, policy, world, shell, objection)
+    permitted = policy.bash.constructs
+    findings = tuple(
+        _finding(each, seen, denied)
+        for each in _CLASSES
+        if each.construct not in permitted and (seen := each.look(denied))
+    )
+    if not findings and (seen := _REST.look(denied)):
+        findings = (_finding(_REST, seen, denied),)
+    return Verdict(allowed=False, findings=findings)
+
+
+def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall) -> Finding:
+    alone = denied.alone
+    hint = seen.hint or failure_class.cure
+    if "{alone}" in hint:
+        hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
+    facets = seen.facets
+    if alone:
+        facets += ("script-listed",)
+    if failure_class.id in denied.policy.stated:
+        facets += ("rule-stated",)
+    span = seen.span
+    return Finding(failure_class.id, Evidence(span.text, span.start, span.end), hint, facets)
