@@ -17,8 +17,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.trial import CallRecord, Trial
 from agenteval.protocols import TrialKey
 from agenteval.report.tables import MARK
 from agenteval.stats.rates import clustered
@@ -33,13 +31,13 @@ class Tally:
         self._trials: dict[TrialKey, tuple[int, int]] = {}
         self._voids = 0
 
-    def called(self, key: TrialKey, *, denied: bool) -> None:
-        errors, calls = self._trials.get(key, (0, 0))
-        self._trials[key] = (errors + denied, calls + 1)
+    def called(self, trial: TrialKey, *, denied: bool) -> None:
+        errors, calls = self._trials.get(trial, (0, 0))
+        self._trials[trial] = (errors + denied, calls + 1)
 
-    def void(self, key: TrialKey) -> None:
+    def void(self, trial: TrialKey) -> None:
         """Forget a trial that broke: it will not count in the report either."""
-        self._trials.pop(key, None)
+        self._trials.pop(trial, None)
         self._voids += 1
 
     def __str__(self) -> str:
@@ -54,12 +52,12 @@ class RunProgress:
     def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
         self._progress, self._task, self._tally = progress, task, tally
 
-    def called(self, key: TrialKey, record: CallRecord) -> None:
-        self._tally.called(key, denied=not record.verdict.allowed)
+    def called(self, trial: TrialKey, *, denied: bool) -> None:
+        self._tally.called(trial, denied=denied)
 
-    def finished(self, key: TrialKey, trial: Trial) -> None:
-        if trial.outcome is Outcome.VOID:
-            self._tally.void(key)
+    def finished(self, trial: TrialKey, *, void: bool) -> None:
+        if void:
+            self._tally.void(trial)
         self._progress.advance(self._task)
 
 

@@ -5,20 +5,18 @@ import io
 import pytest
 from rich.console import Console
 
-from agenteval.core.outcome import Ending, Outcome
 from agenteval.protocols import TrialKey
 from agenteval.report.live import live
-from agenteval.testing import denied, trial
 
 LIST = "uv run notes.py list"
 
 
-def play(line, number, *parts, **known):
-    ended = trial(*parts, number=number, **known)
-    key = TrialKey(ended.scenario, number, ended.seed)
-    for record in ended.calls:
-        line.called(key, record)
-    line.finished(key, ended)
+def play(line, number, calls, *, void=False):
+    """A trial whose calls are written as letters: a for allowed, d for denied."""
+    key = TrialKey("notes", number, 1000 + number)
+    for call in calls:
+        line.called(key, denied=call == "d")
+    line.finished(key, void=void)
 
 
 @pytest.fixture
@@ -29,9 +27,9 @@ def terminal():
 def test_the_last_state_of_each_run_stays_on_the_screen(terminal):
     with live(terminal) as lines:
         line = lines.run("sim/moe", trials=3, simulated=True)
-        play(line, 1, LIST, denied("ls"), LIST)
-        play(line, 2, denied("ls"), ending=Ending.BROKEN, outcome=Outcome.VOID)
-        play(lines.run("local [a]", trials=2, simulated=False), 1, LIST, LIST)
+        play(line, 1, "ada")
+        play(line, 2, "d", void=True)
+        play(lines.run("local [a]", trials=2, simulated=False), 1, "aa")
     first, second = terminal.file.getvalue().splitlines()
     assert first.startswith("sim/moe SIMULATED ")
     assert "2/3 trials errors 33.33 [" in first
@@ -43,5 +41,5 @@ def test_the_last_state_of_each_run_stays_on_the_screen(terminal):
 def test_a_quiet_console_shows_nothing():
     quiet = Console(file=io.StringIO(), quiet=True)
     with live(quiet) as lines:
-        play(lines.run("local", trials=1, simulated=False), 1, LIST)
+        play(lines.run("local", trials=1, simulated=False), 1, "a")
     assert quiet.file.getvalue() == ""
