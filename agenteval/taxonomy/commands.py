@@ -27,17 +27,13 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
 
     The rule is for the command, and what stands before it changes how it runs.
     """
+    outer = None
     for command in call.shell.commands:
-        if command.via and PREFIXES.issuperset(command.via) and command.words:
-            start = next(
-                c.span.start for c in call.shell.commands if not c.via and _holds(c, command)
-            )
-            return Seen(call.span(start, command.words[0].span.start))
+        if not command.via:
+            outer = command
+        elif outer and command.words and PREFIXES.issuperset(command.via):
+            return Seen(call.span(outer.words[0].span.start, command.words[0].span.start))
     return None
-
-
-def _holds(outer: Command, inner: Command) -> bool:
-    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
 
 
 @failure_class(

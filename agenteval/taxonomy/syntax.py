@@ -9,7 +9,7 @@ from agenteval.taxonomy.registry import Seen, failure_class
     bad=[
         "uv run scripts/notes.py add 'an open quote",
         "uv run scripts/notes.py list )",
-        "(uv run scripts/notes.py list",
+        "uv run scripts/notes.py list <",
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
