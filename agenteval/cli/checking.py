@@ -47,23 +47,23 @@ class _Kept:
     def finished(self, trial: TrialKey, *, void: bool) -> None: ...
 
 
-def prove(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
-    """Play every variant of every scenario. Raises UsageError when no sandbox works."""
+def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
+    """Prove the stages in the sandbox of this name. Raises UsageError when it does not work."""
+
+    async def prove_there() -> list[Proof]:
+        return await prove(stages, await choose(sandbox))
+
+    return asyncio.run(prove_there())
+
+
+async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
+    """Play the reference solution of every variant of every scenario."""
+    kept = _Kept()
     keys = [
         TrialKey(stage.scenario.name, number + 1, seed=number)
         for stage in stages
         for number in range(len(stage.scenario.variants))
     ]
-    trials = asyncio.run(_play(stages, keys, sandbox))
-    by_name = {stage.scenario.name: stage for stage in stages}
-    return [_proof(by_name[key.scenario], key, trials[key]) for key in keys]
-
-
-async def _play(
-    stages: Sequence[Stage], keys: Sequence[TrialKey], sandbox: str | None
-) -> dict[TrialKey, Trial]:
-    backend: SandboxBackend = await choose(sandbox)
-    kept = _Kept()
     async with SecondReader() as second_reader:
         orchestrator = Orchestrator(
             model=Oracle([stage.scenario for stage in stages]),
@@ -74,7 +74,8 @@ async def _play(
             concurrency=CONCURRENCY,
         )
         await orchestrator.play(stages, keys)
-    return kept.trials
+    by_name = {stage.scenario.name: stage for stage in stages}
+    return [_proof(by_name[key.scenario], key, kept.trials[key]) for key in keys]
 
 
 def _proof(stage: Stage, key: TrialKey, trial: Trial) -> Proof:

@@ -62,10 +62,10 @@ def check(
 
     - `agenteval scenarios check my-scenarios/inbox`
     """
-    from agenteval.cli.checking import prove  # noqa: PLC0415
+    from agenteval.cli import checking  # noqa: PLC0415
     from agenteval.cli.running import load_stages  # noqa: PLC0415
 
-    proofs = prove(load_stages(targets or []), sandbox)
+    proofs = checking.check(load_stages(targets or []), sandbox)
     if as_json:
         typer.echo(json.dumps([asdict(proof) for proof in proofs], indent=2))
     else:

@@ -63,11 +63,9 @@ class Player:
         """How many steps of the solution are done."""
         place = 0
         for call in seen:
-            if place == len(self.prompt.solution):
-                break
-            step = self.prompt.solution[place]
-            if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
-                place += 1
+            for step in self.prompt.solution[place : place + 1]:
+                if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
+                    place += 1
         return place
 
     def _forward(self, place: int) -> Reply:
