@@ -62,7 +62,8 @@ def comparison_table(view: View) -> Table:
     unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
     shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
     if unseen:
-        shown.append((f"{len(unseen)} not seen, each", rows[unseen[0]]))
+        label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
+        shown.append((label, rows[unseen[0]]))
     lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     return Table(view.title, NOTE, heads, (*lines, total), "failure class")
