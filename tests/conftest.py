@@ -45,10 +45,12 @@ def _answering(reply: bytes, delay: float = 0.0, *, models: bytes = b"") -> Iter
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        over.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Self
 
 from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_script import CommandLine, misuse
-from agenteval.core.programs import after_runner, base_name, script_at
+from agenteval.core.programs import FAMILIAR, after_runner, base_name, script_at
 from agenteval.core.shell import NEEDS_CARE
 from agenteval.core.shell_leaves import Construct
 
@@ -62,6 +62,7 @@ class BashRules:
     _by_program: Mapping[str, tuple[CommandPattern, ...]] = field(default_factory=dict)
     _loose: tuple[CommandPattern, ...] = ()
     _by_path: Mapping[tuple[str, ...], Mapping[str, ScriptRule]] = field(default_factory=dict)
+    _otherwise: str = ""
 
     @classmethod
     def of(
@@ -82,7 +83,16 @@ class BashRules:
         for path, start in (*_starts(scripts), *_pattern_starts(patterns)):
             listed[path] = (*listed.get(path, ()), start)
         loose = tuple(pattern for pattern in patterns if pattern.program.wild)
-        return cls(patterns, scripts, frozenset(constructs), listed, by_program, loose, by_path)
+        return cls(
+            patterns,
+            scripts,
+            frozenset(constructs),
+            listed,
+            by_program,
+            loose,
+            by_path,
+            _otherwise(listed, patterns),
+        )
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
@@ -159,13 +169,12 @@ class BashRules:
 
     def _nearest_listed(self, program: str) -> str:
         """The cure for a program or script that is not listed, by what its name may mean."""
-        stems = {_stem(path): starts[0] for path, starts in self.listed.items()}
-        near = difflib.get_close_matches(_stem(program), stems, n=1)
-        if near:
-            return f"did you mean `{stems[near[0]]}`?"
-        starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
-        shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
-        return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
+        if program not in FAMILIAR:
+            stems = {_stem(path): starts[0] for path, starts in self.listed.items()}
+            near = difflib.get_close_matches(_stem(program), stems, n=1)
+            if near:
+                return f"did you mean `{stems[near[0]]}`?"
+        return self._otherwise
 
 
 def _stem(path: str) -> str:
@@ -184,3 +193,10 @@ def _pattern_starts(patterns: Sequence[CommandPattern]) -> Iterator[tuple[str, s
         at = script_at(words)
         if at is not None and not pattern.words[at].wild:
             yield posixpath.normpath(words[at]), " ".join(words[: at + 1])
+
+
+def _otherwise(listed: Mapping[str, tuple[str, ...]], patterns: Sequence[CommandPattern]) -> str:
+    """The cure when a name means nothing that is listed: the first few ways a call may begin."""
+    starts = list(dict.fromkeys(start for starts in listed.values() for start in starts))
+    shown = [f"`{start}`" for start in (starts or [rule.text for rule in patterns])[:4]]
+    return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery, TrialRecovery, trial_recovery
+from agenteval.core.recovery import TrialRecovery, trial_recovery
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Trial
 
@@ -60,11 +60,6 @@ class Score:
     @property
     def trials(self) -> int:
         return len(self.counted)
-
-    def recovery(self, kind: Recovery) -> tuple[Cluster, ...]:
-        """How many of each trial's denials were followed by `kind`."""
-        kinds = [[after.recovery for after in trial.aftermaths] for trial in self.recoveries]
-        return tuple((trial.count(kind), len(trial)) for trial in kinds)
 
 
 def score(run: Run) -> Score:

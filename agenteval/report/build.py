@@ -21,7 +21,9 @@ from agenteval.report.view import (
     View,
 )
 from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.repeats import pass_all, pass_any
 
+REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
 Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
 
 
@@ -193,9 +195,11 @@ def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
 def _scenario(scored: Score, name: str) -> ScenarioView:
     counted = zip(scored.counted, scored.errors.total(), strict=True)
     played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
-    completed = sum(outcome is Outcome.COMPLETED for outcome, _ in played)
+    completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
     return ScenarioView(
         name=name,
         errors=clustered([cluster for _, cluster in played]),
-        completed=Rate(completed, len(played)),
+        completed=completed,
+        all_of=pass_all(completed, REPEATS),
+        any_of=pass_any(completed, REPEATS),
     )

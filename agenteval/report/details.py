@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from agenteval.report.provenance import provenance_table
-from agenteval.report.tables import Cell, Head, Row, Table, per_100, plain, share
+from agenteval.report.tables import Cell, Head, Row, Table, per_100, plain, repeated, share
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
 
@@ -17,7 +17,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
     return (
         _behaviour(view.runs),
         _outcomes(view.runs),
-        *_scenarios(view.runs),
+        _scenarios(view.runs),
         *_handshakes(view.runs),
         _aftermath(view.runs),
         _executions(view.runs),
@@ -86,8 +86,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     return Table("How trials ended", "Trials, share and 95 % interval.", heads, tuple(rows))
 
 
-def _scenarios(views: Sequence[RunView]) -> list[Table]:
-    """Nothing when there is only one scenario: its numbers are the run's."""
+def _scenarios(views: Sequence[RunView]) -> Table:
     played = [{one.name: one for one in view.scenarios} for view in views]
     names = sorted({name for run in played for name in run})
     nothing = Rate(0, 0)
@@ -95,9 +94,11 @@ def _scenarios(views: Sequence[RunView]) -> list[Table]:
     for name in names:
         here = [run.get(name, ScenarioView(name, nothing, nothing)) for run in played]
         rows.append(_row(f"{name}, completed", (share(one.completed, own_n=True) for one in here)))
+        rows.append(_row("all of 3 trials, pass^3", (repeated(one.all_of) for one in here)))
+        rows.append(_row("any of 3 trials, pass@3", (repeated(one.any_of) for one in here)))
         rows.append(_row("errors per 100 calls", (per_100(one.errors, own_n=True) for one in here)))
-    note = "Trials completed, and errors per 100 calls, with 95 % interval."
-    return [Table("By scenario", note, _heads(views), tuple(rows))] if len(names) > 1 else []
+    note = "Trials completed, how surely so again, and errors per 100 calls, with 95 % interval."
+    return Table("By scenario", note, _heads(views), tuple(rows))
 
 
 def _handshakes(views: Sequence[RunView]) -> list[Table]:

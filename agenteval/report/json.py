@@ -21,7 +21,8 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                  recovery: {kinds: {kind: rate}, at_once: rate, at_all: rate, median_turns,
                             median_calls, longest_run, turns_burned: rate, after_denied: rate,
                             after_allowed: rate},
-                 scenarios: {name: {errors: rate, completed: rate}},
+                 scenarios: {name: {errors: rate, completed: rate,
+                                    all_of, any_of: {k, n, value, low, high} or null}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
 """
 
@@ -146,6 +147,8 @@ def _scenario(scenario: ScenarioView) -> Document:
     return {
         "errors": rate_document(scenario.errors),
         "completed": rate_document(scenario.completed),
+        "all_of": asdict(scenario.all_of) if scenario.all_of else None,
+        "any_of": asdict(scenario.any_of) if scenario.any_of else None,
     }
 
 

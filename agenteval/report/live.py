@@ -69,6 +69,7 @@ class Live:
 
     def run(self, label: str, *, trials: int, simulated: bool) -> RunProgress:
         """A new line, for a run of so many trials."""
+        self._progress.start()  # not before: a run that cannot begin draws nothing
         tally = Tally()
         mark = f" [bold yellow]{MARK}[/]" if simulated else ""
         task = self._progress.add_task(f"{escape(label)}{mark}", total=trials, tally=tally)
@@ -86,8 +87,12 @@ def live(console: Console) -> Iterator[Live]:
         _TallyColumn(),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    with Progress(*columns, console=console, refresh_per_second=REFRESHES) as progress:
+    progress = Progress(*columns, console=console, refresh_per_second=REFRESHES)
+    try:
         yield Live(progress)
+    finally:
+        if progress.tasks:
+            progress.stop()
 
 
 class _TallyColumn(ProgressColumn):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from agenteval.report.view import View
 from agenteval.stats.rates import Rate
+from agenteval.stats.repeats import Repeated
 
 MARK = "SIMULATED"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
@@ -62,7 +63,8 @@ def comparison_table(view: View) -> Table:
     unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
     shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
     if unseen:
-        shown.append((f"{len(unseen)} not seen, each", rows[unseen[0]]))
+        label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
+        shown.append((label, rows[unseen[0]]))
     lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     return Table(view.title, NOTE, heads, (*lines, total), "failure class")
@@ -82,6 +84,14 @@ def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
         return Cell("-")
     n = f"n={rate.n}" if own_n else ""
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
+
+
+def repeated(chance: Repeated | None) -> Cell:
+    """A chance in percent; it has no count of its own."""
+    if chance is None:
+        return Cell("-")
+    interval = f"[{100 * chance.low:.1f}, {100 * chance.high:.1f}]"
+    return Cell(f"{100 * chance.value:.1f}%", "", interval, f"n={chance.n}")
 
 
 def plain(number: float | None) -> Cell:

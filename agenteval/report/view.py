@@ -8,6 +8,7 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import Score
 from agenteval.stats.comparison import Difference
 from agenteval.stats.rates import Rate
+from agenteval.stats.repeats import Repeated
 from agenteval.stats.signature import Kinds
 
 
@@ -76,11 +77,16 @@ class Handshake:
 
 @dataclass(frozen=True, slots=True)
 class ScenarioView:
-    """One scenario's part of a run: errors of its calls, and its trials that were completed."""
+    """One scenario's part of a run: errors of its calls, and its trials that were completed.
+
+    `all_of` and `any_of` are None when it was not tried often enough.
+    """
 
     name: str
     errors: Rate
     completed: Rate
+    all_of: Repeated | None = None
+    any_of: Repeated | None = None
 
 
 @dataclass(frozen=True, slots=True)

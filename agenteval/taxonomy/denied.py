@@ -1,7 +1,7 @@
 """A denied call with all that the failure classes ask about it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, ShellFacts, Span
@@ -13,16 +13,37 @@ from agenteval.core.programs import code_at
 PREFIXES = frozenset(
     ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
 ).union(("stdbuf", "sudo", "time", "timeout", "unbuffer"))
+_NONE: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True)  # not slotted: what is found out about a call is kept in it
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One command of the text and how the policy takes it.
+
+    `code` is where an interpreter in it is told to run code given in a word; `mismatch` why no
+    rule fits, and None also for a part that another part stands for: a wrapper, or its script.
+    """
+
+    command: Command
+    argv: tuple[str, ...]
+    code: int | None
+    admitted: bool
+    mismatch: Mismatch | None
+
+    def word(self, number: int) -> Span:
+        """The word that shows a mismatch; the last one when it is a later word that is missing."""
+        return self.command.words[min(number, len(self.argv) - 1)].span
+
+
+@dataclass(frozen=True, slots=True)
 class DeniedCall:
-    """One denied call. `shell` is empty unless it is a bash call with a command."""
+    """One denied call. `shell` and `parts` are empty unless it is a bash call with a command."""
 
     call: ToolCall
     policy: Policy
     world: World
     shell: ShellFacts
+    parts: tuple[Part, ...] = ()
     objection: str = ""
 
     @property
@@ -45,46 +66,51 @@ class DeniedCall:
         listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
         return listed or None
 
-    @cached_property
+    @property
     def alone(self) -> str:
         """The listed command inside the denied one, as the model wrote it; "" without one."""
-        for command in self.shell.commands:
-            if command.words and not command.nested and self._admits(command):
-                return self.text[command.words[0].span.start : command.words[-1].span.end]
+        for part in self.parts:
+            if part.admitted and not part.command.nested:
+                words = part.command.words
+                return self.text[words[0].span.start : words[-1].span.end]
         return ""
 
-    @cached_property
-    def misses(self) -> tuple[tuple[Command, Mismatch], ...]:
-        """Every command that no rule fits, and why; behind its prefixes, before nested shells."""
-        found = []
-        for command in self._cores():
-            if command.words and code_at(command.argv) is None and not self._admits(command):
-                rules, root = self.policy.bash, self.world.root
-                found.append((command, rules.mismatch(command.argv, _dynamic(command), root=root)))
-        return tuple(found)
-
-    def missing(self, miss: Miss) -> tuple[Command, Mismatch] | None:
+    def missing(self, miss: Miss) -> tuple[Part, Mismatch] | None:
         """The first command that no rule fits for this reason."""
-        return next((found for found in self.misses if found[1].miss is miss), None)
-
-    def _cores(self) -> list[Command]:
-        cores: list[Command] = []
-        for command in self.shell.commands:
-            if not command.via:
-                cores.append(command)
-            elif PREFIXES.issuperset(command.via) and cores:
-                cores[-1] = command
-        return cores
-
-    def _admits(self, command: Command) -> bool:
-        rules, root = self.policy.bash, self.world.root
-        return rules.admits(command.argv, _dynamic(command), root=root)
+        for part in self.parts:
+            if part.mismatch and part.mismatch.miss is miss:
+                return part, part.mismatch
+        return None
 
 
-def _dynamic(command: Command) -> frozenset[int]:
-    return frozenset(number for number, word in enumerate(command.words) if word.dynamic)
+def parts_of(shell: ShellFacts, policy: Policy, world: World) -> tuple[Part, ...]:
+    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
+    commands = [command for command in shell.commands if command.words]
+    cores = _cores(commands)
+    return tuple(
+        _part(command, policy, world, is_core=number in cores)
+        for number, command in enumerate(commands)
+    )
 
 
-def at_word(command: Command, number: int) -> Span:
-    """The word that shows a mismatch; the last one when it is a later word that is missing."""
-    return command.words[min(number, len(command.words) - 1)].span
+def _cores(commands: Sequence[Command]) -> set[int]:
+    cores: list[int] = []
+    for number, command in enumerate(commands):
+        if not command.via:
+            cores.append(number)
+        elif cores and PREFIXES.issuperset(command.via):
+            cores[-1] = number
+    return set(cores)
+
+
+def _part(command: Command, policy: Policy, world: World, *, is_core: bool) -> Part:
+    argv = command.argv
+    code = code_at(argv)
+    dynamic = _NONE
+    if any(word.dynamic for word in command.words):
+        dynamic = frozenset(number for number, word in enumerate(command.words) if word.dynamic)
+    admitted = policy.bash.admits(argv, dynamic, root=world.root)
+    mismatch = None
+    if is_core and not admitted and code is None:
+        mismatch = policy.bash.mismatch(argv, dynamic, root=world.root)
+    return Part(command, argv, code, admitted, mismatch)

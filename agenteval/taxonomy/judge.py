@@ -5,7 +5,7 @@ from agenteval.core.facts import ShellFacts
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.shell_facts import read_facts
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.denied import DeniedCall, parts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge"]
@@ -30,27 +30,27 @@ def deny(
     """
     command = call.command
     shell = _NO_SHELL if command is None else read_facts(command)
-    denied = DeniedCall(call, policy, world, shell, objection)
-    permitted = policy.bash.constructs
-    findings = tuple(
-        _finding(each, seen, denied)
-        for each in _CLASSES
-        if each.construct not in permitted and (seen := each.look(denied))
-    )
-    if not findings and (seen := _REST.look(denied)):
-        findings = (_finding(_REST, seen, denied),)
-    return Verdict(allowed=False, findings=findings)
-
-
-def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall) -> Finding:
+    denied = DeniedCall(call, policy, world, shell, parts_of(shell, policy, world), objection)
     alone = denied.alone
+    permitted = policy.bash.constructs
+    findings = [
+        _finding(each, seen, policy, alone)
+        for each in _CLASSES
+        if (seen := each.look(denied)) and each.construct not in permitted
+    ]
+    if not findings and (seen := _REST.look(denied)):
+        findings.append(_finding(_REST, seen, policy, alone))
+    return Verdict(allowed=False, findings=tuple(findings))
+
+
+def _finding(failure_class: FailureClass, seen: Seen, policy: Policy, alone: str) -> Finding:
     hint = seen.hint or failure_class.cure
     if "{alone}" in hint:
         hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
     facets = seen.facets
     if alone:
         facets += ("script-listed",)
-    if failure_class.id in denied.policy.stated:
+    if failure_class.id in policy.stated:
         facets += ("rule-stated",)
     span = seen.span
     return Finding(failure_class.id, Evidence(span.text, span.start, span.end), hint, facets)

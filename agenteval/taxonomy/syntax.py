@@ -1,6 +1,6 @@
 """Failure classes of text that bash cannot read, or that can be read in two ways."""
 
-from agenteval.core.shell import NotSimple, Obstacle, read_simple
+from agenteval.core.shell import control_character
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -36,7 +36,5 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    gate = None if call.call.command is None else read_simple(call.call.command)
-    if isinstance(gate, NotSimple) and gate.reason is Obstacle.CONTROL:
-        return Seen(call.span(gate.start, gate.start + 1))
-    return None
+    odd = None if call.call.command is None else control_character(call.call.command)
+    return Seen(call.span(odd.start, odd.start + 1)) if odd else None

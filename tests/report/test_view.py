@@ -45,7 +45,9 @@ def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
 
 def test_classes_that_nobody_showed_share_a_row_and_published_rows_do_not(runs, view):
     labels = [row.label for row in comparison_table(view).rows]
-    assert labels[-2:] == ["1 not seen, each", "total"]
+    assert labels[-2:] == ["1 class not seen", "total"]
+    more = build_view(runs[1:2], classes=view.rows)
+    assert comparison_table(more).rows[-2].label == "4 classes not seen, each"
     folded = build_view(runs, fold={"pipe-to-filter": "bash", "never": "never"})
     assert "never" in [row.label for row in comparison_table(folded).rows]
 
