@@ -1,12 +1,12 @@
 """The rules for bash: which simple commands may run, and how near a denied one came."""
 
-import difflib
 import posixpath
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
+from agenteval.core.nearest import names
 from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_script import CommandLine, misuse
 from agenteval.core.programs import FAMILIAR, after_runner, base_name, script_at
@@ -62,6 +62,7 @@ class BashRules:
     _by_program: Mapping[str, tuple[CommandPattern, ...]] = field(default_factory=dict)
     _loose: tuple[CommandPattern, ...] = ()
     _by_path: Mapping[tuple[str, ...], Mapping[str, ScriptRule]] = field(default_factory=dict)
+    _by_stem: Mapping[str, str] = field(default_factory=dict)
     _otherwise: str = ""
 
     @classmethod
@@ -82,15 +83,15 @@ class BashRules:
         listed: dict[str, tuple[str, ...]] = {}
         for path, start in (*_starts(scripts), *_pattern_starts(patterns)):
             listed[path] = (*listed.get(path, ()), start)
-        loose = tuple(pattern for pattern in patterns if pattern.program.wild)
         return cls(
             patterns,
             scripts,
             frozenset(constructs),
             listed,
             by_program,
-            loose,
+            tuple(pattern for pattern in patterns if pattern.program.wild),
             by_path,
+            {_stem(path): starts[0] for path, starts in listed.items()},
             _otherwise(listed, patterns),
         )
 
@@ -170,10 +171,9 @@ class BashRules:
     def _nearest_listed(self, program: str) -> str:
         """The cure for a program or script that is not listed, by what its name may mean."""
         if program not in FAMILIAR:
-            stems = {_stem(path): starts[0] for path, starts in self.listed.items()}
-            near = difflib.get_close_matches(_stem(program), stems, n=1)
+            near = names(frozenset(self._by_stem)).nearest(_stem(program))
             if near:
-                return f"did you mean `{stems[near[0]]}`?"
+                return f"did you mean `{self._by_stem[near]}`?"
         return self._otherwise
 
 

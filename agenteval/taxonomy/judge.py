@@ -4,9 +4,10 @@ from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.facts import ShellFacts
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.shell_facts import read_facts
+from agenteval.taxonomy import structure
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall, parts_of
-from agenteval.taxonomy.registry import FailureClass, Seen
+from agenteval.taxonomy.registry import FailureClass, Seen, classes_of
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge"]
 
@@ -14,6 +15,8 @@ ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
+_STRUCTURE = frozenset(each.id for each in classes_of(structure))
+_PLAIN = tuple(each for each in _CLASSES if each.id not in _STRUCTURE)
 
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
@@ -35,12 +38,26 @@ def deny(
     permitted = policy.bash.constructs
     findings = [
         _finding(each, seen, policy, alone)
-        for each in _CLASSES
+        for each in (_CLASSES if _has_structure(shell) else _PLAIN)
         if (seen := each.look(denied)) and each.construct not in permitted
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, policy, alone))
     return Verdict(allowed=False, findings=tuple(findings))
+
+
+def _has_structure(shell: ShellFacts) -> bool:
+    """Whether any class of shell structure can be seen: most denied commands are plain ones."""
+    return bool(
+        shell.redirects
+        or shell.pipelines
+        or shell.chains
+        or shell.substitutions
+        or shell.control
+        or shell.background
+        or shell.subshells
+        or shell.heredocs
+    )
 
 
 def _finding(failure_class: FailureClass, seen: Seen, policy: Policy, alone: str) -> Finding:
