@@ -1,7 +1,5 @@
 """What a walk over shell text gathers before it is frozen into `ShellFacts`."""
 
-from dataclasses import dataclass, field
-
 from agenteval.core.facts import Command, Heredoc, Redirect, Span, SubstitutionKind, Word
 from agenteval.core.shell_tree import Source
 
@@ -65,19 +63,19 @@ class Level:
         self.pipeline: list[Draft] = []
 
 
-@dataclass(slots=True)
 class Gathered:
     """Everything found so far, each kind in source order."""
 
-    drafts: list[Draft] = field(default_factory=list)
-    pipelines: list[list[Draft]] = field(default_factory=list)
-    chains: list[Span] = field(default_factory=list)
-    redirects: list[Redirect] = field(default_factory=list)
-    heredocs: list[Heredoc] = field(default_factory=list)
-    substitutions: list[tuple[SubstitutionKind, Span]] = field(default_factory=list)
-    assignments: list[Span] = field(default_factory=list)
-    background: list[Span] = field(default_factory=list)
-    subshells: list[Span] = field(default_factory=list)
-    control: list[Span] = field(default_factory=list)
-    negations: list[Span] = field(default_factory=list)
-    errors: list[Span] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.drafts: list[Draft] = []
+        self.pipelines: list[list[Draft]] = []
+        self.chains: list[Span] = []
+        self.redirects: list[Redirect] = []
+        self.heredocs: list[Heredoc] = []
+        self.substitutions: list[tuple[SubstitutionKind, Span]] = []
+        self.assignments: list[Span] = []
+        self.background: list[Span] = []
+        self.subshells: list[Span] = []
+        self.control: list[Span] = []
+        self.negations: list[Span] = []
+        self.errors: list[Span] = []

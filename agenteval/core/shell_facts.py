@@ -7,7 +7,7 @@ from agenteval.core.shell_draft import Gathered
 from agenteval.core.shell_leaves import Leaves, read_leaves
 from agenteval.core.shell_tree import Source
 from agenteval.core.shell_walk import Walk
-from agenteval.core.shell_wrappers import program_name, unwrap
+from agenteval.core.shell_wrappers import is_wrapper, program_name, unwrap
 
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
@@ -34,7 +34,8 @@ class _Reader:
             if not draft.is_empty:
                 command = draft.freeze(via)
                 commands.append(command)
-                commands.extend(self._inside(command, inner))
+                if command.words and is_wrapper(command.words[0]):
+                    commands.extend(self._inside(command, inner))
         return ShellFacts(
             text=source.text,
             commands=commands,
@@ -53,7 +54,7 @@ class _Reader:
         )
 
     def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
-        if not outer.words or len(outer.via) == MAX_WRAPPED:
+        if len(outer.via) == MAX_WRAPPED:
             return
         via = (*outer.via, program_name(outer.words[0]))
         for words, is_text in unwrap(outer.words):

@@ -29,7 +29,7 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     start, end = source.place(node)
     if places:
         end = places[0][1]
-    target = word_value(source.text[slice(*places[0])])[0] if places else "-"
+    target = word_value(source.text, *places[0])[0] if places else "-"
     kind = _kind(number, operator, target)
     return Redirect(kind, source.span(start, end), target), places[1:]
 
@@ -64,32 +64,30 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     start, end = source.place(node)
     head_end = end
     body = (end, end)
-    delimiter = ""
+    start_place = (end, end)
     words: list[Node] = []
     commands: list[Node] = []
     for child in node.children:
         kind = child.type
         if kind == "heredoc_start":
-            _, head_end = place = source.place(child)
-            delimiter = source.text[slice(*place)]
+            start_place = source.place(child)
+            head_end = start_place[1]
         elif kind == "heredoc_body":
             body = source.place(child)
         elif kind in _WORDS:
             words.append(child)
         elif kind not in _SKIPPED:
             commands.append(child)
-    expanded = not any(mark in delimiter for mark in "'\"\\")
-    heredoc = Heredoc(source.span(*body), source.span(start, end), expanded)
-    redirect = Redirect(
-        RedirectKind.HEREDOC, source.span(start, head_end), word_value(delimiter)[0]
-    )
-    return HeredocParts(heredoc, redirect, words, commands, body if expanded else None)
+    delimiter, is_quoted, _ = word_value(source.text, *start_place)
+    heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
+    redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
+    return HeredocParts(heredoc, redirect, words, commands, None if is_quoted else body)
 
 
 def read_herestring(source: Source, node: Node) -> HeredocParts:
     start, end = source.place(node)
     body = next((source.place(c) for c in node.children if c.type in _WORDS), (end, end))
-    value, _, dynamic = word_value(source.text[slice(*body)])
+    value, _, dynamic = word_value(source.text, *body)
     span = source.span(start, end)
     heredoc = Heredoc(source.span(*body), span, dynamic)
     return HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))

@@ -24,14 +24,15 @@ _NAMED = dict(zip("abefnrtvE", "\a\b\x1b\f\n\r\t\v\x1b", strict=True))
 _LAST_CODE_POINT = 0x10FFFF
 
 
-def word_value(raw: str) -> tuple[str, bool, bool]:
+def word_value(text: str, start: int, end: int) -> tuple[str, bool, bool]:
     """A word's text after quote removal, whether it was quoted, and whether bash expands it."""
-    word = WORD_OR_OPERATOR.match(raw)
-    if word is None or word.end() != len(raw):
-        return _expanding_value(raw)
+    word = WORD_OR_OPERATOR.match(text, start, end)
+    if word is None or word.end() != end:
+        return _expanding_value(text[start:end])
     kind = word.lastindex or BARE
     if kind != MIXED:
         return word[kind], kind != BARE, False
+    raw = word[MIXED]
     value, outside = unquote(raw)
     return value, value != raw, bool(expansion(outside))
 

@@ -26,7 +26,9 @@ _REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\\n|[\r\v\f])+")
 _TAIL = re.compile(r"[\r\v\f]+")
-_MARKS = ("$", "`", "(")  # without one of these a word holds nothing to visit
+_NOT_WORDS = {*_REDIRECTS, "subshell", "variable_assignment"}
+_SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
+_MARK = re.compile(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
 class Walk:
@@ -41,7 +43,9 @@ class Walk:
         self._depth = depth
         self._level = Level(nested=nested)
         self._stack: list[tuple[Node, Level | None]] = []
-        self._is_odd = any(mark in self.text for mark in ("\\\n", "\r", "\v", "\f"))
+        text = source.text
+        self._is_odd = "\\\n" in text or "\r" in text or "\v" in text or "\f" in text
+        self._is_live = "$" in text or "`" in text or "(" in text
 
     def run(self) -> None:
         stack = self._stack
@@ -85,24 +89,33 @@ class Walk:
         self.found.drafts.append(draft)
         later: list[tuple[Node, Level | None]] = []
         words: list[tuple[int, int]] = []
+        last = -1
+        is_cut_wrongly = self._is_odd
         for child in node.children:
             kind = child.type
-            place = self.source.place(child)
-            if draft.assignments and not words and self._is_next_line(draft, place[0]):
-                draft = self.stage(level, place[0], end)
+            start, end = self.source.place(child)
+            if draft.assignments and not words and self._is_next_line(draft, start):
+                draft = self.stage(level, start, draft.end)
                 self.found.drafts.append(draft)
-            if kind in _REDIRECTS or kind == "subshell":
-                later.append((child, level))
+            if kind in _NOT_WORDS and not (kind == "variable_assignment" and words):
+                if kind == "variable_assignment":
+                    self._assignment(draft, (start, end))
+                    later.append((child, None))
+                else:
+                    later.append((child, level))
                 continue
-            if kind == "variable_assignment" and not words:
-                self._assignment(draft, place)
-            else:
-                words.append(place)
-            raw = self.text[place[0] : place[1]]
-            if any(mark in raw for mark in _MARKS):
+            if start == end:  # the parser put it there because something must stand there
+                continue
+            words.append((start, end))
+            is_cut_wrongly = is_cut_wrongly or start == last or self.text[start] == "\n"
+            last = end
+            if self._is_live and _MARK.search(self.text, start, end):
                 later.append((child, None))
         self._stack.extend(reversed(later))
-        self.add_words(draft, words)
+        if is_cut_wrongly:
+            self.add_words(draft, words)
+        else:
+            self._close_words(draft, words)
 
     def _is_next_line(self, draft: Draft, start: int) -> bool:
         """Whether the tree took assignments alone for the beginning of the next line's command."""
@@ -139,9 +152,14 @@ class Walk:
     def _close_words(self, draft: Draft, places: list[tuple[int, int]]) -> None:
         if self._is_odd and places and (tail := _TAIL.match(self.text, places[-1][1])):
             places[-1] = (places[-1][0], tail.end())
+        text = self.text
+        span = self.source.span
         for start, end in places:
-            value, quoted, dynamic = word_value(self.text[start:end])
-            draft.words.append(Word(value, self.source.span(start, end), quoted, dynamic))
+            if _SPECIAL.isdisjoint(raw := text[start:end]):
+                draft.words.append(Word(raw, span(start, end)))
+            else:
+                value, quoted, dynamic = word_value(text, start, end)
+                draft.words.append(Word(value, span(start, end), quoted, dynamic))
 
     def redirected(self, node: Node, level: Level | None) -> None:
         children = node.children

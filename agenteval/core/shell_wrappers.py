@@ -1,7 +1,7 @@
 """Programs that run what their arguments say: where the inner command begins, or its text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,9 +33,9 @@ def _prefix(valued: str = "", operands: int = 0, asks: str = "", **flags: bool) 
 
 
 _PLAIN = _prefix()
+_ENV = _prefix("-u --unset -C --chdir", assignments=True)
 _PREFIXES = {
     "timeout": _prefix("-k --kill-after -s --signal", 1),
-    "env": _prefix("-u --unset -C --chdir", assignments=True),
     "nice": _prefix("-n --adjustment"),
     "ionice": _prefix("-c --class -n --classdata"),
     "stdbuf": _prefix("-i --input -o --output -e --error"),
@@ -64,7 +64,7 @@ _RUNNERS = {
     "conda": _prefix("-n --name -p --prefix"),
 }
 _SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "ash"}
-_PYTHON = re.compile(r"python[0-9.]*|pypy[0-9.]*")
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
 
@@ -73,21 +73,19 @@ def program_name(word: Word) -> str:
     return word.text.rpartition("/")[2]
 
 
+def is_wrapper(program: Word) -> bool:
+    name = program_name(program)
+    return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None
+
+
 def unwrap(words: _Words) -> list[Inside]:
     """What the command of these words runs besides itself, one level deep."""
     name = program_name(words[0])
-    if name in _SHELLS:
-        return _shell(words)
-    if name == "find":
-        return _find(words)
-    if _PYTHON.fullmatch(name):
-        return _python(words, 1)
-    if name in _RUNNERS:
-        return _runner(words, _RUNNERS[name])
-    if name == "env" and (split := _env_split(words)):
-        return split
-    prefix = _PREFIXES.get(name)
-    return _behind(words, prefix, 1) if prefix else []
+    if see_through := _READERS.get(name):
+        return see_through(words)
+    if prefix := _PREFIXES.get(name):
+        return _behind(words, prefix, 1)
+    return _python(words) if _PYTHON.match(name) else []
 
 
 def _behind(words: _Words, prefix: _Prefix, at: int) -> list[Inside]:
@@ -130,7 +128,7 @@ def _find(words: _Words) -> list[Inside]:
     return [each for each in inside if each.words]
 
 
-def _python(words: _Words, at: int) -> list[Inside]:
+def _python(words: _Words, at: int = 1) -> list[Inside]:
     while at < len(words) and words[at].text.startswith("-"):
         option = words[at].text
         if option == "-m" and at + 1 < len(words):
@@ -141,8 +139,9 @@ def _python(words: _Words, at: int) -> list[Inside]:
     return []
 
 
-def _runner(words: _Words, prefix: _Prefix) -> list[Inside]:
+def _runner(words: _Words) -> list[Inside]:
     """`uv run x`, with options before and behind `run`."""
+    prefix = _RUNNERS[program_name(words[0])]
     at = _skip_options(words, prefix.valued, 1)
     if at == len(words) or words[at].text != "run":
         return []
@@ -151,10 +150,14 @@ def _runner(words: _Words, prefix: _Prefix) -> list[Inside]:
     return _behind(words, prefix, at + 1)
 
 
-def _env_split(words: _Words) -> list[Inside]:
+def _env(words: _Words) -> list[Inside]:
     for number, word in enumerate(words[1:-1], 1):
-        if not word.text.startswith("-"):
-            return []
         if word.text in ("-S", "--split-string"):
             return [Inside((words[number + 1],), is_text=True)]
-    return []
+        if not word.text.startswith("-"):
+            break
+    return _behind(words, _ENV, 1)
+
+
+_READERS: dict[str, Callable[[_Words], list[Inside]]] = {"env": _env, "find": _find}
+_READERS |= dict.fromkeys(_SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
