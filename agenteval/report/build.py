@@ -1,7 +1,6 @@
 """Makes the view of some runs, or of plain counts when there is nothing else to see."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from agenteval.core.counts import Cluster, ErrorCounts
@@ -9,18 +8,23 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, score
-from agenteval.report.pairs import Side, pairs_of
+from agenteval.core.trial import Trial
+from agenteval.report.pairs import Side, World, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
-from agenteval.report.view import Aftermath, ClassText, Errors, Handshake, RunView, View
+from agenteval.report.view import (
+    Aftermath,
+    ClassText,
+    Errors,
+    Handshake,
+    RunView,
+    ScenarioView,
+    View,
+)
 from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.repeats import pass_all, pass_any
 
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A coarser taxonomy: its rows in order, and which of them counts a class."""
-
-    rows: Sequence[str]
-    row_of: Callable[[str], str]
+REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
+Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
 
 
 def build_view(
@@ -36,6 +40,7 @@ def build_view(
     pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
     return View(
         title="Tool-call errors by failure class",
+        folded=fold is not None,
         rows=rows,
         models=tuple(view.errors for view in views),
         pairs=pairs,
@@ -55,9 +60,10 @@ def build_counts_view(
 ) -> View:
     """The view of counts by trial alone, such as a published table: no run stands behind it."""
     rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of([Side(name, counts.total()) for name, counts in models.items()], seed=seed)
+    pairs = pairs_of([Side(name, counts) for name, counts in models.items()], seed=seed)
     return View(
         title=title,
+        folded=fold is not None,
         rows=rows,
         models=tuple(
             _errors(name, counts, rows, fold, simulated=False) for name, counts in models.items()
@@ -95,8 +101,8 @@ def _rows(
 ) -> tuple[ClassText, ...]:
     seen = {name for counted in counts for name in counted.by_class}
     if fold is not None:
-        classes = [ClassText(title, title) for title in fold.rows]
-        seen = {fold.row_of(name) for name in seen}
+        classes = [ClassText(title, title) for title in dict.fromkeys(fold.values())]
+        seen = {fold.get(name, name) for name in seen}
     unlisted = sorted(seen - {row.id for row in classes})
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
@@ -109,7 +115,7 @@ def _errors(
     *,
     simulated: bool,
 ) -> Errors:
-    shown = counts if fold is None else counts.folded(fold.row_of)
+    shown = counts if fold is None else counts.folded(fold)
     return Errors(
         label=label,
         simulated=simulated,
@@ -129,6 +135,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
         aftermath=_aftermath(scored.recoveries),
+        scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
 
@@ -168,10 +175,31 @@ def _came_back(trial: TrialRecovery) -> Cluster:
 
 
 def _side(view: RunView) -> Side:
-    counted = [trial for trial in view.run.trials if trial.outcome is not Outcome.VOID]
     return Side(
         label=view.label,
-        clusters=view.score.errors.total(),
-        worlds=tuple((trial.scenario, trial.number, trial.seed) for trial in counted),
-        planned=frozenset((one.scenario, one.number, one.seed) for one in view.run.trials),
+        errors=view.score.errors,
+        worlds=tuple(map(_world, view.score.counted)),
+        planned=frozenset(map(_world, view.run.trials)),
+    )
+
+
+def _world(trial: Trial) -> World:
+    return trial.scenario, trial.number, trial.seed
+
+
+def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
+    names = sorted({trial.scenario for trial in scored.counted})
+    return tuple(_scenario(scored, name) for name in names)
+
+
+def _scenario(scored: Score, name: str) -> ScenarioView:
+    counted = zip(scored.counted, scored.errors.total(), strict=True)
+    played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
+    completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
+    return ScenarioView(
+        name=name,
+        errors=clustered([cluster for _, cluster in played]),
+        completed=completed,
+        all_of=pass_all(completed, REPEATS),
+        any_of=pass_any(completed, REPEATS),
     )

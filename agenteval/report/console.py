@@ -13,12 +13,12 @@ from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
-def render(view: View, console: Console) -> None:
-    """Print all of the view, fitted to the width of the console."""
+def render(view: View, console: Console, *, brief: bool = False) -> None:
+    """Print the view, fitted to the width of the console; brief leaves out the detail tables."""
     _print_lines(console, view.warnings, style="bold yellow")
     _print_table(console, comparison_table(view))
     _print_lines(console, [f"- {line}" for line in view.sentences])
-    for table in detail_tables(view):
+    for table in () if brief else detail_tables(view):
         _print_table(console, table)
     if voids := void_lines(view):
         _print_lines(console, ["Void trials", *voids])

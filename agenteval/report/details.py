@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from agenteval.report.provenance import provenance_table
-from agenteval.report.tables import Cell, Head, Row, Table, per_100, plain, share
-from agenteval.report.view import RunView, View
+from agenteval.report.tables import Cell, Head, Row, Table, per_100, plain, repeated, share
+from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
 
 FLAG_GUESSING = "hallucinated-flag"
@@ -17,6 +17,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
     return (
         _behaviour(view.runs),
         _outcomes(view.runs),
+        _scenarios(view.runs),
         *_handshakes(view.runs),
         _aftermath(view.runs),
         _executions(view.runs),
@@ -83,6 +84,21 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     rows.append(_row("void, left out", (plain(len(view.score.voids)) for view in views)))
     heads = _heads(views, lambda view: f"n={view.score.trials} trials")
     return Table("How trials ended", "Trials, share and 95 % interval.", heads, tuple(rows))
+
+
+def _scenarios(views: Sequence[RunView]) -> Table:
+    played = [{one.name: one for one in view.scenarios} for view in views]
+    names = sorted({name for run in played for name in run})
+    nothing = Rate(0, 0)
+    rows = []
+    for name in names:
+        here = [run.get(name, ScenarioView(name, nothing, nothing)) for run in played]
+        rows.append(_row(f"{name}, completed", (share(one.completed, own_n=True) for one in here)))
+        rows.append(_row("all of 3 trials, pass^3", (repeated(one.all_of) for one in here)))
+        rows.append(_row("any of 3 trials, pass@3", (repeated(one.any_of) for one in here)))
+        rows.append(_row("errors per 100 calls", (per_100(one.errors, own_n=True) for one in here)))
+    note = "Trials completed, how surely so again, and errors per 100 calls, with 95 % interval."
+    return Table("By scenario", note, _heads(views), tuple(rows))
 
 
 def _handshakes(views: Sequence[RunView]) -> list[Table]:

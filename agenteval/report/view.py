@@ -8,6 +8,8 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import Score
 from agenteval.stats.comparison import Difference
 from agenteval.stats.rates import Rate
+from agenteval.stats.repeats import Repeated
+from agenteval.stats.signature import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +34,18 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared; `adjusted` is p after Holm's correction for all pairs of the view."""
+    """Two models compared: how many errors, and which kinds.
+
+    The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
+    of the two made no error.
+    """
 
     first: str
     second: str
     difference: Difference
     adjusted: float
+    kinds: Kinds | None
+    kinds_adjusted: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +76,20 @@ class Handshake:
 
 
 @dataclass(frozen=True, slots=True)
+class ScenarioView:
+    """One scenario's part of a run: errors of its calls, and its trials that were completed.
+
+    `all_of` and `any_of` are None when it was not tried often enough.
+    """
+
+    name: str
+    errors: Rate
+    completed: Rate
+    all_of: Repeated | None = None
+    any_of: Repeated | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates."""
 
@@ -78,6 +100,7 @@ class RunView:
     tool_errors: Rate  # of executed calls
     outcomes: tuple[tuple[Outcome, Rate], ...]
     aftermath: Aftermath
+    scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
 
     @property
@@ -92,9 +115,13 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: warnings first, the comparison table, what follows from it, then details."""
+    """What is shown: warnings first, the comparison table, what follows from it, then details.
+
+    `folded` says that the rows are those of another, coarser taxonomy.
+    """
 
     title: str
+    folded: bool
     rows: tuple[ClassText, ...]
     models: tuple[Errors, ...]
     pairs: tuple[Pair, ...]

@@ -37,7 +37,7 @@ class Bubblewrap:
     ) -> AbstractAsyncContextManager[Sandbox]:
         program = shutil.which("bwrap")
         if program is None:
-            raise InfrastructureError("bubblewrap: no program bwrap on PATH")
+            raise InfrastructureError("sandbox: no program bwrap on PATH")
         world = describe(self._python, limits)
         build = {
             "argv": [program, *_options(world), *_command(self._python)],

@@ -37,6 +37,12 @@ async def choose(name: str | None = None) -> SandboxBackend:
     raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(told, failed))}")
 
 
+async def probe_all() -> list[Probe]:
+    """What every backend that isolates shows here, in the order of choice."""
+    return [await probe(BACKENDS[name]()) for name in AUTOMATIC]
+
+
 def told(seen: Probe) -> str:
     """A failed probe as one line."""
-    return f"{seen.backend}: {seen.reason}" + (f" ({seen.cure})" if seen.cure else "")
+    reason = seen.reason.removeprefix("sandbox: ")
+    return f"{seen.backend}: {reason}" + (f" ({seen.cure})" if seen.cure else "")

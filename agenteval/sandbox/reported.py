@@ -5,8 +5,9 @@ import re
 from agenteval.core.limit import Limit
 
 TAIL = 4096
-# The C library's words for EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN; the locale inside is C.
+# The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
 SAID = (
+    (Limit.WORKSPACE, re.compile(r"No space left on device")),
     (Limit.OPEN_FILES, re.compile(r"Too many open files")),
     (Limit.FILE_SIZE, re.compile(r"File too large|File size limit exceeded")),
     (

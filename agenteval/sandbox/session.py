@@ -95,9 +95,9 @@ async def open_session(
         try:
             reply, _ = await link.ask(*frames, seconds=START_SECONDS)
         except InfrastructureError as error:
-            raise InfrastructureError(f"{plan.kind}: {launcher.complaints() or error}") from error
+            raise InfrastructureError(f"sandbox: {launcher.complaints() or error}") from error
         if "error" in reply:
-            raise InfrastructureError(f"{plan.kind}: {reply['error']}")
+            raise InfrastructureError(f"sandbox: {reply['error']}")
         session = Session(link, limits)
         try:
             await session.write_all(files)

@@ -1,16 +1,31 @@
-"""The backends that can be tested here, each with a reason where one cannot."""
+"""The backends that can be tested here, and a copy of the project for other users."""
 
 import shutil
 
 import pytest
+from users import copy_of_the_project
 
-from agenteval.sandbox.choose import BACKENDS
-
-ISOLATING = ("bubblewrap", "namespaces")
+from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
 
 
-@pytest.fixture(scope="session", params=ISOLATING)
-def backend(request):
-    if request.param == "bubblewrap" and shutil.which("bwrap") is None:
+def installed(name: str) -> str:
+    if name == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("bubblewrap is not installed")
-    return BACKENDS[request.param]()
+    return name
+
+
+@pytest.fixture(scope="session", params=AUTOMATIC)
+def backend_name(request):
+    return installed(request.param)
+
+
+@pytest.fixture(scope="session")
+def backend(backend_name):
+    return BACKENDS[backend_name]()
+
+
+@pytest.fixture(scope="session")
+def shared_copy():
+    folder = copy_of_the_project()
+    yield folder
+    shutil.rmtree(folder)

@@ -57,13 +57,8 @@ class Runner:
         status = call.statuses.get(child)
         code = None if status is None else os.waitstatus_to_exitcode(status)
         reply = {"code": code, "cut": call.total > len(call.kept), "clean": clean}
-        reply |= {"killed": bool(limit), "limit": limit or self._struck_late(code)}
+        reply |= {"killed": bool(limit), "limit": limit or call.struck_unnoticed(code)}
         return reply | {"seconds": time.perf_counter() - started}, bytes(call.kept)
-
-    def _struck_late(self, code: int | None) -> str:
-        if code in {-signal.SIGXFSZ, 128 + signal.SIGXFSZ}:
-            return "file-size"
-        return usage.full(self.limits, self.places) if code else ""
 
 
 class Call:
@@ -74,6 +69,8 @@ class Call:
         self.statuses: dict[int, int] = {}
         self.kept = bytearray()
         self.total = 0
+        self.full = ""
+        self.inodes_before = usage.inodes(runner.places)
         self.reaped_before = usage.reaped_cpu()
 
     def watch(self) -> str:
@@ -86,8 +83,9 @@ class Call:
         while True:
             wait = max(0.0, min(deadline, look) - time.perf_counter())
             ready = {fd for fd, _ in poll.poll(wait * 1000 + 0.5)}
-            if self.runner.peer in ready:
-                os._exit(0)  # nobody speaks during a call: the evaluator is gone
+            if self.runner.peer in ready:  # nobody speaks during a call: the evaluator is gone
+                self.kill_all()
+                os._exit(0)
             if self.source in ready and not self._gather():
                 poll.unregister(self.source)
             if self.runner.bell in ready and self._reap():
@@ -98,9 +96,27 @@ class Call:
             if now >= deadline:
                 return "wall-time"
             if now >= look:
-                if limit := usage.struck(limits, self.runner.places, self.reaped_before):
+                if limit := self._look():
                     return limit
                 look = time.perf_counter() + LOOK_EVERY
+
+    def _look(self) -> str:
+        limits, places = self.runner.limits, self.runner.places
+        if limit := usage.struck(limits, places, self.reaped_before):
+            return limit
+        self.full = usage.full(limits, places) or self.full
+        # not every backend can have the kernel refuse more inodes
+        return self.full if self.full == "inodes" and self._makes_files() else ""
+
+    def struck_unnoticed(self, code: int | None) -> str:
+        """The limit that the kernel held against a command which then ended by itself."""
+        if code in {-signal.SIGXFSZ, 128 + signal.SIGXFSZ}:
+            return "file-size"
+        full = usage.full(self.runner.limits, self.runner.places) or self.full
+        return full if code or (full == "inodes" and self._makes_files()) else ""
+
+    def _makes_files(self) -> bool:
+        return usage.inodes(self.runner.places) > self.inodes_before
 
     def _gather(self) -> bool:
         """Read what is there; False at the end of it."""

@@ -25,7 +25,9 @@ def write(root: str, path: str, content: bytes) -> None:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for step in folders:
-            folder = _enter(folder, step)
+            deeper = _enter(folder, step)
+            os.close(folder)
+            folder = deeper
         fd = os.open(name, os.O_WRONLY | os.O_CREAT | OPEN, mode, dir_fd=folder)
         with os.fdopen(fd, "wb") as file:
             _must_be_regular(fd, path)
@@ -44,14 +46,10 @@ def _steps(path: str) -> list[str]:
 
 def _enter(folder: int, step: str) -> int:
     try:
-        try:
-            os.mkdir(step, 0o755, dir_fd=folder)
-        except FileExistsError:
-            pass
-        flags = os.O_RDONLY | os.O_DIRECTORY | OPEN
-        return os.open(step, flags, dir_fd=folder)
-    finally:
-        os.close(folder)
+        os.mkdir(step, 0o755, dir_fd=folder)
+    except FileExistsError:
+        pass
+    return os.open(step, os.O_RDONLY | os.O_DIRECTORY | OPEN, dir_fd=folder)
 
 
 def _must_be_regular(fd: int, path: str) -> None:

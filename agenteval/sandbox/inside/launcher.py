@@ -146,6 +146,5 @@ def _bare(control: socket.socket, peer: int, _code: bytes) -> None:
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
-    linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
-    linux.prctl(linux.SUBREAPER, 1)
+    linux.prctl(linux.SUBREAPER, 1)  # no parent-death signal: it must live to kill what it started
     runner.serve(peer)

@@ -51,7 +51,8 @@ def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wi
             case other:
                 return {"error": f"no request {other!r}"}, b""
     except OSError as error:
-        return {"errno": error.errno or 5, "error": error.strerror or str(error)}, b""
+        reason = {"errno": error.errno or 5, "error": error.strerror or str(error)}
+        return reason | {"path": error.filename or ""}, b""
 
 
 def _write_all(sizes: list[tuple[str, int]], body: bytes) -> wire.Message:

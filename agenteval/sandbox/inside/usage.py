@@ -52,25 +52,27 @@ def struck(limits: dict[str, int], places: list[str], reaped_before: float) -> s
     if sum(process.threads for process in alive) > limits["processes"]:
         return "processes"
     if sum(process.cpu for process in alive) + reaped_cpu() - reaped_before > limits["cpu_seconds"]:
-        return "cpu-time"
+        return "cpu"
     stored = sum(_stored(place) for place in places)
     # resident counts a shared page once for each process: ask again, exactly, before killing
     if stored + sum(process.resident for process in alive) > limits["memory"] and (
         stored + sum(_proportional(process) for process in alive) > limits["memory"]
     ):
         return "memory"
-    return full(limits, places)
+    return ""
 
 
 def full(limits: dict[str, int], places: list[str]) -> str:
-    """Which disk limit has been reached in `places`, the trial's own filesystems."""
-    for place in places:
-        disk = os.statvfs(place)
-        if disk.f_files - disk.f_ffree >= limits["inodes"]:
-            return "inodes"
-        if disk.f_bavail == 0:
-            return "workspace"
-    return ""
+    """Which limit of the trial's own filesystems has been reached."""
+    if inodes(places) >= limits["inodes"]:
+        return "inodes"
+    return "workspace" if any(os.statvfs(place).f_bavail == 0 for place in places) else ""
+
+
+def inodes(places: list[str]) -> int:
+    """How many there are in the place that has most of them."""
+    disks = [os.statvfs(place) for place in places]
+    return max((disk.f_files - disk.f_ffree for disk in disks), default=0)
 
 
 def _stored(place: str) -> int:

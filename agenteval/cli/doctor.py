@@ -1,0 +1,51 @@
+"""`agenteval doctor`: what works on this machine, shown by trying it."""
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from agenteval.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agenteval.sandbox.probe import Probe
+
+
+def doctor(*, as_json: AsJson = False) -> None:
+    """Try every sandbox with real commands and a battery of escapes; say how to mend what fails.
+
+    Exits 1 when no sandbox works here.
+
+    Examples:
+    - `agenteval doctor`
+
+    - `agenteval doctor --json`
+    """
+    import asyncio  # noqa: PLC0415 -- start-up time, as all imports below
+    import json  # noqa: PLC0415
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from agenteval.sandbox.choose import probe_all  # noqa: PLC0415
+
+    probes = asyncio.run(probe_all())
+    chosen = next((seen.backend for seen in probes if seen.works), None)
+    if as_json:
+        sandboxes = [asdict(seen) for seen in probes]
+        typer.echo(json.dumps({"chosen": chosen, "sandboxes": sandboxes}, indent=2))
+    else:
+        _print(probes, chosen)
+    if chosen is None:
+        raise typer.Exit(1)
+
+
+def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
+    for seen in probes:
+        typer.echo(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
+        if not seen.works:
+            typer.echo(f"  why   {seen.reason}")
+            typer.echo(f"  mend  {seen.cure or 'no cure is known: please report it'}")
+        for attempt, stopped_by in seen.blocked:
+            typer.echo(f"  blocked  {attempt}: {stopped_by}")
+    typer.echo("sandbox none: isolates nothing; used only when asked for by name")
+    typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")

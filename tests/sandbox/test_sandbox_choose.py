@@ -1,0 +1,84 @@
+"""Which sandbox a run gets: one that was tried and holds, or none at all and the reason."""
+
+import json
+import shutil
+
+import pytest
+import typer
+from typer.testing import CliRunner
+from users import start
+
+from agenteval.cli.doctor import doctor
+from agenteval.errors import UsageError
+from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
+from agenteval.sandbox.none import Bare
+from agenteval.sandbox.probe import cure, probe
+
+
+async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
+    seen = {one.backend: one for one in await probe_all()}
+    expected = [name for name in AUTOMATIC if name != "bubblewrap" or shutil.which("bwrap")]
+    assert [name for name, one in seen.items() if one.works] == expected
+    assert [len(seen[name].blocked) for name in expected] == [14 for _ in expected]
+
+
+async def test_a_backend_that_lets_things_through_does_not_pass(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "diary").touch()
+    seen = await probe(Bare())
+    assert (seen.works, seen.reason.startswith("/bin/sh -c pwd")) == (False, True)
+
+
+async def test_without_bubblewrap_namespaces_are_chosen(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert (await choose()).name == "namespaces"
+
+
+async def test_bubblewrap_by_name_is_refused_where_it_is_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match=r"no program bwrap on PATH.*install bubblewrap"):
+        await choose("bubblewrap")
+
+
+async def test_no_isolation_only_by_name():
+    assert (await choose("none")).name == "none"
+
+
+async def test_an_unknown_name_lists_the_known_ones():
+    with pytest.raises(UsageError, match=r"docker: no such sandbox. Known: bubblewrap, namespaces"):
+        await choose("docker")
+
+
+@pytest.mark.parametrize("trouble", ["no new namespaces", "a masked /proc"])
+def test_where_nothing_holds_the_choice_is_an_error_with_a_cure(trouble, shared_copy):
+    with start("ordinary", shared_copy, "crippled.py", trouble) as process:
+        output, complaints = process.communicate(timeout=60)
+    assert (process.returncode, complaints) == (2, "")
+    assert output.startswith("no sandbox works here; nothing is run. ")
+    assert {"no new namespaces": "seccomp=unconfined", "a masked /proc": "systempaths=unconfined"}[
+        trouble
+    ] in output
+
+
+def test_doctor_prints_what_works_and_what_was_blocked():
+    app = typer.Typer()
+    app.command()(doctor)
+    printed = CliRunner().invoke(app)
+    as_json = json.loads(CliRunner().invoke(app, ["--json"]).output)
+    assert printed.exit_code == 0
+    assert "sandbox namespaces: works\n  blocked  read a file of the host" in printed.output
+    assert f"A run uses: {as_json['chosen']}" in printed.output
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("bubblewrap: no program bwrap on PATH", "install bubblewrap"),
+        ("bubblewrap: bwrap: Unknown option --size", "too old"),
+        ("namespaces: mount proc on ./proc: Operation not permitted", "/proc is masked"),
+        ("namespaces: clone into new namespaces: Operation not permitted", "seccomp=unconfined"),
+        ("something else", ""),
+    ],
+)
+def test_a_reason_has_its_cure(reason, words):
+    assert words in cure(reason)

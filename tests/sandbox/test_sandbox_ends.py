@@ -1,0 +1,91 @@
+"""What is left of a sandbox when its evaluator is killed, cancelled or done: nothing."""
+
+import asyncio
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import installed
+from escapes import alive
+from users import USERS, start
+
+from agenteval.core.scenario import Limits
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.sandbox.choose import BACKENDS
+
+
+def family(pid: int) -> set[int]:
+    """This process and all below it, as the host sees them."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(path.parent.name)] = int(fields[1])
+    found = {pid}
+    while grown := {child for child, parent in parents.items() if parent in found} - found:
+        found |= grown
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether it is more than an entry that the host's first process has still to reap."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until_gone(pids: set[int]) -> set[int]:
+    deadline = time.monotonic() + 5
+    while left := {pid for pid in pids if runs(pid)}:
+        if time.monotonic() > deadline:
+            return left
+        time.sleep(0.02)
+    return set()
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", [*BACKENDS])
+def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy):
+    mark = f"6{os.getpid()}.5"
+    with start(user, shared_copy, "keep_running.py", installed(name), mark) as process:
+        said = process.stdout.readline()
+        pids = family(process.pid)
+        seen = len(alive(mark))
+        process.kill()
+        process.communicate(timeout=10)
+    assert (said, seen >= 4, wait_until_gone(pids), alive(mark)) == ("running\n", True, set(), [])
+
+
+async def test_a_cancelled_call_ends_its_world(backend):
+    mark = f"5{os.getpid()}.5"
+    async with backend.open({}, Limits()) as sandbox:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await sandbox.run(["sleep", mark])
+        with pytest.raises(InfrastructureError):
+            await sandbox.run(["true"])
+    await asyncio.sleep(0.1)
+    assert alive(mark) == []
+
+
+async def test_files_that_do_not_fit_are_the_users_error(backend):
+    with pytest.raises(UsageError, match="do not go into a workspace of 4096 bytes"):
+        async with backend.open({"big": bytes(100_000)}, replace(Limits(), workspace=4096)):
+            pass
+
+
+async def test_many_trials_at_once_stay_apart(backend):
+    async def trial(number: int) -> str:
+        async with backend.open({"mine": str(number).encode()}, Limits()) as sandbox:
+            for _ in range(3):
+                await sandbox.run(["sh", "-c", "echo >> mine; cat mine mine > /tmp/both"])
+            return (await sandbox.run(["sh", "-c", "cat mine; ls /tmp"])).output
+
+    async with asyncio.TaskGroup() as group:
+        trials = [group.create_task(trial(number)) for number in range(12)]
+    assert [done.result() for done in trials] == [f"{number}\n\n\nboth\n" for number in range(12)]

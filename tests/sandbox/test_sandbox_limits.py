@@ -1,0 +1,99 @@
+"""Every limit by its name, its exit code and within its time."""
+
+from dataclasses import replace
+
+import pytest
+
+from agenteval.core.limit import Limit
+from agenteval.core.scenario import Limits
+from agenteval.sandbox.none import Bare
+
+MIB = 1 << 20
+SPIN = "while True: pass"
+FORKED_SPIN = "import os; os.fork(); os.fork()\nwhile True: pass"
+OPEN = "held = [open('/dev/null') for _ in range(1000)]"
+WRITE = "open('big', 'wb').write(bytes(3 << 20))"
+GRAB = "held = bytearray(8 << 30)"
+THREADS = """
+import threading, time
+for _ in range(99): threading.Thread(target=time.sleep, args=[9]).start()
+"""
+LEAVE = """
+import time
+with open('/dev/shm/held', 'wb') as file: file.write(bytes(12 << 20))
+time.sleep(30)
+"""
+SHARE = """
+import os, time
+held = bytearray(b'x') * (40 << 20)
+for _ in range(2):
+    if os.fork() == 0: break
+time.sleep(0.4)
+"""
+
+STRUCK = [
+    (Limit.WALL_TIME, {"call_seconds": 0.3}, ["sleep", "30"], [None]),
+    (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", SPIN], [None]),
+    (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", FORKED_SPIN], [None]),
+    (Limit.MEMORY, {}, ["python3", "-c", GRAB], [1]),
+    (Limit.MEMORY, {"memory": 11 * MIB}, ["python3", "-c", LEAVE], [None]),
+    (Limit.PROCESSES, {"processes": 8}, ["python3", "-c", THREADS], [None]),
+    (Limit.OPEN_FILES, {"open_files": 64}, ["python3", "-c", OPEN], [1]),
+    (Limit.FILE_SIZE, {"file_size": MIB}, ["python3", "-c", WRITE], [1]),
+    (Limit.FILE_SIZE, {"file_size": MIB}, ["sh", "-c", "exec cat /dev/zero > big"], [153]),
+    (Limit.WORKSPACE, {"workspace": MIB}, ["cp", "/bin/bash", "/bin/tar", "."], [1, None]),
+    (Limit.WORKSPACE, {"workspace": MIB}, ["python3", "-c", WRITE], [1, None]),
+]
+
+
+@pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
+async def test_a_limit_is_named(backend, limit, changes, argv, codes):
+    async with backend.open({}, replace(Limits(), **changes)) as sandbox:
+        done = await sandbox.run(argv)
+        after = await sandbox.run(["echo", "alive"])
+    assert (done.limit, after.output, done.exit_code in codes) == (limit, "alive\n", True), done
+    assert done.seconds < 5
+
+
+async def test_a_command_that_leaves_too_many_files_is_told_so_and_the_next_may_clean_up(backend):
+    async with backend.open({}, replace(Limits(), inodes=200)) as sandbox:
+        made = await sandbox.run(["sh", "-c", "for n in $(seq 300); do : > f$n; done"])
+        looked = await sandbox.run(["sleep", "0.1"])
+        cleaned = await sandbox.run(["sh", "-c", "rm f*; sleep 0.1; : > one; ls"])
+    assert [made.limit, looked.limit, cleaned.limit, cleaned.output] == [
+        Limit.INODES,
+        "",
+        "",
+        "one\n",
+    ]
+
+
+async def test_output_is_kept_to_a_size_and_marked_as_cut(backend):
+    async with backend.open({}, Limits()) as sandbox:
+        whole = await sandbox.run(["head", "-c", str(MIB), "/dev/zero"])
+        cut = await sandbox.run(["head", "-c", str(MIB + 1), "/dev/zero"])
+    assert [(len(done.output), done.cut, done.exit_code, done.limit) for done in (whole, cut)] == [
+        (MIB, False, 0, ""),
+        (MIB, True, 0, ""),
+    ]
+
+
+async def test_a_command_that_only_prints_an_error_text_struck_no_limit(backend):
+    async with backend.open({}, Limits()) as sandbox:
+        done = await sandbox.run(["echo", "OSError: [Errno 24] Too many open files"])
+    assert (done.exit_code, done.limit) == (0, "")
+
+
+async def test_memory_that_processes_share_counts_once(backend):
+    async with backend.open({}, replace(Limits(), memory=100 * MIB)) as sandbox:
+        done = await sandbox.run(["python3", "-c", SHARE])
+    assert (done.exit_code, done.limit) == (0, "")
+
+
+async def test_without_isolation_the_watched_limits_still_strike():
+    limits = replace(Limits(), call_seconds=0.3, processes=8, memory=200 * MIB)
+    backend = Bare()
+    async with backend.open({}, limits) as sandbox:
+        slow = await sandbox.run(["sleep", "30"])
+        threads = await sandbox.run(["python3", "-c", THREADS])
+    assert (slow.limit, threads.limit) == (Limit.WALL_TIME, Limit.PROCESSES)
