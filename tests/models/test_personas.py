@@ -20,7 +20,7 @@ from agenteval.models.player import Player, Seen
 
 PROJECT = Path(__file__).resolve().parents[2]
 TOOLS = frozenset({"bash", "read"})
-TRIALS = 2000
+TRIALS = 1800
 
 
 @cache

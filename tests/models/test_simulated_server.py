@@ -6,6 +6,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt import render
@@ -22,7 +23,7 @@ DENIAL = "Permission denied: the rules do not allow `| head` here. Nothing was r
 MODEL = "sim/qwen3.6-35b"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server():
     async with SimulatedServer(SCENARIOS) as running:
         yield running
@@ -231,4 +232,4 @@ async def test_a_request_costs_little(http):
         await http.post("chat/completions", json=asked)
         seconds.append(time.perf_counter() - started)
 
-    assert min(seconds) < 0.01  # ours and the client's together; 40 ms would be a socket's delay
+    assert min(seconds) < 0.03  # 1 ms on a quiet machine; 40 ms is what Nagle costs
