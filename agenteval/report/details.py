@@ -167,9 +167,18 @@ def _executions(views: Sequence[RunView]) -> Table:
             for limit in limits
         ),
         _row("second reader objected", (plain(view.score.objections) for view in views)),
+        *(
+            _row(f"second reader {answer}", map(plain, _answered(views, answer)))
+            for answer in ("agreed", "failed", "timed out")
+        ),
         _row("turns", (plain(view.score.turns) for view in views)),
         _row("completion tokens", (plain(view.score.completion_tokens) for view in views)),
     ]
     heads = _heads(views, lambda view: f"n={view.tool_errors.n} executed")
     note = "A tool error is an allowed call that ran and failed: no error of the model's by itself."
     return Table("What ran", note, heads, tuple(rows))
+
+
+def _answered(views: Sequence[RunView], answer: str) -> Iterable[int]:
+    """How often the second reader answered so; it is asked only about what is about to run."""
+    return (view.run.second_reader.get(answer, 0) for view in views)

@@ -49,11 +49,11 @@ class SqlStore:
         with Session(self._engine) as session:
             return session.get(RunRow, run_id) is not None
 
-    def complete(self, run_id: str) -> None:
-        """Mark that every planned trial of the run has ended."""
+    def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
+        """Keep how the run ended: with all its trials or not, and how the second reader did."""
         with Session(self._engine) as session:
             row = session.get_one(RunRow, run_id)
-            row.complete = True
+            row.complete, row.second_reader = complete, dict(second_reader)
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
