@@ -28,7 +28,6 @@ def show(
     """Show stored runs side by side, or list them.
 
     Examples:
-
     - `agenteval show`
 
     - `agenteval show last --taxonomy article`

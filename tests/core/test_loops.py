@@ -1,7 +1,7 @@
 import pytest
-from agenteval.core.loops import looped
 
 from agenteval.core.call import ToolCall
+from agenteval.core.loops import looped
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from agenteval.engine.world import holding, snapshot
 
 from agenteval.core.scenario import Check
+from agenteval.engine.world import holding, snapshot
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 
