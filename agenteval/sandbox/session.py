@@ -89,7 +89,10 @@ async def open_session(
 
     Raises InfrastructureError when it cannot be built, UsageError when the files do not fit.
     """
-    link = Link(launcher.world(plan.kind))
+    try:
+        link = Link(launcher.world(plan.kind))
+    except OSError as error:
+        raise InfrastructureError(f"sandbox: {error}") from error
     try:
         frames = wire.request(plan.build), wire.request(plan.runner)
         try:
