@@ -1,18 +1,16 @@
 """Makes the view of some runs, or of plain counts when there is nothing else to see."""
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, score
 from agenteval.core.trial import Trial
+from agenteval.report.aftermath import aftermath_of
 from agenteval.report.pairs import Side, World, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
 from agenteval.report.view import (
-    Aftermath,
     ClassText,
     Errors,
     Handshake,
@@ -134,7 +132,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
-        aftermath=_aftermath(scored.recoveries),
+        aftermath=aftermath_of(scored),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
@@ -143,35 +141,6 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
 def _handshake(funnel: Funnel) -> Handshake:
     steps = [(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
     return Handshake(funnel.scenario, tuple(steps))
-
-
-def _aftermath(trials: Sequence[TrialRecovery]) -> Aftermath:
-    back = [one for trial in trials for one in trial.aftermaths if one.turns is not None]
-    return Aftermath(
-        kinds=tuple((kind, _share(trials, {kind})) for kind in Recovery),
-        at_once=_share(trials, {kind for kind in Recovery if kind.recovered}),
-        at_all=clustered([_came_back(trial) for trial in trials]),
-        turns=median(one.turns or 0 for one in back) if back else None,
-        calls=median(one.calls or 0 for one in back) if back else None,
-        longest_run=max((trial.longest_run for trial in trials), default=0),
-        turns_burned=clustered([trial.turns_burned for trial in trials]),
-        after_denied=clustered([trial.after_denied for trial in trials]),
-        after_allowed=clustered([trial.after_allowed for trial in trials]),
-    )
-
-
-def _share(trials: Sequence[TrialRecovery], kinds: set[Recovery]) -> Rate:
-    """The share of denials that were followed by one of these kinds."""
-    return clustered(
-        [
-            (sum(one.recovery in kinds for one in trial.aftermaths), len(trial.aftermaths))
-            for trial in trials
-        ]
-    )
-
-
-def _came_back(trial: TrialRecovery) -> Cluster:
-    return sum(one.turns is not None for one in trial.aftermaths), len(trial.aftermaths)
 
 
 def _side(view: RunView) -> Side:
