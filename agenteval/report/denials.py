@@ -23,7 +23,7 @@ def _way_back(views: Sequence[RunView]) -> Table:
     after = [view.aftermath for view in views]
     back = [
         row(
-            f"within {turns} turn{'s' * (turns > 1)}",
+            f"within {_turns(turns)}",
             (share(dict(one.within)[turns]) for one in after),
         )
         for turns, _ in after[0].within
