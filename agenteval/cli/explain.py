@@ -1,6 +1,5 @@
 """`agenteval explain`: the page of a failure class, or the list of all."""
 
-import difflib
 from typing import Annotated
 
 import typer
@@ -20,7 +19,8 @@ def explain(
 
     - `agenteval explain pipe-to-filter`
     """
-    from agenteval.taxonomy.catalogue import failure_classes  # noqa: PLC0415 -- start-up time
+    from agenteval.core.nearest import Names  # noqa: PLC0415 -- start-up time
+    from agenteval.taxonomy.catalogue import failure_classes  # noqa: PLC0415 -- as above
     from agenteval.taxonomy.page import page  # noqa: PLC0415 -- as above
 
     known = {each.id: each for each in failure_classes()}
@@ -30,7 +30,7 @@ def explain(
             typer.echo(f"{each.id:<{width}}  {each.title}")
         return
     if failure_class not in known:
-        near = difflib.get_close_matches(failure_class, known, n=1)
-        cure = f"did you mean {near[0]}?" if near else "agenteval explain lists them all"
+        near = Names(known).nearest(failure_class)
+        cure = f"did you mean {near}?" if near else "agenteval explain lists them all"
         raise UsageError(f"no failure class {failure_class!r}: {cure}")
     typer.echo(page(known[failure_class]))

@@ -84,7 +84,7 @@ def bash_rules(table: BashTable) -> BashRules:
             scripts.append(ScriptRule(path, tuple(script.runner.split()), _command_line(script)))
         except ValueError as error:
             raise ValueError(f"bash.script {script.path}: {error}") from error
-    return BashRules.of(patterns, tuple(scripts), table.constructs)
+    return BashRules(patterns, scripts, table.constructs)
 
 
 def path_rules(table: PathTable | None) -> PathRules:

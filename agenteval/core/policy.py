@@ -69,25 +69,35 @@ class Policy:
         return {READ: self.read, WRITE: self.write}.get(tool)
 
 
-def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether the call may happen. Never raises, whatever the model wrote."""
+Gate = Simple | NotSimple
+
+
+def allows(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
+    """Whether the call may happen. Never raises, whatever the model wrote.
+
+    `gate` is what `read_simple` says of a bash call's command, when that is known already.
+    """
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
     if policy.engine is not None:
         return policy.engine.allows(call, world.root)
     if call.name == BASH:
-        return allows_command(str(call.arguments["command"]), policy, world)
+        return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
     rules = policy.paths(call.name)
     return rules is None or admitted_path(call, rules, world) is not None
 
 
-def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+def allows_command(
+    text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
     """Whether bash may run the text: a rule fits each of its commands word by word.
 
     That is one simple command, unless the policy names the constructs that join more of them.
     """
-    gate = read_simple(text)
+    gate = gate or read_simple(text)
     if isinstance(gate, Simple):
         return policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
     return bool(policy.bash.constructs) and _allows_joined(text, policy, world)

@@ -26,6 +26,11 @@ def detail_tables(view: View) -> tuple[Table, ...]:
     )
 
 
+def summary_tables(view: View) -> tuple[Table, ...]:
+    """Of the detail tables, those that a decision needs: recovery and outcome."""
+    return (_behaviour(view.runs), _outcomes(view.runs)) if view.runs else ()
+
+
 def void_lines(view: View) -> list[str]:
     """One line for each void trial: which, and why."""
     return [

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from agenteval.core.facts import SubstitutionKind
 from agenteval.core.patterns import normalise
-from agenteval.core.policy_bash import Miss
+from agenteval.core.policy_mismatch import Miss
 from agenteval.core.programs import (
     DESTRUCTIVE,
     NETWORK,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, ShellFacts, Span
 from agenteval.core.policy import Policy, World
-from agenteval.core.policy_bash import Mismatch, Miss
+from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
@@ -110,7 +110,7 @@ def _part(command: Command, policy: Policy, world: World, *, is_core: bool) -> P
     if any(word.dynamic for word in command.words):
         dynamic = frozenset(number for number, word in enumerate(command.words) if word.dynamic)
     admitted = policy.bash.admits(argv, dynamic, root=world.root)
-    mismatch = None
+    missed = None
     if is_core and not admitted and code is None:
-        mismatch = policy.bash.mismatch(argv, dynamic, root=world.root)
-    return Part(command, argv, code, admitted, mismatch)
+        missed = mismatch(policy.bash, argv, dynamic, root=world.root)
+    return Part(command, argv, code, admitted, missed)

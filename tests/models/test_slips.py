@@ -12,6 +12,8 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.policy import World
 from agenteval.core.prompt import render
+from agenteval.engine import tools
+from agenteval.models.conversation import seen
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
@@ -79,12 +81,12 @@ def test_every_kind_has_the_class_it_is_meant_to_be():
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_slip_before_any_step_is_judged_as_its_class(kind, number):
     steps = range(len(SCENARIOS[number].solution))
-    seen = [judged(number, kind, place, draw) for place in steps for draw in range(6)]
+    slips = [judged(number, kind, place, draw) for place in steps for draw in range(6)]
 
     there = "food_management.py" if SCENARIOS[number].name == "pantry-audit" else "nowhere"
     wrong = [
         (text, failure_class)
-        for text, failure_class in seen
+        for text, failure_class in slips
         if failure_class != ("unlisted-script" if there in text else CLASSES[kind])
     ]
 
@@ -108,3 +110,21 @@ def test_a_slip_names_the_image_of_its_task():
     paths = {json.loads(judged(number, "read-rendered", 0, draw)[0])["path"] for draw in range(9)}
 
     assert paths == {"/data/rendered/burner-starts-w07.png", "/data/rendered/overview.png"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
+    policy, files = world(0)
+    right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
+    written = KINDS[kind](right, Random(0))
+    call = tool_call(written.name, written.arguments, "a", 0)
+    denial = tools.denial(call, judge(call, policy, files))
+
+    (read,) = seen(
+        [
+            {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": call.name}}]},
+            {"role": "tool", "tool_call_id": "a", "content": denial},
+        ]
+    )
+
+    assert read.denied
