@@ -35,7 +35,7 @@ def build_view(
     """
     views = _run_views(runs, classes, fold)
     rows = _rows([view.score.errors for view in views], classes, fold)
-    pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
+    pairs = pairs_of([_side(view, fold) for view in views], seed=runs[0].seed if runs else 0)
     return View(
         title="Tool-call errors by failure class",
         folded=fold is not None,
@@ -58,7 +58,9 @@ def build_counts_view(
 ) -> View:
     """The view of counts by trial alone, such as a published table: no run stands behind it."""
     rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of([Side(name, counts) for name, counts in models.items()], seed=seed)
+    pairs = pairs_of(
+        [Side(name, _folded(counts, fold)) for name, counts in models.items()], seed=seed
+    )
     return View(
         title=title,
         folded=fold is not None,
@@ -105,6 +107,10 @@ def _rows(
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
+def _folded(counts: ErrorCounts, fold: Fold | None) -> ErrorCounts:
+    return counts if fold is None else counts.folded(fold)
+
+
 def _errors(
     label: str,
     counts: ErrorCounts,
@@ -113,7 +119,7 @@ def _errors(
     *,
     simulated: bool,
 ) -> Errors:
-    shown = counts if fold is None else counts.folded(fold)
+    shown = _folded(counts, fold)
     return Errors(
         label=label,
         simulated=simulated,
@@ -143,10 +149,10 @@ def _handshake(funnel: Funnel) -> Handshake:
     return Handshake(funnel.scenario, tuple(steps))
 
 
-def _side(view: RunView) -> Side:
+def _side(view: RunView, fold: Fold | None) -> Side:
     return Side(
         label=view.label,
-        errors=view.score.errors,
+        errors=_folded(view.score.errors, fold),
         worlds=tuple(map(_world, view.score.counted)),
         planned=frozenset(map(_world, view.run.trials)),
     )
