@@ -21,13 +21,23 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         _print_lines(console, ["Void trials", *voids])
     _print_table(console, comparison_table(view))
     _print_lines(console, view.warnings, style="bold yellow")
-    _print_lines(console, [f"- {line}" for line in view.sentences])
+    _print_list(console, view.sentences)
 
 
 def _print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
     for line in lines:
         console.print(Text(line, style=style))
     if lines:
+        console.print()
+
+
+def _print_list(console: Console, lines: Sequence[str]) -> None:
+    """Lines that hang behind their dashes."""
+    grid = RichTable.grid(padding=(0, 1))
+    for line in lines:
+        grid.add_row("-", Text(line))
+    if lines:
+        console.print(grid)
         console.print()
 
 

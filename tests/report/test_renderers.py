@@ -23,7 +23,7 @@ def test_the_console_draws_the_golden_page(view, golden, width):
     golden(f"console-{width}.txt", printed(view, width))
 
 
-@pytest.mark.parametrize("width", [120, 80, 50])
+@pytest.mark.parametrize("width", [120, 80, 50, 30])
 def test_no_line_on_the_console_is_wider_than_the_console(view, width):
     assert max(map(len, printed(view, width).splitlines())) <= width
 
