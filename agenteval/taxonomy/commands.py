@@ -42,6 +42,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
     construct=Construct.ENV_ASSIGNMENT,
+    seen_in="assignments",
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.

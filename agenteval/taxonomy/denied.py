@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, ShellFacts, Span
@@ -16,8 +17,7 @@ PREFIXES = frozenset(
 ).union(("stdbuf", "sudo", "time", "timeout", "unbuffer"))
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One command of the text and how the policy takes it.
 
     `places` are where its words stand. `code` is where an interpreter in it is told to run code

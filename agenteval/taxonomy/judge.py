@@ -6,10 +6,9 @@ from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.programs import base_name
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_facts import read_facts
-from agenteval.taxonomy import structure
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall, one_part, parts_of
-from agenteval.taxonomy.registry import FailureClass, Seen, classes_of
+from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge"]
 
@@ -17,8 +16,7 @@ ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
-_STRUCTURE = frozenset(each.id for each in classes_of(structure))
-_PLAIN = tuple(each for each in _CLASSES if each.id not in _STRUCTURE)
+_PLAIN = tuple(each for each in _CLASSES if not each.seen_in)
 
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
@@ -46,31 +44,19 @@ def deny(
 
 
 def _explain(denied: DeniedCall) -> Verdict:
-    policy = denied.policy
+    policy, shell = denied.policy, denied.shell
     alone = denied.alone
     permitted = policy.bash.constructs
     findings = [
         _finding(each, seen, policy, alone)
-        for each in (_CLASSES if _has_structure(denied.shell) else _PLAIN)
-        if (seen := each.look(denied)) and each.construct not in permitted
+        for each in (_PLAIN if shell is _NO_SHELL else _CLASSES)
+        if (not each.seen_in or getattr(shell, each.seen_in))
+        and (seen := each.look(denied))
+        and each.construct not in permitted
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, policy, alone))
     return Verdict(allowed=False, findings=tuple(findings))
-
-
-def _has_structure(shell: ShellFacts) -> bool:
-    """Whether any class of shell structure can be seen: most denied commands are plain ones."""
-    return bool(
-        shell.redirects
-        or shell.pipelines
-        or shell.chains
-        or shell.substitutions
-        or shell.control
-        or shell.background
-        or shell.subshells
-        or shell.heredocs
-    )
 
 
 def _finding(failure_class: FailureClass, seen: Seen, policy: Policy, alone: str) -> Finding:
