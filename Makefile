@@ -25,6 +25,9 @@ test: $(READY) ## all tests
 fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
 
+bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
+	@$(BIN)/python tests/bench_sandbox.py
+
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .

@@ -29,12 +29,19 @@ def doctor(*, as_json: AsJson = False) -> None:
     from agenteval.sandbox.choose import probe_all  # noqa: PLC0415
 
     probes = asyncio.run(probe_all())
+    second_reader = asyncio.run(_second_reader())
     chosen = next((seen.backend for seen in probes if seen.works), None)
     if as_json:
-        sandboxes = [asdict(seen) for seen in probes]
-        typer.echo(json.dumps({"chosen": chosen, "sandboxes": sandboxes}, indent=2))
+        report = {
+            "chosen": chosen,
+            "sandboxes": [asdict(seen) for seen in probes],
+            "second_reader": second_reader,
+        }
+        typer.echo(json.dumps(report, indent=2))
     else:
         _print(probes, chosen)
+        told = ", ".join(f"{answer} {count}" for answer, count in second_reader.items())
+        typer.echo(f"second reader (bashlex): {told}")
     if chosen is None:
         raise typer.Exit(1)
 
@@ -49,3 +56,15 @@ def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
             typer.echo(f"  blocked  {attempt}: {stopped_by}")
     typer.echo("sandbox none: isolates nothing; used only when asked for by name")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
+
+
+async def _second_reader() -> dict[str, int]:
+    """How bashlex answers one command it reads, one it cannot, and one it hangs on."""
+    from agenteval.core.shell import Simple, read_simple  # noqa: PLC0415
+    from agenteval.engine.second_reader import SecondReader  # noqa: PLC0415
+
+    async with SecondReader() as reader:
+        for command in ("ls 'a b'", "echo { }", "echo a'${'b"):
+            simple = read_simple(command)
+            await reader.objection(command, [simple.argv] if isinstance(simple, Simple) else [])
+    return dict(reader.counts)

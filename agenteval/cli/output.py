@@ -23,7 +23,9 @@ from agenteval.taxonomy.judge import judge
 REPORTS = Path("reports")
 
 
-def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool) -> None:
+def show_runs(
+    runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool, brief: bool
+) -> None:
     """Print the runs, and write their HTML report to `report` (default: in reports/)."""
     if not runs:
         return
@@ -31,16 +33,16 @@ def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_jso
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     path = report or REPORTS / f"{name}.html"
     html.write(view, path)
-    show_view(view, as_json=as_json)
+    show_view(view, as_json=as_json, brief=brief)
     if not as_json:
         typer.echo(f"Report: {path}")
 
 
-def show_view(view: View, *, as_json: bool) -> None:
+def show_view(view: View, *, as_json: bool, brief: bool = True) -> None:
     if as_json:
         typer.echo(json.dumps(view))
     else:
-        console.render(view, Console())
+        console.render(view, Console(), brief=brief)
 
 
 def show_article(*, as_json: bool) -> None:

@@ -135,8 +135,12 @@ class Session:
                 concurrency=self.plan.concurrency,
                 max_turns=self.plan.max_turns,
             )
-            await orchestrator.play(self.stages, keys)
-        self.store.complete(run.id)
+            complete = False
+            try:
+                await orchestrator.play(self.stages, keys)
+                complete = True
+            finally:
+                self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)
 
     def _new_run(
         self, name: str, entry: ModelEntry, backend: SandboxBackend, *, simulated: bool

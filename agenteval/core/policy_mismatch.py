@@ -1,8 +1,8 @@
 """Why no rule fits a denied command: how near it came, and what would mend it."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_bash import BashRules, stem
@@ -21,8 +21,7 @@ class Miss(StrEnum):
     WORDS = "words"
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(NamedTuple):
     """Why no rule fits: at which word (one past the last when some are missing), and the cure."""
 
     miss: Miss

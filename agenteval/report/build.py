@@ -1,18 +1,16 @@
 """Makes the view of some runs, or of plain counts when there is nothing else to see."""
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, score
 from agenteval.core.trial import Trial
+from agenteval.report.aftermath import aftermath_of
 from agenteval.report.pairs import Side, World, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
 from agenteval.report.view import (
-    Aftermath,
     ClassText,
     Errors,
     Handshake,
@@ -37,7 +35,7 @@ def build_view(
     """
     views = _run_views(runs, classes, fold)
     rows = _rows([view.score.errors for view in views], classes, fold)
-    pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
+    pairs = pairs_of([_side(view, fold) for view in views], seed=runs[0].seed if runs else 0)
     return View(
         title="Tool-call errors by failure class",
         folded=fold is not None,
@@ -60,7 +58,9 @@ def build_counts_view(
 ) -> View:
     """The view of counts by trial alone, such as a published table: no run stands behind it."""
     rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of([Side(name, counts) for name, counts in models.items()], seed=seed)
+    pairs = pairs_of(
+        [Side(name, _folded(counts, fold)) for name, counts in models.items()], seed=seed
+    )
     return View(
         title=title,
         folded=fold is not None,
@@ -107,6 +107,10 @@ def _rows(
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
+def _folded(counts: ErrorCounts, fold: Fold | None) -> ErrorCounts:
+    return counts if fold is None else counts.folded(fold)
+
+
 def _errors(
     label: str,
     counts: ErrorCounts,
@@ -115,7 +119,7 @@ def _errors(
     *,
     simulated: bool,
 ) -> Errors:
-    shown = counts if fold is None else counts.folded(fold)
+    shown = _folded(counts, fold)
     return Errors(
         label=label,
         simulated=simulated,
@@ -134,7 +138,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
-        aftermath=_aftermath(scored.recoveries),
+        aftermath=aftermath_of(scored),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
@@ -145,39 +149,10 @@ def _handshake(funnel: Funnel) -> Handshake:
     return Handshake(funnel.scenario, tuple(steps))
 
 
-def _aftermath(trials: Sequence[TrialRecovery]) -> Aftermath:
-    back = [one for trial in trials for one in trial.aftermaths if one.turns is not None]
-    return Aftermath(
-        kinds=tuple((kind, _share(trials, {kind})) for kind in Recovery),
-        at_once=_share(trials, {kind for kind in Recovery if kind.recovered}),
-        at_all=clustered([_came_back(trial) for trial in trials]),
-        turns=median(one.turns or 0 for one in back) if back else None,
-        calls=median(one.calls or 0 for one in back) if back else None,
-        longest_run=max((trial.longest_run for trial in trials), default=0),
-        turns_burned=clustered([trial.turns_burned for trial in trials]),
-        after_denied=clustered([trial.after_denied for trial in trials]),
-        after_allowed=clustered([trial.after_allowed for trial in trials]),
-    )
-
-
-def _share(trials: Sequence[TrialRecovery], kinds: set[Recovery]) -> Rate:
-    """The share of denials that were followed by one of these kinds."""
-    return clustered(
-        [
-            (sum(one.recovery in kinds for one in trial.aftermaths), len(trial.aftermaths))
-            for trial in trials
-        ]
-    )
-
-
-def _came_back(trial: TrialRecovery) -> Cluster:
-    return sum(one.turns is not None for one in trial.aftermaths), len(trial.aftermaths)
-
-
-def _side(view: RunView) -> Side:
+def _side(view: RunView, fold: Fold | None) -> Side:
     return Side(
         label=view.label,
-        errors=view.score.errors,
+        errors=_folded(view.score.errors, fold),
         worlds=tuple(map(_world, view.score.counted)),
         planned=frozenset(map(_world, view.run.trials)),
     )

@@ -1,8 +1,9 @@
 """The tables of a view, as cells: what console, Markdown and HTML all draw, each its own way."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval.report.view import View
+from agenteval.report.view import RunView, View
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 
@@ -96,3 +97,13 @@ def repeated(chance: Repeated | None) -> Cell:
 
 def plain(number: float | None) -> Cell:
     return Cell("-" if number is None else f"{number:g}")
+
+
+def heads(
+    views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
+) -> tuple[Head, ...]:
+    return tuple(Head(view.label, counted(view), view.errors.simulated) for view in views)
+
+
+def row(label: str, cells: Iterable[Cell]) -> Row:
+    return Row(label, tuple(cells))

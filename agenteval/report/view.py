@@ -52,13 +52,16 @@ class Pair:
 class Aftermath:
     """What followed the denials of one run.
 
-    `at_once` counts denials answered by an allowed call in the very next turn, `at_all` those with
-    an allowed call in any later turn; `turns` and `calls` are the medians over the latter.
+    `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
+    many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
+    rest is `lost`, by how the trial ended.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
     at_once: Rate
+    within: tuple[tuple[int, Rate], ...]
     at_all: Rate
+    lost: tuple[tuple[Outcome, Rate], ...]
     turns: float | None
     calls: float | None
     longest_run: int

@@ -44,5 +44,4 @@ async def probe_all() -> list[Probe]:
 
 def told(seen: Probe) -> str:
     """A failed probe as one line."""
-    reason = seen.reason.removeprefix("sandbox: ")
-    return f"{seen.backend}: {reason}" + (f" ({seen.cure})" if seen.cure else "")
+    return f"{seen.backend}: {seen.reason}" + (f" ({seen.cure})" if seen.cure else "")

@@ -50,13 +50,20 @@ class Launcher:
 
     def world(self, kind: str) -> socket.socket:
         """Our end of the socket of a new world, which reads there what it shall be."""
-        if self._control is None:
-            self._control = self._start()
         ours, theirs = socket.socketpair()
         with theirs:
             ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
-            socket.send_fds(self._control, [kind.encode()], [theirs.fileno()])
+            try:
+                self._send(kind, theirs)
+            except BrokenPipeError:  # it was killed, and all its worlds with it
+                self._control = None
+                self._send(kind, theirs)
         return ours
+
+    def _send(self, kind: str, peer: socket.socket) -> None:
+        if self._control is None:
+            self._control = self._start()
+        socket.send_fds(self._control, [kind.encode()], [peer.fileno()])
 
     def complaints(self) -> str:
         """The last line that a failed world wrote: the words of bubblewrap, or a crash of ours."""

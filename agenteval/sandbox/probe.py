@@ -36,7 +36,8 @@ async def probe(backend: SandboxBackend) -> Probe:
         async with asyncio.timeout(SECONDS):
             return await _probe(backend)
     except InfrastructureError as error:
-        return Probe(backend.name, works=False, reason=str(error), cure=cure(str(error)))
+        reason = str(error).removeprefix("sandbox: ")
+        return Probe(backend.name, works=False, reason=reason, cure=cure(reason))
     except TimeoutError:
         return Probe(backend.name, works=False, reason=f"no answer within {SECONDS:g} s")
 

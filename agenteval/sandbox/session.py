@@ -36,7 +36,7 @@ class Session:
 
     async def run(self, argv: Sequence[str]) -> Execution:
         seconds = self._limits.call_seconds + GRACE_SECONDS
-        request: dict[str, Any] = {"do": "run", "argv": list(argv)}
+        request: dict[str, Any] = {"do": "run", "argv": [*map(str, argv)]}
         reply, kept = await self._ask(request, seconds=seconds)
         if "error" in reply or not reply.get("clean", True):
             reason = reply.get("error", "a process of the command could not be killed")
@@ -62,7 +62,7 @@ class Session:
         self, message: Reply, body: bytes = b"", *, seconds: float
     ) -> tuple[Reply, bytes]:
         async with self._lock:
-            return await self._link.ask(wire.encode(message, body), seconds=seconds)
+            return await self._link.ask(wire.request(message, body), seconds=seconds)
 
 
 def _execution(reply: Reply, output: str) -> Execution:
@@ -89,9 +89,12 @@ async def open_session(
 
     Raises InfrastructureError when it cannot be built, UsageError when the files do not fit.
     """
-    link = Link(launcher.world(plan.kind))
     try:
-        frames = wire.encode(plan.build), wire.encode(plan.runner)
+        link = Link(launcher.world(plan.kind))
+    except OSError as error:
+        raise InfrastructureError(f"sandbox: {error}") from error
+    try:
+        frames = wire.request(plan.build), wire.request(plan.runner)
         try:
             reply, _ = await link.ask(*frames, seconds=START_SECONDS)
         except InfrastructureError as error:

@@ -26,7 +26,7 @@ ENVIRONMENT = {
 }
 UV = """#!/bin/sh
 # Stands in for uv where there is no network: runs a script with the world's own python3.
-if [ "$1" = --version ]; then exec python3 --version; fi
+if [ "$1" = --version ]; then echo "uv 0 (a stand-in)" && exit 0; fi
 while [ $# -gt 0 ] && [ "$1" != run ]; do case $1 in -*) shift ;; *) break ;; esac; done
 if [ "$1" != run ]; then
     echo "uv: only 'uv run [--script] FILE.py ARGUMENTS' works here, without a network" >&2

@@ -29,11 +29,11 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     The rule is for the command, and what stands before it changes how it runs.
     """
     outer = None
-    for command in call.shell.commands:
-        if not command.via:
-            outer = command
-        elif outer and command.words and PREFIXES.issuperset(command.via):
-            return Seen(call.span(outer.words[0].span.start, command.words[0].span.start))
+    for part in call.parts:
+        if not part.via:
+            outer = part
+        elif outer and PREFIXES.issuperset(part.via):
+            return Seen(call.span(outer.places[0][0], part.places[0][0]))
     return None
 
 
@@ -42,6 +42,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
     construct=Construct.ENV_ASSIGNMENT,
+    seen_in="assignments",
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.
@@ -64,7 +65,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     for part in call.parts:
         in_shell = part.code and base_name(part.argv[part.code - 1]) in SHELLS
         if in_shell or part.argv[0] == "eval":
-            return Seen(part.command.span)
+            return Seen(call.words(part))
     return None
 
 
@@ -84,7 +85,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
     """
     for part in call.parts:
         if part.code and SHELLS.isdisjoint(map(base_name, part.argv[: part.code])):
-            return Seen(part.command.span)
+            return Seen(call.words(part))
     return None
 
 
@@ -133,7 +134,7 @@ def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
     path = normalise(part.argv[mismatch.at], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
-    return Seen(part.word(mismatch.at), mismatch.hint) if there is exists else None
+    return Seen(call.word(part, mismatch.at), mismatch.hint) if there is exists else None
 
 
 @failure_class(
@@ -154,7 +155,7 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
     The script is listed and its real options are known; this one was made up.
     """
     found = call.missing(Miss.OPTION)
-    return Seen(found[0].word(found[1].at), found[1].hint) if found else None
+    return Seen(call.word(found[0], found[1].at), found[1].hint) if found else None
 
 
 @failure_class(
@@ -183,7 +184,7 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     with blanks, or bash would still have to work a word out.
     """
     if found := call.missing(Miss.WORDS):
-        return Seen(found[0].word(found[1].at), found[1].hint, _harm(found[0].argv))
+        return Seen(call.word(found[0], found[1].at), found[1].hint, _harm(found[0].argv))
     computed = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
     spans = [span for kind, span in call.shell.substitutions if kind in computed]
     return Seen(spans[0]) if spans else None
@@ -207,7 +208,7 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     if not found:
         return None
     part, mismatch = found
-    return Seen(part.word(mismatch.at), mismatch.hint, _harm(part.argv))
+    return Seen(call.word(part, mismatch.at), mismatch.hint, _harm(part.argv))
 
 
 def _harm(argv: Sequence[str]) -> tuple[str, ...]:

@@ -1,38 +1,37 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, ShellFacts, Span
 from agenteval.core.policy import Policy, World
 from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
+from agenteval.core.shell import Simple
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
     ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
 ).union(("stdbuf", "sudo", "time", "timeout", "unbuffer"))
-_NONE: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """One command of the text and how the policy takes it.
 
-    `code` is where an interpreter in it is told to run code given in a word; `mismatch` why no
-    rule fits, and None also for a part that another part stands for: a wrapper, or its script.
+    `places` are where its words stand. `code` is where an interpreter in it is told to run code
+    given in a word. `mismatch` says why no rule fits; it is None also for a part that another
+    stands for: a wrapper, or what a listed script's runner runs.
     """
 
-    command: Command
     argv: tuple[str, ...]
+    places: Sequence[tuple[int, int]]
     code: int | None
     admitted: bool
     mismatch: Mismatch | None
-
-    def word(self, number: int) -> Span:
-        """The word that shows a mismatch; the last one when it is a later word that is missing."""
-        return self.command.words[min(number, len(self.argv) - 1)].span
+    via: tuple[str, ...] = ()
+    nested: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +65,20 @@ class DeniedCall:
         listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
         return listed or None
 
+    def words(self, part: Part) -> Span:
+        """The words of a command, from the first to the last."""
+        return self.span(part.places[0][0], part.places[-1][1])
+
+    def word(self, part: Part, number: int) -> Span:
+        """The word that shows a mismatch; the last one when it is a later word that is missing."""
+        return self.span(*part.places[min(number, len(part.places) - 1)])
+
     @property
     def alone(self) -> str:
         """The listed command inside the denied one, as the model wrote it; "" without one."""
         for part in self.parts:
-            if part.admitted and not part.command.nested:
-                words = part.command.words
-                return self.text[words[0].span.start : words[-1].span.end]
+            if part.admitted and not part.nested:
+                return self.words(part).text
         return ""
 
     def missing(self, miss: Miss) -> tuple[Part, Mismatch] | None:
@@ -83,14 +89,23 @@ class DeniedCall:
         return None
 
 
+def one_part(gate: Simple, policy: Policy, world: World) -> tuple[Part, ...]:
+    """The parts of what the gate read as one command, which wraps no other."""
+    taken = _take(gate.argv, gate.dynamic, policy, world, is_core=True)
+    return (Part(gate.argv, gate.offsets, *taken),)
+
+
 def parts_of(shell: ShellFacts, policy: Policy, world: World) -> tuple[Part, ...]:
     """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
-    return tuple(
-        _part(command, policy, world, is_core=number in cores)
-        for number, command in enumerate(commands)
-    )
+    parts = []
+    for number, command in enumerate(commands):
+        places = [(word.span.start, word.span.end) for word in command.words]
+        dynamic = [number for number, word in enumerate(command.words) if word.dynamic]
+        taken = _take(command.argv, dynamic, policy, world, is_core=number in cores)
+        parts.append(Part(command.argv, places, *taken, via=command.via, nested=command.nested))
+    return tuple(parts)
 
 
 def _cores(commands: Sequence[Command]) -> set[int]:
@@ -103,14 +118,17 @@ def _cores(commands: Sequence[Command]) -> set[int]:
     return set(cores)
 
 
-def _part(command: Command, policy: Policy, world: World, *, is_core: bool) -> Part:
-    argv = command.argv
+def _take(
+    argv: tuple[str, ...],
+    dynamic: Collection[int],
+    policy: Policy,
+    world: World,
+    *,
+    is_core: bool,
+) -> tuple[int | None, bool, Mismatch | None]:
     code = code_at(argv)
-    dynamic = _NONE
-    if any(word.dynamic for word in command.words):
-        dynamic = frozenset(number for number, word in enumerate(command.words) if word.dynamic)
     admitted = policy.bash.admits(argv, dynamic, root=world.root)
     missed = None
     if is_core and not admitted and code is None:
         missed = mismatch(policy.bash, argv, dynamic, root=world.root)
-    return Part(command, argv, code, admitted, missed)
+    return code, admitted, missed

@@ -13,6 +13,7 @@ from agenteval.taxonomy.registry import Seen, failure_class
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
+    seen_in="errors",
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.

@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.report.transcripts import REPLY_SHOWN, TRIALS_SHOWN, marked_text, shown_trials
-from agenteval.testing import Made, denied, failing, says, trial
+from agenteval.testing import Made, denied, failing, says, tool, trial
 
 
 def verdict(evidence):
@@ -69,3 +69,11 @@ def test_of_a_long_run_the_trials_with_most_denials_are_shown_in_their_order():
     numbers = [one.trial.number for one in shown]
     assert numbers == sorted(numbers)
     assert numbers[-2:] == [1000, 1001]
+
+
+def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence():
+    made_up = tool("emit_guidance", failure_class="hallucinated-tool", text="x")
+    (shown,) = shown_trials([trial(made_up, "uv run notes.py list")])
+    first, second = (turn.calls[0] for turn in shown.turns)
+    assert (first.named, first.followed) == (True, "pivot")
+    assert (second.named, second.followed) == (False, "")

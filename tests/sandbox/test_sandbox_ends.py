@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -89,3 +90,16 @@ async def test_many_trials_at_once_stay_apart(backend):
     async with asyncio.TaskGroup() as group:
         trials = [group.create_task(trial(number)) for number in range(12)]
     assert [done.result() for done in trials] == [f"{number}\n\n\nboth\n" for number in range(12)]
+
+
+async def test_a_killed_launcher_ends_its_trials_and_the_next_trial_has_another():
+    others = family(os.getpid())
+    backend = BACKENDS["namespaces"]()
+    async with backend.open({}, Limits()) as sandbox:
+        launcher = min(family(os.getpid()) - others)
+        os.kill(launcher, signal.SIGKILL)
+        with pytest.raises(InfrastructureError):
+            await sandbox.run(["true"])
+    async with backend.open({}, Limits()) as sandbox:
+        done = await sandbox.run(["echo", "again"])
+    assert done.output == "again\n"

@@ -19,9 +19,10 @@ def copy_of_the_project() -> Path:
     folder.chmod(0o755)
     shutil.copytree(Path(__file__).parents[2] / "agenteval", folder / "agenteval")
     shutil.copytree(Path(__file__).parent, folder, dirs_exist_ok=True)
-    home = folder / "home"
-    home.mkdir()
-    (home / "diary").write_text("private")
+    (folder / "home").mkdir()
+    (folder / "home" / "diary").write_text("private")
+    (folder / "tmp").mkdir()
+    (folder / "tmp").chmod(0o1777)  # what a killed evaluator leaves there goes with the copy
     return folder
 
 
@@ -41,7 +42,12 @@ def start(user: str, folder: Path, script: str, *arguments: str, **extra: str) -
     return subprocess.Popen(
         words,
         cwd=folder,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **extra},
+        env={
+            "HOME": str(folder / "home"),
+            "PATH": os.environ["PATH"],
+            "TMPDIR": str(folder / "tmp"),
+            **extra,
+        },
         preexec_fn=become,  # noqa: PLW1509 - no thread runs here that could hold a lock
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
 import errno
 import os
 import select
-import signal
 import time
 
 from agenteval.sandbox.inside import usage, wire
 
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
 KILL_SECONDS = 5.0
-NORMAL = [signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD]
+NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 
 
 class RefusedError(Exception):
@@ -32,8 +32,8 @@ class Runner:
         self.peer, self.env, self.limits, self.places = peer, env, limits, places
         self.nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.bell, ringer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
-        signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
+        _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
 
     def run(self, argv: list[str]) -> tuple[wire.Message, bytes]:
         started = time.perf_counter()
@@ -110,7 +110,7 @@ class Call:
 
     def struck_unnoticed(self, code: int | None) -> str:
         """The limit that the kernel held against a command which then ended by itself."""
-        if code in {-signal.SIGXFSZ, 128 + signal.SIGXFSZ}:
+        if code in {-_signal.SIGXFSZ, 128 + _signal.SIGXFSZ}:
             return "file-size"
         full = usage.full(self.runner.limits, self.runner.places) or self.full
         return full if code or (full == "inodes" and self._makes_files()) else ""
@@ -163,13 +163,13 @@ class Call:
         while not self._wait_for_all():
             if os.getpid() == 1:
                 try:
-                    os.kill(-1, signal.SIGKILL)  # all of the namespace but ourselves
+                    os.kill(-1, _signal.SIGKILL)  # all of the namespace but ourselves
                 except ProcessLookupError:
                     pass
             else:
                 for process in usage.processes():
                     try:
-                        os.kill(process.pid, signal.SIGKILL)
+                        os.kill(process.pid, _signal.SIGKILL)
                     except ProcessLookupError:
                         pass
             if time.perf_counter() > until:

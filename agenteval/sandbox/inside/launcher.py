@@ -48,7 +48,7 @@ def _in_child(
         if frame is not None:
             build(frame[0], peer, *arguments)
     except OSError as error:
-        wire.send(peer, {"errno": error.errno, "error": error.strerror or str(error)})
+        wire.reply(peer, {"errno": error.errno, "error": error.strerror or str(error)})
     finally:
         os._exit(1)
 
@@ -58,7 +58,7 @@ def _namespaces(control: socket.socket, peer: int, _code: bytes) -> None:
     try:
         child = linux.clone(namespace.ALL)
     except OSError as error:
-        wire.send(peer, {"errno": error.errno, "error": error.strerror})
+        wire.reply(peer, {"errno": error.errno, "error": error.strerror})
         return
     if child == 0:
         os.close(go)
@@ -68,7 +68,7 @@ def _namespaces(control: socket.socket, peer: int, _code: bytes) -> None:
         _map_user(child)
         os.write(go, b"!")
     except OSError as error:
-        wire.send(peer, {"errno": error.errno, "error": f"user map: {error.strerror}"})
+        wire.reply(peer, {"errno": error.errno, "error": f"user map: {error.strerror}"})
     finally:
         os.close(go)
 

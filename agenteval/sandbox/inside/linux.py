@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import signal
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -12,6 +11,7 @@ REMOUNT, NOATIME, NODIRATIME = 0x20, 0x400, 0x800
 BIND, REC, PRIVATE, RELATIME = 0x1000, 0x4000, 0x40000, 0x200000
 DETACH = 2
 
+SIGCHLD = 17
 PDEATHSIG, DUMPABLE, SECCOMP, NO_NEW_PRIVS, SUBREAPER = 1, 4, 22, 38, 36
 CAPSET_VERSION = 0x20080522
 CLONE = {"x86_64": 56, "aarch64": 220}
@@ -37,7 +37,7 @@ def _syscall(number: int, what: str, *arguments: object) -> int:
 def clone(namespaces: int) -> int:
     """Fork into new namespaces; 0 in the child. Only for a process without threads."""
     zeros = [ctypes.c_ulong(0)] * 4
-    flags = ctypes.c_ulong(namespaces | signal.SIGCHLD)
+    flags = ctypes.c_ulong(namespaces | SIGCHLD)
     return _syscall(CLONE[MACHINE], "clone into new namespaces", flags, *zeros)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
 import os
 import resource
-import signal
 
 from agenteval.sandbox.inside import call, files, linux, wire
 
@@ -18,13 +18,13 @@ def serve(peer: int) -> None:
         spec = first[0]
         _set_up(peer, spec)
         runner = call.Runner(peer, spec["env"], spec["limits"], spec["places"])
-        wire.send(peer, {"ready": True})
+        wire.reply(peer, {"ready": True})
         while (frame := wire.receive(peer)) is not None:
-            wire.send(peer, *_answer(runner, *frame))
+            wire.reply(peer, *_answer(runner, *frame))
     except (BrokenPipeError, ConnectionResetError):
         pass  # the evaluator hung up while we spoke
     except OSError as error:
-        wire.send(peer, {"errno": error.errno, "error": str(error)})
+        wire.reply(peer, {"errno": error.errno, "error": str(error)})
     finally:
         os._exit(0)
 
@@ -33,7 +33,7 @@ def _set_up(peer: int, spec: wire.Message) -> None:
     linux.prctl(linux.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
     os.set_inheritable(peer, False)
     os.umask(0o022)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would let our own children signal us
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
     os.chdir(spec["workspace"])
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))

@@ -1,0 +1,173 @@
+"""What a sandbox costs beside a plain subprocess: per call, per start, in memory, in bulk."""
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from agenteval.core.scenario import Limits
+from agenteval.protocols import Sandbox, SandboxBackend
+from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
+from agenteval.sandbox.interpreter import interpreter
+from agenteval.sandbox.probe import probe
+
+TRUE = ["/bin/true"]
+SCRIPT = ["python3", "scripts/show.py", "one", "two"]
+UV = ["uv", "run", *SCRIPT[1:]]
+FILES = {"scripts/show.py": b"import json, sys\nprint(json.dumps(sys.argv[1:]))\n"}
+CALLS, SCRIPTS, STARTS, HELD = 200, 100, 50, 20
+PER_TRIAL, IN_FLIGHT, CHUNK = 10, 4, 10
+
+Row = dict[str, float]
+
+
+class Plain:
+    """No isolation and no limits: the subprocess that everything is compared with."""
+
+    name = "plain"
+
+    @asynccontextmanager
+    async def open(self, files, _limits):
+        with tempfile.TemporaryDirectory() as folder:
+            for path, content in files.items():
+                Path(folder, path).parent.mkdir(parents=True, exist_ok=True)
+                Path(folder, path).write_bytes(content)
+            Path(folder, "python3").symlink_to(interpreter().executable)
+            yield PlainWorld(folder)
+
+
+class PlainWorld:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    async def run(self, argv: Sequence[str]) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=self.folder,
+            env={"PATH": f"{self.folder}:/usr/bin:/bin"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        await process.communicate()
+
+
+Backend = SandboxBackend | Plain
+World = Sandbox | PlainWorld
+
+
+async def per_call(worlds: Mapping[str, World], argv: Sequence[str], count: int) -> Row:
+    """Milliseconds, the median; in turns, so that a busy machine slows all alike."""
+    spent = {name: [] for name in worlds}
+    for _ in range(count):
+        for name, world in worlds.items():
+            started = time.perf_counter()
+            await world.run(argv)
+            spent[name].append(time.perf_counter() - started)
+    return {name: statistics.median(times) * 1000 for name, times in spent.items()}
+
+
+async def per_start(backends: Mapping[str, Backend]) -> Row:
+    """Milliseconds until a sandbox with its files stands, the median."""
+    spent = {name: [] for name in backends}
+    for _ in range(STARTS):
+        for name, backend in backends.items():
+            started = time.perf_counter()
+            async with backend.open(FILES, Limits()):
+                spent[name].append(time.perf_counter() - started)
+    return {name: statistics.median(times) * 1000 for name, times in spent.items()}
+
+
+async def memory(backend: Backend) -> float:
+    """MiB that one more idle trial takes, shared pages divided among those who share them."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(backend.open(FILES, Limits()))
+        before = held_by_children()
+        for _ in range(HELD):
+            await stack.enter_async_context(backend.open(FILES, Limits()))
+        return (held_by_children() - before) / HELD / 1024
+
+
+def held_by_children() -> int:
+    """KiB of all processes below this one."""
+    parents, held = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (path / "stat").read_text().rpartition(")")[2].split()
+            lines = (path / "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        pid = int(path.name)
+        parents[pid] = int(fields[1])
+        held[pid] = sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    family = {os.getpid()}
+    while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return sum(held[pid] for pid in family - {os.getpid()})
+
+
+async def bulk(backends: Mapping[str, Backend], trials: int) -> Row:
+    """Seconds for all trials of some script calls each, a few in flight; in turns as well."""
+    spent = dict.fromkeys(backends, 0.0)
+    for _ in range(trials // CHUNK):
+        for name, backend in backends.items():
+            started = time.perf_counter()
+            gate = asyncio.Semaphore(IN_FLIGHT)
+            async with asyncio.TaskGroup() as group:
+                for _ in range(CHUNK):
+                    group.create_task(trial(backend, gate))
+            spent[name] += time.perf_counter() - started
+    return spent
+
+
+async def trial(backend: Backend, gate: asyncio.Semaphore) -> None:
+    async with gate, backend.open(FILES, Limits()) as sandbox:
+        for _ in range(PER_TRIAL):
+            await sandbox.run(SCRIPT)
+
+
+async def measure(backends: Mapping[str, Backend], trials: int) -> dict[str, Row]:
+    async with AsyncExitStack() as stack:
+        worlds = {
+            name: await stack.enter_async_context(backend.open(FILES, Limits()))
+            for name, backend in backends.items()
+        }
+        isolated = {name: world for name, world in worlds.items() if name != Plain.name}
+        table = {
+            "/bin/true ms": await per_call(worlds, TRUE, CALLS),
+            "script ms": await per_call(worlds, SCRIPT, SCRIPTS),
+            "uv run ms": await per_call(isolated, UV, SCRIPTS),
+        }
+    sandboxes = {name: backend for name, backend in backends.items() if name != Plain.name}
+    table["start ms"] = await per_start(sandboxes)
+    table["MiB a trial"] = {name: await memory(backend) for name, backend in sandboxes.items()}
+    table[f"{trials} x {PER_TRIAL} s"] = await bulk(backends, trials)
+    return table
+
+
+async def main(trials: int) -> None:
+    backends: dict[str, Backend] = {Plain.name: Plain()}
+    for name in AUTOMATIC:
+        if (await probe(BACKENDS[name]())).works:
+            backends[name] = BACKENDS[name]()
+    columns = await measure(backends, trials)
+    table = Table("", *columns, "call / plain", f"{trials} x {PER_TRIAL} / plain")
+    call, *_, whole = columns.values()
+    for name in backends:
+        cells = [f"{column[name]:.2f}" if name in column else "-" for column in columns.values()]
+        ratios = [f"{column[name] / column[Plain.name]:.2f}" for column in (call, whole)]
+        table.add_row(name, *cells, *ratios)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 200))
