@@ -20,7 +20,7 @@ from starlette.routing import Route
 from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.scenario import Scenario
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
-from agenteval.models.conversation import Memory, seen, text, turns, user_words
+from agenteval.models.conversation import Memory, past_calls, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
@@ -154,7 +154,7 @@ class SimulatedServer:
                 tools=frozenset(tool.function.name for tool in asked.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = player.reply(seen(asked.messages))
+            reply = player.reply(past_calls(asked.messages))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,

@@ -296,3 +296,10 @@ def test_the_example_of_the_readme_is_a_scenario(tmp_path):
     assert render(scenario, 1).solution == (
         Step("bash", {"command": "uv run scripts/note.py add --text rice"}),
     )
+
+
+def test_a_folder_of_that_name_without_scenarios_does_not_hide_a_scenario(root, monkeypatch):
+    (root.parent / "here" / "tea").mkdir(parents=True)
+    monkeypatch.chdir(root.parent / "here")
+
+    assert names(["tea"], root) == ["tea"]
