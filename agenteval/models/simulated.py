@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from random import Random
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, cast
 
 import uvicorn
 from pydantic import BaseModel, Field, ValidationError
@@ -164,7 +164,7 @@ class SimulatedServer:
 
 
 async def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "ok", "simulated": True})
 
 
 async def _sent(events: Iterable[str]) -> AsyncIterator[str]:
@@ -182,12 +182,11 @@ _CODES = {401: "invalid_api_key", 404: "not_found"}
 
 async def _as_openai(_: Request, error: Exception) -> Response:
     """The body in which OpenAI-compatible servers say what is wrong."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else str(error)
+    refusal = cast("HTTPException", error)  # registered for nothing else
     body = {
-        "message": detail,
+        "message": refusal.detail,
         "type": "invalid_request_error",
         "param": None,
-        "code": _CODES.get(status),
+        "code": _CODES.get(refusal.status_code),
     }
-    return JSONResponse({"error": body}, status_code=status)
+    return JSONResponse({"error": body}, status_code=refusal.status_code)

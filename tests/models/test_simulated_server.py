@@ -81,7 +81,7 @@ async def test_it_says_which_models_it_serves_and_that_they_are_simulated(http):
 async def test_it_is_healthy(http, server):
     health = await http.get(server.base_url.replace("/v1", "/health"))
 
-    assert (health.status_code, health.json()) == (200, {"status": "ok"})
+    assert (health.status_code, health.json()) == (200, {"status": "ok", "simulated": True})
 
 
 @pytest.mark.parametrize("name", NAMES)
