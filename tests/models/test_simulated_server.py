@@ -184,8 +184,14 @@ async def test_it_recognises_its_scenario_inside_a_longer_message(http):
         (b"{", 400, "body: Invalid JSON"),
         (b"[]", 400, "body: Input should be an object"),
         (b'{"model": "sim/qwen3.5-27b", "messages": []}', 400, "messages: List should have"),
-        (b'{"messages": [{}]}', 400, "model: Field required"),
-        (b'{"model": "gpt", "messages": [{}]}', 404, "The model `gpt` does not exist."),
+        (b'{"messages": [{"role": "user"}]}', 400, "model: Field required"),
+        (b'{"model": "m", "messages": [{}]}', 400, "messages.0.role: Field required"),
+        (
+            b'{"model": "m", "messages": [{"role": "assistant", "tool_calls": [7]}]}',
+            400,
+            "messages.0.tool_calls.0: Input should be",
+        ),
+        (b'{"model": "m", "messages": [{"role": "user"}]}', 404, "The model `m` does not exist."),
     ],
 )
 async def test_a_faulty_request_gets_an_openai_error(body, status, says, http):
