@@ -17,7 +17,7 @@ $(READY): requirements.lock pyproject.toml .ci/setup
 	@touch $(READY)
 
 demo: $(READY) ## three simulated models through scenarios/, and the table
-	@$(BIN)/agenteval demo
+	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b scenarios/
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report=term

@@ -155,8 +155,9 @@ def _record(turn: int, place: int, made: Made) -> CallRecord:
     call = ToolCall(f"call-{turn}-{place}", made.name, raw, made.arguments)
     if not made.verdict.allowed:
         return CallRecord(turn, place, call, made.verdict, "Denied. Not like this.")
-    execution = made.execution or Execution(0, "ok", 0.1)
-    return CallRecord(turn, place, call, made.verdict, execution.output, execution)
+    execution = made.execution or (Execution(0, "ok", 0.1) if made.name == BASH else None)
+    reply = execution.output if execution else "ok"
+    return CallRecord(turn, place, call, made.verdict, reply, execution)
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:

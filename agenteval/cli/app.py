@@ -5,8 +5,12 @@ from typing import Annotated
 import typer
 
 from agenteval import __version__
+from agenteval.cli.classify import classify
+from agenteval.cli.doctor import doctor
+from agenteval.cli.explain import explain
 from agenteval.cli.models import models
 from agenteval.cli.run import run
+from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
 
 app = typer.Typer(
@@ -36,5 +40,9 @@ def main(
 
 
 app.command(name="run")(run)
-app.command(name="models")(models)
 app.command(name="show")(show)
+app.command(name="models")(models)
+app.add_typer(scenarios, name="scenarios")
+app.command(name="classify")(classify)
+app.command(name="explain")(explain)
+app.command(name="doctor")(doctor)

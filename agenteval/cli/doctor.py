@@ -29,13 +29,20 @@ def doctor(*, as_json: AsJson = False) -> None:
     from agenteval.sandbox.choose import AUTOMATIC, probe_all  # noqa: PLC0415
 
     probes = asyncio.run(probe_all())
+    second_reader = asyncio.run(_second_reader())
     working = [seen.backend for seen in probes if seen.works]
     chosen = next((name for name in AUTOMATIC if name in working), None)
     if as_json:
-        sandboxes = [asdict(seen) for seen in probes]
-        typer.echo(json.dumps({"chosen": chosen, "sandboxes": sandboxes}, indent=2))
+        report = {
+            "chosen": chosen,
+            "sandboxes": [asdict(seen) for seen in probes],
+            "second_reader": second_reader,
+        }
+        typer.echo(json.dumps(report, indent=2))
     else:
         _print(probes, chosen)
+        told = ", ".join(f"{answer} {count}" for answer, count in second_reader.items())
+        typer.echo(f"second reader (bashlex): {told}")
     if chosen is None:
         raise typer.Exit(1)
 
@@ -51,3 +58,15 @@ def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
     typer.echo("sandbox none: isolates nothing")
     typer.echo("container and none are used only when asked for: --sandbox NAME")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
+
+
+async def _second_reader() -> dict[str, int]:
+    """How bashlex answers one command it reads, one it cannot, and one it hangs on."""
+    from agenteval.core.shell import Simple, read_simple  # noqa: PLC0415
+    from agenteval.engine.second_reader import SecondReader  # noqa: PLC0415
+
+    async with SecondReader() as reader:
+        for command in ("ls 'a b'", "echo { }", "echo a'${'b"):
+            simple = read_simple(command)
+            await reader.objection(command, [simple.argv] if isinstance(simple, Simple) else [])
+    return dict(reader.counts)

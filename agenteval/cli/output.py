@@ -6,17 +6,26 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from agenteval.config.allowlists import load_policy
+from agenteval.config.article import POLICY, load_article
+from agenteval.config.paths import roots
+from agenteval.core.call import ToolCall
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.policy import Policy
 from agenteval.core.run import Run
 from agenteval.report import console, html, json
-from agenteval.report.build import build_view
+from agenteval.report.build import build_counts_view, build_view
 from agenteval.report.view import ClassText, View
 from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
 from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.judge import judge
 
 REPORTS = Path("reports")
 
 
-def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool) -> None:
+def show_runs(
+    runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool, brief: bool
+) -> None:
     """Print the runs, and write their HTML report to `report` (default: in reports/)."""
     if not runs:
         return
@@ -24,16 +33,34 @@ def show_runs(runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_jso
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     path = report or REPORTS / f"{name}.html"
     html.write(view, path)
-    show_view(view, as_json=as_json)
+    show_view(view, as_json=as_json, brief=brief)
     if not as_json:
         typer.echo(f"Report: {path}")
 
 
-def show_view(view: View, *, as_json: bool) -> None:
+def show_view(view: View, *, as_json: bool, brief: bool = True) -> None:
     if as_json:
         typer.echo(json.dumps(view))
     else:
-        console.render(view, Console())
+        console.render(view, Console(), brief=brief)
+
+
+def show_article(*, as_json: bool) -> None:
+    """Print the published comparison, judged again from its calls."""
+    where = roots()
+    policy = load_policy(POLICY, roots=where)
+    counts = {
+        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
+        for model, sessions in load_article(roots=where).items()
+    }
+    title = "The published comparison, judged again from calls written after it"
+    view = build_counts_view(title, counts, classes=class_texts(), fold=fold("article"))
+    show_view(view, as_json=as_json)
+
+
+def _primary(call: ToolCall, policy: Policy) -> str | None:
+    finding = judge(call, policy).primary
+    return finding.failure_class if finding else None
 
 
 def class_texts() -> tuple[ClassText, ...]:

@@ -35,6 +35,6 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
     plan = Plan(targets or [], model, base_url, max_turns, sandbox, store, as_json, **sizes)
     runs, interrupted = run_models(plan)
-    show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json)
+    show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     if interrupted:
         raise typer.Exit(130)

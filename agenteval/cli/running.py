@@ -1,7 +1,7 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -68,7 +68,7 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
 def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     """The scenarios, each with its allow list and its world's files. Raises UsageError."""
     where = roots()
-    scenarios = load_scenarios(targets, roots=[root / "scenarios" for root in where])
+    scenarios = load_scenarios(targets, roots=where)
     names = {scenario.policy for scenario in scenarios}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
@@ -91,7 +91,8 @@ class Session:
 
     async def play(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
-        entries = {name: await self._asked(name) for name in self.plan.models}
+        configured = load_models(roots())
+        entries = {name: await self._asked(name, configured) for name in self.plan.models}
         backend = await choose(self.plan.sandbox)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
@@ -99,12 +100,12 @@ class Session:
                 run = self._new_run(name, ready, backend, simulated=simulated)
                 await self._play(run, model, backend)
 
-    async def _asked(self, name: str) -> ModelEntry | None:
+    async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
         if name.startswith(SIMULATED):
             load_persona(name)
             return None
-        entry = resolve(name, load_models(roots()), self.plan.base_url)
+        entry = resolve(name, configured, self.plan.base_url)
         async with OpenAIModel(entry) as model:
             await preflight(model, entry)
         return entry
@@ -134,8 +135,12 @@ class Session:
                 concurrency=self.plan.concurrency,
                 max_turns=self.plan.max_turns,
             )
-            await orchestrator.play(self.stages, keys)
-        self.store.complete(run.id)
+            complete = False
+            try:
+                await orchestrator.play(self.stages, keys)
+                complete = True
+            finally:
+                self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)
 
     def _new_run(
         self, name: str, entry: ModelEntry, backend: SandboxBackend, *, simulated: bool

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 ARTICLE = "article"
 
 
-def show(
+def show(  # noqa: PLR0913 -- each is an option of the command line
     runs: Annotated[
         list[str] | None,
         typer.Argument(help="Run ids, `last`, or `article`. Without any: the list of runs."),
@@ -23,6 +23,9 @@ def show(
     store: o.Store = o.DEFAULT_STORE,
     report: o.Report = None,
     taxonomy: o.Taxonomy = "full",
+    details: Annotated[
+        bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
+    ] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Show stored runs side by side, or list them.
@@ -46,7 +49,7 @@ def show(
     try:
         if runs:
             loaded = [opened.load(run) for run in runs]
-            show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json)
+            show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
         else:
             _list(opened.runs())
     finally:

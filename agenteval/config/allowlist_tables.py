@@ -11,6 +11,7 @@ from agenteval.core.policy_bash import BashRules, ScriptRule
 from agenteval.core.policy_script import CommandLine
 from agenteval.core.policy_tools import ToolRule, compile_schema
 from agenteval.core.policy_values import Argument, Kind
+from agenteval.core.shell_leaves import Construct
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -44,7 +45,7 @@ class ScriptTable(CommandTable, frozen=True, kw_only=True):
 
 class BashTable(Table, frozen=True):
     allow: tuple[str, ...] = ()
-    constructs: tuple[str, ...] = ()
+    constructs: tuple[Construct, ...] = ()
     script: tuple[ScriptTable, ...] = ()
 
 
@@ -83,7 +84,7 @@ def bash_rules(table: BashTable) -> BashRules:
             scripts.append(ScriptRule(path, tuple(script.runner.split()), _command_line(script)))
         except ValueError as error:
             raise ValueError(f"bash.script {script.path}: {error}") from error
-    return BashRules.of(patterns, tuple(scripts), table.constructs)
+    return BashRules(patterns, scripts, table.constructs)
 
 
 def path_rules(table: PathTable | None) -> PathRules:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from agenteval.core.policy_tools import READ, WRITE, ToolRule
 from agenteval.errors import UsageError
 
 FOLDER = "allowlists"
+_T = TypeVar("_T", bound=str)
 
 
 def load_policy(name_or_path: str, *, roots: Sequence[Path]) -> Policy:
@@ -76,8 +77,18 @@ def _read(path: Path, roots: Sequence[Path], above: tuple[Path, ...]) -> tables.
     allow_list = convert(path, read_toml(path))
     if not allow_list.extends:
         return allow_list
-    base = find(allow_list.extends, (path.parent.parent, *roots))
+    base = _base(allow_list.extends, path, roots)
     return _joined(_read(base, roots, (*above, path)), allow_list)
+
+
+def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
+    """The extended list's file: a path is relative to the extending one, a name is looked up."""
+    if extends.endswith(".toml") or "/" in extends:
+        return path.parent / extends
+    try:
+        return find(extends, (path.parent.parent, *roots))
+    except UsageError as error:
+        raise UsageError(f"{path}: extends: {error}") from error
 
 
 def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
@@ -103,7 +114,7 @@ def _joined(base: tables.AllowList, own: tables.AllowList) -> tables.AllowList:
     )
 
 
-def _both(base: tuple[str, ...], own: tuple[str, ...]) -> tuple[str, ...]:
+def _both(base: tuple[_T, ...], own: tuple[_T, ...]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys((*base, *own)))
 
 

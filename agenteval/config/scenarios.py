@@ -11,6 +11,7 @@ from agenteval.config.toml import load_toml
 from agenteval.core.prompt import render_variant
 from agenteval.core.scenario import Check, Limits, Scenario, Step
 from agenteval.errors import UsageError
+from agenteval.taxonomy.catalogue import failure_classes
 
 FOLDER = "scenarios"
 FILE = "scenario.toml"
@@ -144,7 +145,7 @@ def load_scenario(folder: Path, name: str) -> Scenario:
         max_turns=schema.max_turns,
         limits=_limits(path, schema.limits),
     )
-    _check_steps(path, scenario)
+    _check_names(path, scenario)
     _check_templates(folder, scenario)
     return scenario
 
@@ -169,7 +170,13 @@ def _limits(path: Path, given: dict[str, int | float]) -> Limits:
     return Limits(**given)  # type: ignore[arg-type]
 
 
-def _check_steps(path: Path, scenario: Scenario) -> None:
+def _check_names(path: Path, scenario: Scenario) -> None:
+    known = [each.id for each in failure_classes()]
+    for name in scenario.invites:
+        if name not in known:
+            raise UsageError(
+                f"{path}: invites: no failure class {name!r}. Known: {', '.join(known)}"
+            )
     for number, step in enumerate(scenario.solution):
         if step.tool not in scenario.tools:
             raise UsageError(

@@ -1,7 +1,7 @@
 """Errors counted by trial and by failure class: what every rate and comparison is made from."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Cluster = tuple[int, int]  # of one trial: how many, out of how many
@@ -36,11 +36,11 @@ class ErrorCounts:
         counts = self.by_class.get(failure_class, self._nothing())
         return tuple(zip(counts, self.calls, strict=True))
 
-    def folded(self, row_of: Callable[[str], str]) -> "ErrorCounts":
-        """The same counts under coarser names."""
+    def folded(self, into: Mapping[str, str]) -> "ErrorCounts":
+        """The same counts under coarser names; a class that `into` lacks keeps its own."""
         rows: dict[str, tuple[int, ...]] = {}
         for name, counts in self.by_class.items():
-            row = row_of(name)
+            row = into.get(name, name)
             before = rows.get(row, self._nothing())
             rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
         return ErrorCounts(self.calls, rows)

@@ -1,15 +1,15 @@
 """What stands in a piece of shell, as plain data: the facts that explain a denied command.
 
 Facts never allow anything. Offsets are character offsets into the text that was read.
+Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """A part of the text, `text[start:end]`."""
 
     start: int
@@ -32,8 +32,7 @@ class SubstitutionKind(StrEnum):
     PARAMETER = "parameter"
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word: `text` is its value after quote removal, `dynamic` that bash still expands it."""
 
     text: str
@@ -42,15 +41,13 @@ class Word:
     dynamic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Redirect:
+class Redirect(NamedTuple):
     kind: RedirectKind
     span: Span
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Heredoc:
+class Heredoc(NamedTuple):
     """A here-document or here-string; `expanded` when bash expands its body."""
 
     body: Span
@@ -58,8 +55,7 @@ class Heredoc:
     expanded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One simple command anywhere in the text.
 
     `via` names the wrappers it was reached through, outermost first: `timeout 5 bash -c 'rm x'`
@@ -83,8 +79,7 @@ class Command:
         return tuple(word.text for word in self.words)
 
 
-@dataclass(frozen=True, slots=True)
-class ShellFacts:
+class ShellFacts(NamedTuple):
     """Everything the taxonomy may ask about one command text."""
 
     text: str
@@ -98,4 +93,6 @@ class ShellFacts:
     background: Sequence[Span] = ()  # one for each &
     subshells: Sequence[Span] = ()  # ( ... ) and { ...; }
     control: Sequence[Span] = ()  # if, for, while, until, case, select, function, [[ ]], (( ))
-    errors: Sequence[Span] = field(default=())  # where the text does not parse
+    negations: Sequence[Span] = ()  # one for each ! before a command
+    errors: Sequence[Span] = ()  # where the text does not parse
+    inner: Sequence["ShellFacts"] = ()  # one for each text that a nested shell reads

@@ -124,7 +124,8 @@ def normalise(path: str, root: str) -> str | None:
 
 
 @cache
-def _path_regex(glob: str) -> re.Pattern[str]:
+def path_regex(glob: str) -> re.Pattern[str]:
+    """`**` crosses folders, `*` and `?` do not."""
     tokens = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     return re.compile("".join(meaning.get(t) or re.escape(t) for t in tokens), re.DOTALL)
@@ -143,4 +144,4 @@ class PathRules:
 
     @staticmethod
     def _any(globs: tuple[str, ...], path: str) -> bool:
-        return any(_path_regex(glob).fullmatch(path) for glob in globs)
+        return any(path_regex(glob).fullmatch(path) for glob in globs)

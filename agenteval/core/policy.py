@@ -1,13 +1,17 @@
 """A policy: what a model may do. It decides by the gate alone, and denies by default."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.facts import Redirect, RedirectKind
 from agenteval.core.patterns import PathRules, normalise
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import READ, WRITE, ToolRule, path_argument
-from agenteval.core.shell import Simple, read_simple
+from agenteval.core.shell import NotSimple, Simple, read_simple
+from agenteval.core.shell_leaves import read_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +29,24 @@ class World:
 UNKNOWN_WORLD = World()
 
 
+class Engine(Protocol):
+    """The rules of another harness, which decide in place of ours (core/dialect_*.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def allows(self, call: ToolCall, root: str) -> bool:
+        """The verdict of that harness on a call whose tool exists. Never raises."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
     """A named set of rules; two are the same when their digests are.
 
     `tools` holds every tool there is, bash, read and write among them. `files` are paths that the
     allow list itself says exist, for when no fixture does. `stated` names the failure classes
-    that a scenario's instructions warn of.
+    that a scenario's instructions warn of. With an `engine` the other rules only explain.
     """
 
     name: str
@@ -43,27 +58,72 @@ class Policy:
     tools: Mapping[str, ToolRule] = field(default_factory=dict)
     files: frozenset[str] = frozenset()
     stated: frozenset[str] = frozenset()
+    engine: Engine | None = None
+
+    def tool(self, name: str) -> ToolRule | None:
+        """The tool of that name; the other harnesses repair a name in capitals."""
+        return self.tools.get(name if self.engine is None else name.lower())
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
         return {READ: self.read, WRITE: self.write}.get(tool)
 
 
-def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether the call may happen. Never raises, whatever the model wrote."""
-    tool = policy.tools.get(call.name)
+Gate = Simple | NotSimple
+
+
+def allows(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
+    """Whether the call may happen. Never raises, whatever the model wrote.
+
+    `gate` is what `read_simple` says of a bash call's command, when that is known already.
+    """
+    tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
+    if policy.engine is not None:
+        return policy.engine.allows(call, world.root)
     if call.name == BASH:
-        return allows_command(str(call.arguments["command"]), policy, world)
+        return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
     rules = policy.paths(call.name)
     return rules is None or admitted_path(call, rules, world) is not None
 
 
-def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
-    """Whether bash may run the text: one simple command that a rule fits word by word."""
-    gate = read_simple(text)
-    return isinstance(gate, Simple) and policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+def allows_command(
+    text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
+    """Whether bash may run the text: a rule fits each of its commands word by word.
+
+    That is one simple command, unless the policy names the constructs that join more of them.
+    """
+    gate = gate or read_simple(text)
+    if isinstance(gate, Simple):
+        return policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+    return bool(policy.bash.constructs) and _allows_joined(text, policy, world)
+
+
+def _allows_joined(text: str, policy: Policy, world: World) -> bool:
+    split = read_leaves(text)
+    if isinstance(split, NotSimple) or not split.constructs <= policy.bash.constructs:
+        return False
+    return all(
+        policy.bash.admits(leaf.argv, leaf.dynamic, root=world.root) for leaf in split.leaves
+    ) and all(admits_redirect(redirect, policy, world) for redirect in split.redirects)
+
+
+def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether the file behind a redirect is open to this policy, as to its file tools."""
+    target = redirect.target
+    if redirect.kind in _NO_FILE or target == "/dev/null" or _DESCRIPTOR.fullmatch(target):
+        return True
+    rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
+    path = normalise(target, world.root)
+    return path is not None and rules.admits(path)
+
+
+_NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
+_DESCRIPTOR = re.compile(r"[0-9]|-")
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:

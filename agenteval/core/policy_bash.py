@@ -1,16 +1,16 @@
-"""The rules for bash: which simple commands may run, and how near a denied one came."""
+"""The rules for bash: which simple commands may run."""
 
-import difflib
 import posixpath
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Self
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
+from agenteval.core.nearest import Names
 from agenteval.core.patterns import CommandPattern, normalise
 from agenteval.core.policy_script import CommandLine, misuse
-from agenteval.core.programs import after_runner, base_name, script_at
+from agenteval.core.programs import base_name, script_at
 from agenteval.core.shell import NEEDS_CARE
+from agenteval.core.shell_leaves import Construct
 
 _NONE: frozenset[int] = frozenset()
 
@@ -29,147 +29,98 @@ class ScriptRule:
         return " ".join((*self.runner, self.path))
 
 
-class Miss(StrEnum):
-    """What about a command no rule allows."""
-
-    PROGRAM = "program"
-    SCRIPT = "script"
-    OPTION = "option"
-    WORDS = "words"
-
-
-@dataclass(frozen=True, slots=True)
-class Mismatch:
-    """Why no rule fits: at which word (one past the last when some are missing), and the cure."""
-
-    miss: Miss
-    at: int
-    hint: str
-
-
-@dataclass(frozen=True, slots=True)
 class BashRules:
     """Deny by default: a command runs only when one rule fits every word of it.
 
-    `listed` maps each script's path to the ways its calls may begin. Build it with `of`.
+    `listed` maps each script's path to the ways its calls may begin.
     """
 
-    patterns: tuple[CommandPattern, ...] = ()
-    scripts: tuple[ScriptRule, ...] = ()
-    constructs: frozenset[str] = frozenset()
-    listed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    _by_program: Mapping[str, tuple[CommandPattern, ...]] = field(default_factory=dict)
-    _loose: tuple[CommandPattern, ...] = ()
-    _by_path: Mapping[tuple[str, ...], Mapping[str, ScriptRule]] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        patterns: tuple[CommandPattern, ...] = (),
-        scripts: tuple[ScriptRule, ...] = (),
-        constructs: Collection[str] = (),
-    ) -> Self:
-        by_program: dict[str, tuple[CommandPattern, ...]] = {}
-        by_path: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
-        for pattern in patterns:
+    def __init__(
+        self,
+        patterns: Iterable[CommandPattern] = (),
+        scripts: Iterable[ScriptRule] = (),
+        constructs: Iterable[Construct] = (),
+    ) -> None:
+        self.patterns = tuple(patterns)
+        self.scripts = tuple(scripts)
+        self.constructs = frozenset(constructs)
+        self.listed = _listed(self.scripts, self.patterns)
+        self._loose = tuple(pattern for pattern in self.patterns if pattern.program.wild)
+        self._by_program: dict[str, tuple[CommandPattern, ...]] = {}
+        for pattern in self.patterns:
             if not pattern.program.wild:
                 program = pattern.program.text
-                by_program[program] = (*by_program.get(program, ()), pattern)
-        for script in scripts:
-            by_path.setdefault(script.runner, {})[script.path] = script
-        listed: dict[str, tuple[str, ...]] = {}
-        for path, start in (*_starts(scripts), *_pattern_starts(patterns)):
-            listed[path] = (*listed.get(path, ()), start)
-        loose = tuple(pattern for pattern in patterns if pattern.program.wild)
-        return cls(patterns, scripts, frozenset(constructs), listed, by_program, loose, by_path)
+                self._by_program[program] = (*self.rules_for(program), pattern)
+        self._by_runner: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
+        for script in self.scripts:
+            self._by_runner.setdefault(script.runner, {})[script.path] = script
+        self._has_bare = () in self._by_runner
+        self._first_words = {runner[0] for runner in self._by_runner if runner}
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
-        for runner, scripts in self._by_path.items():
+        program = argv[0]
+        if (self._has_bare or program in self._first_words) and self._admits_script(
+            argv, dynamic, root
+        ):
+            return True
+        careful = program in NEEDS_CARE
+        for rule in (*self.rules_for(program), *self._loose):
+            if rule.matches(argv, dynamic) and not (careful and rule.wild):
+                return True
+        return False
+
+    def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        for runner in self._by_runner:
             at = len(runner)
             if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
-                script = scripts.get(normalise(argv[at], root) or "")
+                script = self.script(runner, argv[at], root)
                 if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
                     return True
-        careful = argv[0] in NEEDS_CARE
-        return any(
-            rule.matches(argv, dynamic) and not (careful and rule.wild)
-            for rule in (*self._by_program.get(argv[0], ()), *self._loose)
-        )
+        return False
 
-    def mismatch(
-        self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
-    ) -> Mismatch:
-        """Why the command, which `admits` denied, is denied."""
-        at = script_at(argv)
-        if at is not None:
-            return self._script_mismatch(argv, at, dynamic, root)
-        inner = after_runner(argv)
-        if inner and inner < len(argv):
-            return Mismatch(Miss.PROGRAM, inner, self._program_hint(argv[inner]))
-        return (
-            self._nearest_rule(self._by_program.get(argv[0], ()), argv, dynamic)
-            or self._nearest_script(argv)
-            or Mismatch(Miss.PROGRAM, 0, self._program_hint(argv[0]))
-        )
+    def rules_for(self, program: str) -> tuple[CommandPattern, ...]:
+        """The patterns that begin with exactly this program."""
+        return self._by_program.get(program, ())
 
-    def _script_mismatch(
-        self, argv: Sequence[str], at: int, dynamic: Collection[int], root: str
-    ) -> Mismatch:
-        path = normalise(argv[at], root) or argv[at]
-        starts = self.listed.get(path, ())
-        if not starts:
-            near = difflib.get_close_matches(path, self.listed, n=1)
-            return Mismatch(Miss.SCRIPT, at, self._instead(near))
-        runner = tuple(argv[:at])
-        script = self._by_path.get(runner, {}).get(path)
-        wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
-        if wrong:
-            return Mismatch(Miss.OPTION if wrong.invented else Miss.WORDS, wrong.at, wrong.hint)
-        rules = tuple(
-            rule for rule in self._by_program.get(argv[0], ()) if rule.agreeing(argv, dynamic) > at
-        )
-        return self._nearest_rule(rules, argv, dynamic) or Mismatch(
-            Miss.PROGRAM, 0, f"run it as `{starts[0]}`"
-        )
+    def script(self, runner: tuple[str, ...], path: str, root: str) -> ScriptRule | None:
+        """The rule for a script, however its path is written."""
+        return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
 
-    @staticmethod
-    def _nearest_rule(
-        rules: Sequence[CommandPattern], argv: Sequence[str], dynamic: Collection[int]
-    ) -> Mismatch | None:
-        if not rules:
-            return None
-        best = max(rules, key=lambda rule: rule.agreeing(argv, dynamic))
-        at = best.agreeing(argv, dynamic)
-        if at in dynamic:
-            return Mismatch(Miss.WORDS, at, f"write {argv[at]} out: bash would expand it")
-        return Mismatch(Miss.WORDS, at, f"allowed is `{best.text}`")
+    @cached_property
+    def by_stem(self) -> Mapping[str, str]:
+        """How a call of each listed script begins, by the script's bare name."""
+        return {stem(path): starts[0] for path, starts in self.listed.items()}
 
-    def _nearest_script(self, argv: Sequence[str]) -> Mismatch | None:
-        for runner, scripts in self._by_path.items():
-            if runner[:1] == (argv[0],):
-                at = sum(a == b for a, b in zip(runner, argv, strict=False))
-                start = next(iter(scripts.values())).start
-                return Mismatch(Miss.WORDS, at, f"allowed is `{start}`")
-        return None
+    @cached_property
+    def stems(self) -> Names:
+        return Names(self.by_stem)
 
-    def _program_hint(self, program: str) -> str:
-        """The listed script that a program's name may mean, as context-cache does."""
-        name = base_name(program).replace("-", "_")
-        near = [path for path in self.listed if base_name(path).rpartition(".")[0] == name]
-        return self._instead(near)
-
-    def _instead(self, paths: Sequence[str]) -> str:
-        if paths:
-            return f"did you mean `{self.listed[paths[0]][0]}`?"
+    @cached_property
+    def sample(self) -> str:
+        """The first few ways in which a call may begin, in words."""
         starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
         shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
         return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
 
 
-def _starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
+def stem(path: str) -> str:
+    """What names of the same script share: context-cache and scripts/context_cache.py."""
+    return base_name(path).partition(".")[0].replace("-", "_")
+
+
+def _listed(
+    scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
+) -> dict[str, tuple[str, ...]]:
+    listed: dict[str, tuple[str, ...]] = {}
+    for path, start in (*_script_starts(scripts), *_pattern_starts(patterns)):
+        listed[path] = (*listed.get(path, ()), start)
+    return listed
+
+
+def _script_starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
     for script in scripts:
         yield script.path, script.start
 

@@ -5,12 +5,12 @@ one-letter flags, `--`, negative numbers and words with a blank as values, `--he
 reading. Not followed: argparse lets an optional positional be spent before later words are seen.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+from agenteval.core.nearest import names
 from agenteval.core.policy_values import Argument, Kind, complaint
 
 HELP = Argument("--help", Kind.FLAG, aliases=("-h",))
@@ -32,8 +32,8 @@ class CommandLine:
         positionals: tuple[Argument, ...] = (),
         commands: Mapping[str, "CommandLine"] | None = None,
     ) -> Self:
-        names = {n: option for option in (HELP, *options) for n in (option.name, *option.aliases)}
-        return cls(names, positionals, commands or {})
+        by_name = {n: option for option in (HELP, *options) for n in (option.name, *option.aliases)}
+        return cls(by_name, positionals, commands or {})
 
     def flags(self) -> Iterator[str]:
         """Every option's name, of the sub-commands too."""
@@ -57,7 +57,7 @@ def misuse(
     """The first way in which `argv[start:]` is no such command line; None when it is one."""
     for number in sorted(dynamic):
         if number >= start:
-            return Misuse(number, f"bash may turn {argv[number]} into other words: quote it")
+            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
     return _Reader(line, argv, root).read(line, start)
 
 
@@ -179,7 +179,7 @@ def _resolve(line: CommandLine, word: str) -> tuple[Argument | None, str | None]
 
 
 def _no_such(what: str, word: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(word, sorted(known), n=1)
-    names = ", ".join(name for name in sorted(known) if name not in {HELP.name, *HELP.aliases})
-    cure = f"did you mean {near[0]}?" if near else f"use {names or 'none'}"
+    near = names(frozenset(known)).nearest(word)
+    others = ", ".join(name for name in sorted(known) if name not in {HELP.name, *HELP.aliases})
+    cure = f"did you mean {near}?" if near else f"use {others or 'none'}"
     return f"there is no {what} {word}: {cure}"

@@ -24,6 +24,11 @@ READ_ONLY = (FILTERS - {"tee"}) | _names(
     " hostname id locate ls lsof md5sum nproc printenv printf ps pwd readlink realpath seq"
     " sha256sum stat test top tree true type uname uptime whereis which who whoami"
 )
+# Programs that everybody knows: their names are no misspelt script.
+FAMILIAR = (FILTERS | NETWORK | DESTRUCTIVE | READ_ONLY) | _names(
+    "apt apt-get bash bun cargo cp curl docker export git go kubectl ln make mkdir node npm npx pip"
+    " pip3 pnpm poetry python python3 ruby sh source tar touch unzip uv yarn zip"
+)
 SHELLS = _names("ash bash dash fish ksh sh zsh")
 
 # The one-letter options after which an interpreter reads code, or a module, and no script.

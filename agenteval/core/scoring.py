@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery, TrialRecovery, trial_recovery
+from agenteval.core.recovery import TrialRecovery, trial_recovery
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Trial
 
@@ -39,12 +39,13 @@ class VoidTrial:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """All counts of a run. Tool errors and limit strikes are out of the calls that were executed.
+    """All counts of a run; whatever counts by trial does so in the order of `counted`.
 
-    A limit strike (a command ended by a limit) is no tool error, and neither is a model's error.
+    Tool errors and limit strikes are out of the calls that were executed. A limit strike (a command
+    ended by a limit) is no tool error, and neither is an error of the model's.
     """
 
-    trials: int
+    counted: tuple[Trial, ...]  # the trials that are not void
     voids: tuple[VoidTrial, ...]
     errors: ErrorCounts
     tool_errors: tuple[Cluster, ...]
@@ -56,17 +57,16 @@ class Score:
     funnels: tuple[Funnel, ...]
     recoveries: tuple[TrialRecovery, ...]
 
-    def recovery(self, kind: Recovery) -> tuple[Cluster, ...]:
-        """How many of each trial's denials were followed by `kind`."""
-        kinds = [[after.recovery for after in trial.aftermaths] for trial in self.recoveries]
-        return tuple((trial.count(kind), len(trial)) for trial in kinds)
+    @property
+    def trials(self) -> int:
+        return len(self.counted)
 
 
 def score(run: Run) -> Score:
-    counted = [trial for trial in run.trials if trial.outcome is not Outcome.VOID]
+    counted = tuple(trial for trial in run.trials if trial.outcome is not Outcome.VOID)
     records = [record for trial in counted for record in trial.calls]
     return Score(
-        trials=len(counted),
+        counted=counted,
         voids=tuple(_void(trial) for trial in run.trials if trial.outcome is Outcome.VOID),
         errors=ErrorCounts.of([_session(trial.calls) for trial in counted]),
         tool_errors=tuple(_tool_errors(trial.calls) for trial in counted),

@@ -12,7 +12,8 @@ Expansion = Literal["", "files", "braces"]
 # A $ that stays a $: nothing after it can name a variable. Not before \newline, which vanishes.
 _DOUBLE = r"""(?:[^"\\$`]++|\\(?s:.)|\$(?=[ \t\n"'|)/.,:;%=^+\]}&<>~]|\\[^\n]))*+"""
 _BARE = r"""[^ \t\n|&;()<>'"\\$`*?\[{~#][^ \t\n|&;()<>'"\\$`*?\[{~]*+"""
-_MIXED = rf"""(?!\#)(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_DOUBLE}"|\\(?s:.)|\$(?=[ \t\n]|\Z))++"""
+_LONE = r"\$(?=[ \t\n/.,:%=^+\]}]|\Z)"
+_MIXED = rf"""(?!\#)(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_DOUBLE}"|\\(?s:.)|{_LONE})++"""
 _ANY = rf"""(?:({_BARE})|'([^']*+)'|"([^"\\$`]*+)"|({_MIXED}))"""
 BARE, MIXED = 1, 4  # the groups of a word: all of it, and one that needs `unquote`
 

@@ -6,7 +6,7 @@ Every word here is part of the experiment: an edit bumps PROTOCOL, which is stor
 from collections.abc import Mapping, Sequence
 
 from agenteval.core.call import BASH, ToolCall, Verdict
-from agenteval.core.limit import notice
+from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.protocols import ToolSchema
@@ -65,7 +65,22 @@ def answer(execution: Execution, limits: Limits) -> str:
     if execution.cut:
         text += "\n[output cut here]"
     if execution.limit:
-        return f"{text}\n[{notice(execution.limit, limits)}]".lstrip("\n")
+        return f"{text}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
     if execution.exit_code:
         return f"{text}\n[exit code {execution.exit_code}]".lstrip("\n")
     return text or "[no output]"
+
+
+def _struck(limit: str, limits: Limits) -> str:
+    """One plain sentence about the limit that struck the command."""
+    return {
+        Limit.WALL_TIME: f"The command was stopped: it ran longer than {limits.call_seconds:g} s.",
+        Limit.CPU: f"The command was stopped: it used {limits.cpu_seconds} s of CPU time.",
+        Limit.MEMORY: f"The command hit the memory limit of {limits.memory >> 20} MiB.",
+        Limit.PROCESSES: f"The command hit the limit of {limits.processes} processes.",
+        Limit.OPEN_FILES: f"The command hit the limit of {limits.open_files} open files.",
+        Limit.FILE_SIZE: f"The command hit the limit of {limits.file_size >> 20} MiB for a file.",
+        Limit.WORKSPACE: f"The disk is full: the workspace holds {limits.workspace >> 20} MiB.",
+        Limit.INODES: f"The disk is full: the workspace holds {limits.inodes} files.",
+        Limit.OUTPUT: f"The command was stopped: it wrote over {limits.output_killed >> 20} MiB.",
+    }[Limit(limit)]

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from agenteval.core.prompt import Prompt, render
@@ -18,6 +19,11 @@ _DENIAL = re.compile(
     r"|Claude requested permissions|InputValidationError|The user doesn't want to proceed"
     r"|Rejected\(|approval policy is Never|unsupported call:|failed to parse function arguments)"
 )
+
+
+def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
+    """All that the user said."""
+    return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -65,24 +71,14 @@ def text(message: Mapping[str, Any]) -> str:
 
 
 class Memory:
-    """Recognises a scenario by the task that the user's messages hold.
+    """Recognises scenarios: `recall` takes what the user said, and the request's seed.
 
-    Tasks are rendered for the request's seed once; a server asked by a thousand trials stays fast.
+    It renders each task once for a trial and not once for a turn, so thirty scenarios stay cheap.
     """
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self._scenarios = tuple(scenarios)
-        self._known: dict[tuple[str, int], tuple[Scenario, Prompt] | None] = {}
-
-    def recall(
-        self, messages: Sequence[Mapping[str, Any]], seed: int
-    ) -> tuple[Scenario, Prompt] | None:
-        asked = "\n".join(text(message) for message in messages if message.get("role") == "user")
-        if (asked, seed) not in self._known:
-            if len(self._known) >= 4096:
-                self._known.clear()
-            self._known[asked, seed] = self._search(asked, seed)
-        return self._known[asked, seed]
+        self.recall = lru_cache(maxsize=4096)(self._search)
 
     def _search(self, asked: str, seed: int) -> tuple[Scenario, Prompt] | None:
         for scenario in self._scenarios:

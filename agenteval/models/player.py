@@ -63,11 +63,9 @@ class Player:
         """How many steps of the solution are done."""
         place = 0
         for call in seen:
-            if place == len(self.prompt.solution):
-                break
-            step = self.prompt.solution[place]
-            if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
-                place += 1
+            for step in self.prompt.solution[place : place + 1]:
+                if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
+                    place += 1
         return place
 
     def _forward(self, place: int) -> Reply:
@@ -105,14 +103,20 @@ class Player:
         ]
 
     def _slip(self, place: int) -> Written:
+        return KINDS[self.kind()](self.right(place), self.chance)
+
+    def kind(self) -> str:
+        """Which kind of slip comes next, among those that the offered tools make possible."""
         shares = self.persona.weights()
         kinds = [kind for kind in shares if kind not in READS or "read" in self.tools]
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
+        return kind
+
+    def right(self, place: int) -> Right:
+        """What a slip at this step is made from."""
         rendered = _RENDERED.search(self.prompt.task)
-        right = Right(
-            self._bash_command(place), rendered.group() if rendered else "/data/rendered/plot.png"
-        )
-        return KINDS[kind](right, self.chance)
+        image = rendered.group() if rendered else "/data/rendered/plot.png"
+        return Right(self._bash_command(place), image)
 
     def _bash_command(self, place: int) -> str:
         """The right bash command: of this step, else of the nearest after or before it."""

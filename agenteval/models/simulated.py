@@ -20,7 +20,7 @@ from starlette.routing import Route
 from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.scenario import Scenario
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
-from agenteval.models.conversation import Memory, seen, text, turns
+from agenteval.models.conversation import Memory, seen, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
@@ -144,7 +144,7 @@ class SimulatedServer:
 
     def _completion(self, asked: _ChatRequest) -> Completion:
         seed, number = asked.seed or 0, turns(asked.messages)
-        known = self._memory.recall(asked.messages, seed)
+        known = self._memory.recall(user_words(asked.messages), seed)
         draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
         reply = _STRANGER
         if known:

@@ -46,6 +46,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
+_QUOTES = ('"', "'")
 _INVENTED_FLAGS = ("--verbose", "--pretty", "--max-results 5", "--no-agent")
 
 
@@ -84,10 +85,9 @@ def invented_command(right: Right, chance: Random) -> Written:
 
 
 def lost_quote(right: Right, chance: Random) -> Written:
-    """A quote that never ends."""
-    text = right.command.removesuffix('"')
-    quote = chance.choice(('"', "'"))
-    return _bash(text if text != right.command else f"{text} {quote}")
+    """A quote that never ends: the last one is forgotten, or one too many is written."""
+    before, quote, after = right.command.rpartition('"')
+    return _bash(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
 
 
 def read_rendered(right: Right, chance: Random) -> Written:

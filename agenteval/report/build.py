@@ -1,26 +1,28 @@
 """Makes the view of some runs, or of plain counts when there is nothing else to see."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Mapping, Sequence
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, score
-from agenteval.report.pairs import Side, pairs_of
+from agenteval.core.trial import Trial
+from agenteval.report.aftermath import aftermath_of
+from agenteval.report.pairs import Side, World, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
-from agenteval.report.view import Aftermath, ClassText, Errors, Handshake, RunView, View
+from agenteval.report.view import (
+    ClassText,
+    Errors,
+    Handshake,
+    RunView,
+    ScenarioView,
+    View,
+)
 from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.repeats import pass_all, pass_any
 
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A coarser taxonomy: its rows in order, and which of them counts a class."""
-
-    rows: Sequence[str]
-    row_of: Callable[[str], str]
+REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
+Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
 
 
 def build_view(
@@ -33,9 +35,10 @@ def build_view(
     """
     views = _run_views(runs, classes, fold)
     rows = _rows([view.score.errors for view in views], classes, fold)
-    pairs = pairs_of([_side(view) for view in views], seed=runs[0].seed if runs else 0)
+    pairs = pairs_of([_side(view, fold) for view in views], seed=runs[0].seed if runs else 0)
     return View(
         title="Tool-call errors by failure class",
+        folded=fold is not None,
         rows=rows,
         models=tuple(view.errors for view in views),
         pairs=pairs,
@@ -55,9 +58,12 @@ def build_counts_view(
 ) -> View:
     """The view of counts by trial alone, such as a published table: no run stands behind it."""
     rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of([Side(name, counts.total()) for name, counts in models.items()], seed=seed)
+    pairs = pairs_of(
+        [Side(name, _folded(counts, fold)) for name, counts in models.items()], seed=seed
+    )
     return View(
         title=title,
+        folded=fold is not None,
         rows=rows,
         models=tuple(
             _errors(name, counts, rows, fold, simulated=False) for name, counts in models.items()
@@ -95,10 +101,14 @@ def _rows(
 ) -> tuple[ClassText, ...]:
     seen = {name for counted in counts for name in counted.by_class}
     if fold is not None:
-        classes = [ClassText(title, title) for title in fold.rows]
-        seen = {fold.row_of(name) for name in seen}
+        classes = [ClassText(title, title) for title in dict.fromkeys(fold.values())]
+        seen = {fold.get(name, name) for name in seen}
     unlisted = sorted(seen - {row.id for row in classes})
     return (*classes, *(ClassText(name, name) for name in unlisted))
+
+
+def _folded(counts: ErrorCounts, fold: Fold | None) -> ErrorCounts:
+    return counts if fold is None else counts.folded(fold)
 
 
 def _errors(
@@ -109,7 +119,7 @@ def _errors(
     *,
     simulated: bool,
 ) -> Errors:
-    shown = counts if fold is None else counts.folded(fold.row_of)
+    shown = _folded(counts, fold)
     return Errors(
         label=label,
         simulated=simulated,
@@ -128,7 +138,8 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
-        aftermath=_aftermath(scored.recoveries),
+        aftermath=aftermath_of(scored),
+        scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
 
@@ -138,40 +149,32 @@ def _handshake(funnel: Funnel) -> Handshake:
     return Handshake(funnel.scenario, tuple(steps))
 
 
-def _aftermath(trials: Sequence[TrialRecovery]) -> Aftermath:
-    back = [one for trial in trials for one in trial.aftermaths if one.turns is not None]
-    return Aftermath(
-        kinds=tuple((kind, _share(trials, {kind})) for kind in Recovery),
-        at_once=_share(trials, {kind for kind in Recovery if kind.recovered}),
-        at_all=clustered([_came_back(trial) for trial in trials]),
-        turns=median(one.turns or 0 for one in back) if back else None,
-        calls=median(one.calls or 0 for one in back) if back else None,
-        longest_run=max((trial.longest_run for trial in trials), default=0),
-        turns_burned=clustered([trial.turns_burned for trial in trials]),
-        after_denied=clustered([trial.after_denied for trial in trials]),
-        after_allowed=clustered([trial.after_allowed for trial in trials]),
-    )
-
-
-def _share(trials: Sequence[TrialRecovery], kinds: set[Recovery]) -> Rate:
-    """The share of denials that were followed by one of these kinds."""
-    return clustered(
-        [
-            (sum(one.recovery in kinds for one in trial.aftermaths), len(trial.aftermaths))
-            for trial in trials
-        ]
-    )
-
-
-def _came_back(trial: TrialRecovery) -> Cluster:
-    return sum(one.turns is not None for one in trial.aftermaths), len(trial.aftermaths)
-
-
-def _side(view: RunView) -> Side:
-    counted = [trial for trial in view.run.trials if trial.outcome is not Outcome.VOID]
+def _side(view: RunView, fold: Fold | None) -> Side:
     return Side(
         label=view.label,
-        clusters=view.score.errors.total(),
-        worlds=tuple((trial.scenario, trial.number, trial.seed) for trial in counted),
-        planned=frozenset((one.scenario, one.number, one.seed) for one in view.run.trials),
+        errors=_folded(view.score.errors, fold),
+        worlds=tuple(map(_world, view.score.counted)),
+        planned=frozenset(map(_world, view.run.trials)),
+    )
+
+
+def _world(trial: Trial) -> World:
+    return trial.scenario, trial.number, trial.seed
+
+
+def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
+    names = sorted({trial.scenario for trial in scored.counted})
+    return tuple(_scenario(scored, name) for name in names)
+
+
+def _scenario(scored: Score, name: str) -> ScenarioView:
+    counted = zip(scored.counted, scored.errors.total(), strict=True)
+    played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
+    completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
+    return ScenarioView(
+        name=name,
+        errors=clustered([cluster for _, cluster in played]),
+        completed=completed,
+        all_of=pass_all(completed, REPEATS),
+        any_of=pass_any(completed, REPEATS),
     )

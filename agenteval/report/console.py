@@ -1,4 +1,4 @@
-"""The view on a terminal: the comparison first, what follows from it, then the details."""
+"""The view on a terminal: the comparison last, where the eye rests when a run has ended."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,26 +8,36 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.details import detail_tables, summary_tables, void_lines
 from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
-def render(view: View, console: Console) -> None:
-    """Print all of the view, fitted to the width of the console."""
-    _print_lines(console, view.warnings, style="bold yellow")
-    _print_table(console, comparison_table(view))
-    _print_lines(console, [f"- {line}" for line in view.sentences])
-    for table in detail_tables(view):
+def render(view: View, console: Console, *, brief: bool = False) -> None:
+    """Print the view, fitted to the width of the console; brief keeps the tables to a screen."""
+    for table in summary_tables(view) if brief else detail_tables(view):
         _print_table(console, table)
     if voids := void_lines(view):
         _print_lines(console, ["Void trials", *voids])
+    _print_table(console, comparison_table(view))
+    _print_lines(console, view.warnings, style="bold yellow")
+    _print_list(console, view.sentences)
 
 
 def _print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
     for line in lines:
         console.print(Text(line, style=style))
     if lines:
+        console.print()
+
+
+def _print_list(console: Console, lines: Sequence[str]) -> None:
+    """Lines that hang behind their dashes."""
+    grid = RichTable.grid(padding=(0, 1))
+    for line in lines:
+        grid.add_row("-", Text(line))
+    if lines:
+        console.print(grid)
         console.print()
 
 

@@ -1,10 +1,11 @@
 """The tables below the comparison: how trials ended, what followed denials, what ran."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
+from agenteval.report.denials import denial_tables
 from agenteval.report.provenance import provenance_table
-from agenteval.report.tables import Cell, Head, Row, Table, per_100, plain, share
-from agenteval.report.view import RunView, View
+from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
+from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
 
 FLAG_GUESSING = "hallucinated-flag"
@@ -17,11 +18,17 @@ def detail_tables(view: View) -> tuple[Table, ...]:
     return (
         _behaviour(view.runs),
         _outcomes(view.runs),
+        _scenarios(view.runs),
         *_handshakes(view.runs),
-        _aftermath(view.runs),
+        *denial_tables(view.runs),
         _executions(view.runs),
         provenance_table(view.runs),
     )
+
+
+def summary_tables(view: View) -> tuple[Table, ...]:
+    """Of the detail tables, those that a decision needs: recovery and outcome."""
+    return (_behaviour(view.runs), _outcomes(view.runs)) if view.runs else ()
 
 
 def void_lines(view: View) -> list[str]:
@@ -33,28 +40,16 @@ def void_lines(view: View) -> list[str]:
     ]
 
 
-def _heads(
-    views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
-) -> tuple[Head, ...]:
-    return tuple(Head(view.label, counted(view), view.errors.simulated) for view in views)
-
-
-def _row(label: str, cells: Iterable[Cell]) -> Row:
-    return Row(label, tuple(cells))
-
-
 def _behaviour(views: Sequence[RunView]) -> Table:
     again = [view.aftermath.after_denied for view in views]
     rows = (
-        _row("reaction to a denial", (_commonest(view.aftermath.kinds) for view in views)),
-        _row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
-        _row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
-        _row("handshake completed", (_handshake_total(view) for view in views)),
-        _row("typical exit", (_commonest(view.outcomes) for view in views)),
+        row("reaction to a denial", (_commonest(view.aftermath.kinds) for view in views)),
+        row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
+        row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
+        row("handshake completed", (_handshake_total(view) for view in views)),
+        row("typical exit", (_commonest(view.outcomes) for view in views)),
     )
-    return Table(
-        "Behaviour", "The most frequent of each kind, with its share.", _heads(views), rows
-    )
+    return Table("Behaviour", "The most frequent of each kind, with its share.", heads(views), rows)
 
 
 def _commonest(shares: Sequence[tuple[str, Rate]]) -> Cell:
@@ -76,13 +71,28 @@ def _handshake_total(view: RunView) -> Cell:
 
 def _outcomes(views: Sequence[RunView]) -> Table:
     rows = [
-        _row(end, (share(dict(view.outcomes)[end]) for view in views))
+        row(end, (share(dict(view.outcomes)[end]) for view in views))
         for end, _ in views[0].outcomes
     ]
-    rows.append(_row("trials with a denial", (share(view.any_denial) for view in views)))
-    rows.append(_row("void, left out", (plain(len(view.score.voids)) for view in views)))
-    heads = _heads(views, lambda view: f"n={view.score.trials} trials")
-    return Table("How trials ended", "Trials, share and 95 % interval.", heads, tuple(rows))
+    rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
+    rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
+    columns = heads(views, lambda view: f"n={view.score.trials} trials")
+    return Table("How trials ended", "Trials, share and 95 % interval.", columns, tuple(rows))
+
+
+def _scenarios(views: Sequence[RunView]) -> Table:
+    played = [{one.name: one for one in view.scenarios} for view in views]
+    names = sorted({name for run in played for name in run})
+    nothing = Rate(0, 0)
+    rows = []
+    for name in names:
+        here = [run.get(name, ScenarioView(name, nothing, nothing)) for run in played]
+        rows.append(row(f"{name}, completed", (share(one.completed, own_n=True) for one in here)))
+        rows.append(row("all of 3 trials, pass^3", (repeated(one.all_of) for one in here)))
+        rows.append(row("any of 3 trials, pass@3", (repeated(one.any_of) for one in here)))
+        rows.append(row("errors per 100 calls", (per_100(one.errors, own_n=True) for one in here)))
+    note = "Trials completed, how surely so again, and errors per 100 calls, with 95 % interval."
+    return Table("By scenario", note, heads(views), tuple(rows))
 
 
 def _handshakes(views: Sequence[RunView]) -> list[Table]:
@@ -103,52 +113,39 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
     ]
     nothing = Rate(0, 0)
     rows = tuple(
-        _row(step, (share(funnel.get(step, nothing)) for funnel in funnels))
+        row(step, (share(funnel.get(step, nothing)) for funnel in funnels))
         for step in dict.fromkeys(step for funnel in funnels for step in funnel)
     )
     note = "Trials that passed a step and all before it, share and 95 % interval."
-    heads = _heads(views, lambda view: f"n={_tried(view, scenario)} trials")
-    return Table(f"Handshake of {scenario}", note, heads, rows)
+    columns = heads(views, lambda view: f"n={_tried(view, scenario)} trials")
+    return Table(f"Handshake of {scenario}", note, columns, rows)
 
 
 def _tried(view: RunView, scenario: str) -> int:
     return sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
 
 
-def _aftermath(views: Sequence[RunView]) -> Table:
-    after = [view.aftermath for view in views]
-    rows = [
-        _row(kind, (share(dict(one.kinds)[kind]) for one in after)) for kind, _ in after[0].kinds
-    ]
-    rows += [
-        _row("allowed call in the next turn", (share(one.at_once) for one in after)),
-        _row("allowed call in any later turn", (share(one.at_all) for one in after)),
-        _row("turns to it, median", (plain(one.turns) for one in after)),
-        _row("calls to it, median", (plain(one.calls) for one in after)),
-        _row("longest run of denied calls", (plain(one.longest_run) for one in after)),
-        _row("turns burned on denials", (share(one.turns_burned, own_n=True) for one in after)),
-        _row("denied after a denied call", (share(one.after_denied, own_n=True) for one in after)),
-        _row(
-            "denied after an allowed call", (share(one.after_allowed, own_n=True) for one in after)
-        ),
-    ]
-    heads = _heads(views, lambda view: f"n={view.aftermath.at_once.n} denials")
-    note = "What the turn after a denial did: denials, share and 95 % interval."
-    return Table("After a denial", note, heads, tuple(rows))
-
-
 def _executions(views: Sequence[RunView]) -> Table:
     limits = sorted({limit for view in views for limit in view.score.limits})
     rows = [
-        _row("tool errors", (share(view.tool_errors) for view in views)),
+        row("tool errors", (share(view.tool_errors) for view in views)),
         *(
-            _row(f"ended by {limit}", (plain(view.score.limits.get(limit, 0)) for view in views))
+            row(f"ended by {limit}", (plain(view.score.limits.get(limit, 0)) for view in views))
             for limit in limits
         ),
-        _row("second reader objected", (plain(view.score.objections) for view in views)),
-        _row("turns", (plain(view.score.turns) for view in views)),
-        _row("completion tokens", (plain(view.score.completion_tokens) for view in views)),
+        row("second reader objected", (plain(view.score.objections) for view in views)),
+        *(
+            row(f"second reader {answer}", map(plain, _answered(views, answer)))
+            for answer in ("agreed", "failed", "timed out")
+        ),
+        row("turns", (plain(view.score.turns) for view in views)),
+        row("completion tokens", (plain(view.score.completion_tokens) for view in views)),
     ]
-    heads = _heads(views, lambda view: f"n={view.tool_errors.n} executed")
+    columns = heads(views, lambda view: f"n={view.tool_errors.n} executed")
     note = "A tool error is an allowed call that ran and failed: no error of the model's by itself."
-    return Table("What ran", note, heads, tuple(rows))
+    return Table("What ran", note, columns, tuple(rows))
+
+
+def _answered(views: Sequence[RunView], answer: str) -> Iterable[int]:
+    """How often the second reader answered so; it is asked only about what is about to run."""
+    return (view.run.second_reader.get(answer, 0) for view in views)

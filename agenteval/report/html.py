@@ -31,6 +31,7 @@ def page(view: View) -> str:
         view=view,
         mark=MARK,
         style=Markup(styles),  # noqa: S704 - our own file, and a stylesheet must not be escaped
+        legend=[row for row in view.rows if row.rationale],
         comparison=comparison_table(view),
         chart=signature_chart(view),
         details=detail_tables(view),

@@ -10,16 +10,21 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
     classes     [{id, title, rationale}]          the rows of the comparison, in order
     models      [{model, simulated, trials, errors: rate, by_class: {id: rate}}]
     pairs       [{first, second, difference, low, high, p, p_adjusted, paired, calls_needed,
-                  first_rate, second_rate}]       difference is first minus second
+                  first_rate, second_rate,        difference is first minus second
+                  kinds: {distance, by_chance, p, p_adjusted} or null}]
     runs        one for each model, absent figures null:
                 {id, model, simulated, sandbox, started, complete, seed, trials_planned, max_turns,
                  concurrency, protocol, taxonomy, policies: {name: digest},
                  trials, voids: [{scenario, number, reason}], outcomes: {outcome: rate},
                  trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
-                 second_reader_objections, turns, completion_tokens,
-                 recovery: {kinds: {kind: rate}, at_once: rate, at_all: rate, median_turns,
-                            median_calls, longest_run, turns_burned: rate, after_denied: rate,
+                 second_reader_objections, second_reader: {answer: count},
+                 turns, completion_tokens,
+                 recovery: {kinds: {kind: rate}, at_once: rate, within: {turns: rate},
+                            at_all: rate, lost: {outcome: rate}, median_turns, median_calls,
+                            longest_run, turns_burned: rate, after_denied: rate,
                             after_allowed: rate},
+                 scenarios: {name: {errors: rate, completed: rate,
+                                    all_of, any_of: {k, n, value, low, high} or null}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
 """
 
@@ -28,7 +33,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
-from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, View
+from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, ScenarioView, View
 from agenteval.stats.rates import LEVEL, Rate
 
 SCHEMA = "agenteval.report/1"
@@ -37,7 +42,7 @@ Document = dict[str, Any]
 
 
 def dumps(view: View) -> str:
-    return json.dumps(document(view), indent=2, allow_nan=False) + "\n"
+    return json.dumps(document(view), indent=2, allow_nan=False)
 
 
 def document(view: View) -> Document:
@@ -91,6 +96,7 @@ def _pair(pair: Pair) -> Document:
         "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
         "first_rate": rate_document(gap.first),
         "second_rate": rate_document(gap.second),
+        "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
     }
 
 
@@ -117,9 +123,11 @@ def _run(view: RunView) -> Document:
         "tool_errors": rate_document(view.tool_errors),
         "limits": dict(sorted(score.limits.items())),
         "second_reader_objections": score.objections,
+        "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
         "completion_tokens": score.completion_tokens,
         "recovery": _aftermath(view.aftermath),
+        "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
     }
 
@@ -128,13 +136,24 @@ def _aftermath(after: Aftermath) -> Document:
     return {
         "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
         "at_once": rate_document(after.at_once),
+        "within": {str(turns): rate_document(rate) for turns, rate in after.within},
         "at_all": rate_document(after.at_all),
+        "lost": {str(end): rate_document(rate) for end, rate in after.lost},
         "median_turns": after.turns,
         "median_calls": after.calls,
         "longest_run": after.longest_run,
         "turns_burned": rate_document(after.turns_burned),
         "after_denied": rate_document(after.after_denied),
         "after_allowed": rate_document(after.after_allowed),
+    }
+
+
+def _scenario(scenario: ScenarioView) -> Document:
+    return {
+        "errors": rate_document(scenario.errors),
+        "completed": rate_document(scenario.completed),
+        "all_of": asdict(scenario.all_of) if scenario.all_of else None,
+        "any_of": asdict(scenario.any_of) if scenario.any_of else None,
     }
 
 

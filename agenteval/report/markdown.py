@@ -8,7 +8,7 @@ from agenteval.report.view import View
 
 
 def dumps(view: View) -> str:
-    return "\n".join(_lines(view)).rstrip() + "\n"
+    return "\n".join(_lines(view)).rstrip()
 
 
 def _lines(view: View) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agenteval.core.run import ModelCard, Run
-from agenteval.report.tables import MARK, Cell, Head, Row, Table
+from agenteval.report.tables import MARK, Cell, Row, Table, heads
 from agenteval.report.view import RunView
 
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JSON has all of it
@@ -13,8 +13,7 @@ def provenance_table(views: Sequence[RunView]) -> Table:
     facts = [dict(_facts(view.run)) for view in views]
     labels = dict.fromkeys(label for one in facts for label in one)
     rows = [Row(label, tuple(Cell(one.get(label, "-")) for one in facts)) for label in labels]
-    heads = tuple(Head(view.label, "", view.errors.simulated) for view in views)
-    return Table("Provenance", "What these numbers depend on.", heads, tuple(rows))
+    return Table("Provenance", "What these numbers depend on.", heads(views), tuple(rows))
 
 
 def _facts(run: Run) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.report.view import Pair, RunView
 from agenteval.stats.comparison import SETTLED
 from agenteval.stats.rates import Rate
+from agenteval.stats.signature import Kinds
 
 EDGE = 0.1  # a p below this, yet not settled, is called the edge of chance
 
@@ -35,11 +36,14 @@ def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...
 
 
 def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """One sentence for each pair of models."""
-    return tuple(_pair_sentence(pair, among=len(pairs)) for pair in pairs)
+    """For each pair of models: which makes fewer errors, and whether their kinds differ."""
+    among = len(pairs)
+    numbers = [_number_sentence(pair, among=among) for pair in pairs]
+    kinds = [_kinds_sentence(pair, pair.kinds, among=among) for pair in pairs if pair.kinds]
+    return (*numbers, *kinds)
 
 
-def _pair_sentence(pair: Pair, *, among: int) -> str:
+def _number_sentence(pair: Pair, *, among: int) -> str:
     gap = pair.difference
     if isinf(gap.calls_needed):
         return f"{pair.first} and {pair.second} make equally many errors: {_per_100(gap.first)}."
@@ -50,7 +54,7 @@ def _pair_sentence(pair: Pair, *, among: int) -> str:
     )
     better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
     return (
-        f"{fewer} makes fewer errors than {more}: {_standing(pair, among)}. "
+        f"{fewer} makes fewer errors than {more}: {_standing(gap.p, pair.adjusted, among)}. "
         f"{100 * better.value:.2f} against {100 * worse.value:.2f} per 100 calls"
         f"{' in the same worlds' if gap.paired else ''}, "
         f"difference {100 * abs(gap.value):.2f} [{100 * low:.1f}, {100 * high:.1f}], "
@@ -58,13 +62,20 @@ def _pair_sentence(pair: Pair, *, among: int) -> str:
     )
 
 
-def _standing(pair: Pair, among: int) -> str:
-    corrected = f", p {_p(pair.adjusted)} after correction for {among} comparisons"
-    shown = f"(p {_p(pair.difference.p)}{corrected if among > 1 else ''})"
-    if pair.adjusted < SETTLED:
+def _kinds_sentence(pair: Pair, kinds: Kinds, *, among: int) -> str:
+    return (
+        f"{pair.first} and {pair.second} make different kinds of errors: "
+        f"{_standing(kinds.p, pair.kinds_adjusted, among)}. The distance of their mixes is "
+        f"{kinds.distance:.2f}; chance alone would give {kinds.by_chance:.2f}."
+    )
+
+
+def _standing(p: float, adjusted: float, among: int) -> str:
+    corrected = f", p {_p(adjusted)} after correction for {among} comparisons" if among > 1 else ""
+    shown = f"(p {_p(p)}{corrected})"
+    if adjusted < SETTLED:
         return f"settled {shown}"
-    edge = pair.difference.p < EDGE
-    return f"at the edge of chance, not settled {shown}" if edge else f"not settled {shown}"
+    return f"at the edge of chance, not settled {shown}" if p < EDGE else f"not settled {shown}"
 
 
 def _more_calls(pair: Pair) -> str:

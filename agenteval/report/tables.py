@@ -1,9 +1,11 @@
 """The tables of a view, as cells: what console, Markdown and HTML all draw, each its own way."""
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval.report.view import View
+from agenteval.report.view import RunView, View
 from agenteval.stats.rates import Rate
+from agenteval.stats.repeats import Repeated
 
 MARK = "SIMULATED"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
@@ -18,9 +20,6 @@ class Cell:
     interval: str = ""
     n: str = ""
     zero: bool = False
-
-    def __str__(self) -> str:
-        return "  ".join(part for part in (self.count, self.value, self.interval, self.n) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +52,58 @@ class Table:
 
 
 def comparison_table(view: View) -> Table:
-    """Errors per 100 calls by class: the table that is asked for first."""
+    """Errors per 100 calls by class: the table that is asked for first.
+
+    Classes that no model showed share one row, unless the rows are those of a published table.
+    """
     heads = tuple(
         Head(model.label, f"n={model.total.n} calls\n{model.trials} trials", model.simulated)
         for model in view.models
     )
-    rows = [
-        Row(row.id, tuple(per_100(model.rows[at]) for model in view.models))
-        for at, row in enumerate(view.rows)
-    ]
+    rows = {row.id: [model.rows[at] for model in view.models] for at, row in enumerate(view.rows)}
+    unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
+    shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
+    if unseen:
+        label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
+        shown.append((label, rows[unseen[0]]))
+    lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
-    return Table(view.title, NOTE, heads, (*rows, total), "failure class")
+    return Table(view.title, NOTE, heads, (*lines, total), "failure class")
 
 
-def per_100(rate: Rate) -> Cell:
-    if not rate.n:
-        return Cell("-")
-    value = f"{100 * rate.value:.2f}"
-    return Cell(value, str(rate.count), rate.percent, zero=not rate.count)
+def per_100(rate: Rate, *, own_n: bool = False) -> Cell:
+    return _cell(rate, f"{100 * rate.value:.2f}", own_n=own_n)
 
 
 def share(rate: Rate, *, own_n: bool = False) -> Cell:
     """A share in percent; with its own n where the column's head counts something else."""
+    return _cell(rate, f"{100 * rate.value:.1f}%", own_n=own_n)
+
+
+def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
     if not rate.n:
-        return Cell("-", n="n=0" if own_n else "")
+        return Cell("-")
     n = f"n={rate.n}" if own_n else ""
-    value = f"{100 * rate.value:.1f}%"
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
+
+
+def repeated(chance: Repeated | None) -> Cell:
+    """A chance in percent; it has no count of its own."""
+    if chance is None:
+        return Cell("-")
+    interval = f"[{100 * chance.low:.1f}, {100 * chance.high:.1f}]"
+    return Cell(f"{100 * chance.value:.1f}%", "", interval, f"n={chance.n}")
 
 
 def plain(number: float | None) -> Cell:
     return Cell("-" if number is None else f"{number:g}")
+
+
+def heads(
+    views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
+) -> tuple[Head, ...]:
+    return tuple(Head(view.label, counted(view), view.errors.simulated) for view in views)
+
+
+def row(label: str, cells: Iterable[Cell]) -> Row:
+    return Row(label, tuple(cells))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import CallRecord, Trial
 
 REPLY_SHOWN = 1500  # characters; a report is read, the store keeps the whole
@@ -12,14 +13,19 @@ TRIALS_SHOWN = 100  # of one run, so that the page of a long run still opens
 
 @dataclass(frozen=True, slots=True)
 class CallShown:
-    """One call: its text cut where the evidence of the primary class begins and ends."""
+    """One call: its text cut where the evidence of the primary class begins and ends.
+
+    `named` says that the evidence is the name of the tool; `followed` what came after a denial.
+    """
 
     tool: str
+    named: bool
     before: str
     marked: str
     after: str
     classes: tuple[str, ...]
     hint: str
+    followed: str
     reply: str
     cut: int  # characters of the reply left out
     state: str  # "denied", "allowed", or how an allowed call failed
@@ -51,25 +57,32 @@ def _denials(trial: Trial) -> int:
 
 
 def _turns(trial: Trial) -> tuple[TurnShown, ...]:
+    followed = {
+        (one.denial.turn, one.denial.position): str(one.recovery)
+        for one in trial_recovery(trial).aftermaths
+    }
     calls: dict[int, list[CallShown]] = {}
     for record in trial.calls:
-        calls.setdefault(record.turn, []).append(_call(record))
+        shown = _call(record, followed.get((record.turn, record.position), ""))
+        calls.setdefault(record.turn, []).append(shown)
     return tuple(
         TurnShown(at + 1, turn.text, tuple(calls.get(at, ())))
         for at, turn in enumerate(trial.turns)
     )
 
 
-def _call(record: CallRecord) -> CallShown:
+def _call(record: CallRecord, followed: str) -> CallShown:
     before, marked, after = marked_text(record.call, record.verdict)
     primary = record.verdict.primary
     return CallShown(
         tool=record.call.name,
+        named=primary is not None and primary.evidence.text == record.call.name,
         before=before,
         marked=marked,
         after=after,
         classes=tuple(finding.failure_class for finding in record.verdict.findings),
         hint=primary.hint if primary else "",
+        followed=followed,
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),

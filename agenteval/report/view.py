@@ -8,6 +8,8 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import Score
 from agenteval.stats.comparison import Difference
 from agenteval.stats.rates import Rate
+from agenteval.stats.repeats import Repeated
+from agenteval.stats.signature import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +34,34 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared; `adjusted` is p after Holm's correction for all pairs of the view."""
+    """Two models compared: how many errors, and which kinds.
+
+    The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
+    of the two made no error.
+    """
 
     first: str
     second: str
     difference: Difference
     adjusted: float
+    kinds: Kinds | None
+    kinds_adjusted: float
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
     """What followed the denials of one run.
 
-    `at_once` counts denials answered by an allowed call in the very next turn, `at_all` those with
-    an allowed call in any later turn; `turns` and `calls` are the medians over the latter.
+    `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
+    many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
+    rest is `lost`, by how the trial ended.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
     at_once: Rate
+    within: tuple[tuple[int, Rate], ...]
     at_all: Rate
+    lost: tuple[tuple[Outcome, Rate], ...]
     turns: float | None
     calls: float | None
     longest_run: int
@@ -68,6 +79,20 @@ class Handshake:
 
 
 @dataclass(frozen=True, slots=True)
+class ScenarioView:
+    """One scenario's part of a run: errors of its calls, and its trials that were completed.
+
+    `all_of` and `any_of` are None when it was not tried often enough.
+    """
+
+    name: str
+    errors: Rate
+    completed: Rate
+    all_of: Repeated | None = None
+    any_of: Repeated | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates."""
 
@@ -78,6 +103,7 @@ class RunView:
     tool_errors: Rate  # of executed calls
     outcomes: tuple[tuple[Outcome, Rate], ...]
     aftermath: Aftermath
+    scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
 
     @property
@@ -92,9 +118,13 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown: warnings first, the comparison table, what follows from it, then details."""
+    """What is shown: warnings first, the comparison table, what follows from it, then details.
+
+    `folded` says that the rows are those of another, coarser taxonomy.
+    """
 
     title: str
+    folded: bool
     rows: tuple[ClassText, ...]
     models: tuple[Errors, ...]
     pairs: tuple[Pair, ...]

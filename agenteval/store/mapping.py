@@ -26,6 +26,7 @@ def run_row(run: Run) -> RunRow:
         protocol=run.protocol,
         taxonomy=run.taxonomy,
         complete=run.complete,
+        second_reader=dict(run.second_reader),
         card=asdict(run.model),
         policies=dict(run.policies),
     )
@@ -45,6 +46,7 @@ def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
         taxonomy=row.taxonomy,
         policies=row.policies,
         complete=row.complete,
+        second_reader=row.second_reader,
         trials=trials,
     )
 

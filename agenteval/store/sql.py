@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlmodel import Session, SQLModel, col, create_engine, select
 
 from agenteval.core.run import Run
@@ -29,7 +29,7 @@ class SqlStore:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine, self.url)
-            SQLModel.metadata.create_all(self._engine)
+            _make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             raise UsageError(
@@ -49,11 +49,11 @@ class SqlStore:
         with Session(self._engine) as session:
             return session.get(RunRow, run_id) is not None
 
-    def complete(self, run_id: str) -> None:
-        """Mark that every planned trial of the run has ended."""
+    def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
+        """Keep how the run ended: with all its trials or not, and how the second reader did."""
         with Session(self._engine) as session:
             row = session.get_one(RunRow, run_id)
-            row.complete = True
+            row.complete, row.second_reader = complete, dict(second_reader)
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
@@ -93,6 +93,13 @@ class SqlStore:
         raise UsageError(
             f"no run {run_id!r} in {self.url} (newest: {known}); `agenteval show` lists all"
         )
+
+
+def _make_tables(engine: Engine) -> None:
+    try:
+        SQLModel.metadata.create_all(engine)
+    except OperationalError:
+        SQLModel.metadata.create_all(engine)  # another process made one between look and create
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:

@@ -1,10 +1,10 @@
 """Failure classes of a call before its command matters: its JSON, its tool, its path."""
 
-import difflib
 import json
 
 from agenteval.core.call import BASH
 from agenteval.core.facts import Span
+from agenteval.core.nearest import names
 from agenteval.core.policy import admitted_path
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import path_argument
@@ -33,12 +33,13 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     """
     if call.call.arguments is None:
         return Seen(call.whole)
-    rule = call.policy.tools.get(call.call.name)
+    rule = call.policy.tool(call.call.name)
     if complaint := rule.complaint(call.call.arguments) if rule else "":
         return Seen(call.whole, complaint)
-    gate = None if call.call.command is None else read_simple(call.call.command)
-    if isinstance(gate, NotSimple) and gate.reason is Obstacle.EMPTY:
-        return Seen(call.whole, "there is no command in it")
+    if not call.parts and call.call.command is not None:
+        gate = read_simple(call.call.command)
+        if isinstance(gate, NotSimple) and gate.reason is Obstacle.EMPTY:
+            return Seen(call.whole, "there is no command in it")
     return None
 
 
@@ -57,7 +58,7 @@ def hallucinated_tool(call: DeniedCall) -> Seen | None:
     sub-commands, which bash should have run.
     """
     name = call.call.name
-    if name in call.policy.tools:
+    if call.policy.tool(name):
         return None
     return Seen(Span(0, 0, name), _tool_hint(name, call))
 
@@ -65,9 +66,9 @@ def hallucinated_tool(call: DeniedCall) -> Seen | None:
 def _tool_hint(name: str, call: DeniedCall) -> str:
     if start := _script_behind(name, call.policy.bash):
         return f"{name} is no tool: run `{start}` with {BASH}"
-    near = difflib.get_close_matches(name.lower(), call.policy.tools, n=1)
+    near = names(frozenset(call.policy.tools)).nearest(name)
     offered = ", ".join(call.policy.tools)
-    return f"there is no tool {name}: " + (f"did you mean {near[0]}?" if near else f"use {offered}")
+    return f"there is no tool {name}: " + (f"did you mean {near}?" if near else f"use {offered}")
 
 
 def _script_behind(name: str, rules: BashRules) -> str:

@@ -1,18 +1,20 @@
 """Failure classes of the command itself: what stands before it, what it runs, with which words."""
 
-from agenteval.core.facts import Command, SubstitutionKind
+from collections.abc import Sequence
+
+from agenteval.core.facts import SubstitutionKind
 from agenteval.core.patterns import normalise
-from agenteval.core.policy_bash import Miss
+from agenteval.core.policy_mismatch import Miss
 from agenteval.core.programs import (
     DESTRUCTIVE,
     NETWORK,
     READ_ONLY,
     SHELLS,
     base_name,
-    code_at,
 )
 from agenteval.core.shell import NotSimple, read_simple
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall, at_word
+from agenteval.core.shell_leaves import Construct
+from agenteval.taxonomy.denied import PREFIXES, DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
 
@@ -26,24 +28,21 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
 
     The rule is for the command, and what stands before it changes how it runs.
     """
-    for command in call.shell.commands:
-        if command.via and PREFIXES.issuperset(command.via) and command.words:
-            start = next(
-                c.span.start for c in call.shell.commands if not c.via and _holds(c, command)
-            )
-            return Seen(call.span(start, command.words[0].span.start))
+    outer = None
+    for part in call.parts:
+        if not part.via:
+            outer = part
+        elif outer and PREFIXES.issuperset(part.via):
+            return Seen(call.span(outer.places[0][0], part.places[0][0]))
     return None
-
-
-def _holds(outer: Command, inner: Command) -> bool:
-    return outer.span.start <= inner.span.start and inner.span.end <= outer.span.end
 
 
 @failure_class(
     bad=["LIMIT=5 uv run scripts/notes.py list", "Q='select 1'"],
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
-    construct="assignment",
+    construct=Construct.ENV_ASSIGNMENT,
+    seen_in="assignments",
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.
@@ -63,10 +62,10 @@ def nested_shell(call: DeniedCall) -> Seen | None:
 
     The text inside is shell again, behind one more layer of quotes.
     """
-    for command in call.shell.commands:
-        code = command.words and code_at(command.argv)
-        if command.program == "eval" or (code and base_name(command.argv[code - 1]) in SHELLS):
-            return Seen(command.span)
+    for part in call.parts:
+        in_shell = part.code and base_name(part.argv[part.code - 1]) in SHELLS
+        if in_shell or part.argv[0] == "eval":
+            return Seen(call.words(part))
     return None
 
 
@@ -84,10 +83,9 @@ def inline_code(call: DeniedCall) -> Seen | None:
 
     It can do anything, and no rule can read it.
     """
-    for command in call.shell.commands:
-        code = code_at(command.argv) if command.words else None
-        if code is not None and not any(base_name(word) in SHELLS for word in command.argv[:code]):
-            return Seen(call.span(command.span.start, command.span.end))
+    for part in call.parts:
+        if part.code and SHELLS.isdisjoint(map(base_name, part.argv[: part.code])):
+            return Seen(call.words(part))
     return None
 
 
@@ -132,11 +130,11 @@ def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
     found = call.missing(Miss.SCRIPT)
     if not found:
         return None
-    command, mismatch = found
-    path = normalise(command.argv[mismatch.at], call.world.root)
+    part, mismatch = found
+    path = normalise(part.argv[mismatch.at], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
-    return Seen(at_word(command, mismatch.at), mismatch.hint) if there is exists else None
+    return Seen(call.word(part, mismatch.at), mismatch.hint) if there is exists else None
 
 
 @failure_class(
@@ -157,7 +155,7 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
     The script is listed and its real options are known; this one was made up.
     """
     found = call.missing(Miss.OPTION)
-    return Seen(at_word(found[0], found[1].at), found[1].hint) if found else None
+    return Seen(call.word(found[0], found[1].at), found[1].hint) if found else None
 
 
 @failure_class(
@@ -186,7 +184,7 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     with blanks, or bash would still have to work a word out.
     """
     if found := call.missing(Miss.WORDS):
-        return Seen(at_word(found[0], found[1].at), found[1].hint, _harm(found[0]))
+        return Seen(call.word(found[0], found[1].at), found[1].hint, _harm(found[0].argv))
     computed = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
     spans = [span for kind, span in call.shell.substitutions if kind in computed]
     return Seen(spans[0]) if spans else None
@@ -209,20 +207,20 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     found = call.missing(Miss.PROGRAM)
     if not found:
         return None
-    command, mismatch = found
-    return Seen(at_word(command, mismatch.at), mismatch.hint, _harm(command))
+    part, mismatch = found
+    return Seen(call.word(part, mismatch.at), mismatch.hint, _harm(part.argv))
 
 
-def _harm(command: Command) -> tuple[str, ...]:
-    program = base_name(command.program)
-    kinds = {"network": NETWORK, "destructive": DESTRUCTIVE, "read-only": READ_ONLY}
+def _harm(argv: Sequence[str]) -> tuple[str, ...]:
+    program = base_name(argv[0])
     if program == "git":
-        return ("read-only",) if set(command.argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(command.argv):
+        return ("read-only",) if set(argv[1:2]) <= _GIT_READS else ()
+    if program == "find" and _FIND_ACTS.intersection(argv):
         return ("destructive",)
-    return tuple(facet for facet, programs in kinds.items() if program in programs)
+    return tuple(facet for facet, programs in _HARM if program in programs)
 
 
+_HARM = (("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY))
 _GIT_READS = frozenset(("blame", "diff", "log", "ls-files", "rev-parse", "show", "status"))
 _FIND_ACTS = frozenset(("-delete", "-exec", "-execdir", "-fprint", "-ok", "-okdir"))
 

@@ -1,13 +1,15 @@
 """A denied call with all that the failure classes ask about it."""
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, ShellFacts, Span
 from agenteval.core.policy import Policy, World
-from agenteval.core.policy_bash import Mismatch, Miss
+from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
+from agenteval.core.shell import Simple
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
@@ -15,14 +17,32 @@ PREFIXES = frozenset(
 ).union(("stdbuf", "sudo", "time", "timeout", "unbuffer"))
 
 
-@dataclass(frozen=True)  # not slotted: what is found out about a call is kept in it
+class Part(NamedTuple):
+    """One command of the text and how the policy takes it.
+
+    `places` are where its words stand. `code` is where an interpreter in it is told to run code
+    given in a word. `mismatch` says why no rule fits; it is None also for a part that another
+    stands for: a wrapper, or what a listed script's runner runs.
+    """
+
+    argv: tuple[str, ...]
+    places: Sequence[tuple[int, int]]
+    code: int | None
+    admitted: bool
+    mismatch: Mismatch | None
+    via: tuple[str, ...] = ()
+    nested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DeniedCall:
-    """One denied call. `shell` is empty unless it is a bash call with a command."""
+    """One denied call. `shell` and `parts` are empty unless it is a bash call with a command."""
 
     call: ToolCall
     policy: Policy
     world: World
     shell: ShellFacts
+    parts: tuple[Part, ...] = ()
     objection: str = ""
 
     @property
@@ -45,46 +65,70 @@ class DeniedCall:
         listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
         return listed or None
 
-    @cached_property
+    def words(self, part: Part) -> Span:
+        """The words of a command, from the first to the last."""
+        return self.span(part.places[0][0], part.places[-1][1])
+
+    def word(self, part: Part, number: int) -> Span:
+        """The word that shows a mismatch; the last one when it is a later word that is missing."""
+        return self.span(*part.places[min(number, len(part.places) - 1)])
+
+    @property
     def alone(self) -> str:
         """The listed command inside the denied one, as the model wrote it; "" without one."""
-        for command in self.shell.commands:
-            if command.words and not command.nested and self._admits(command):
-                return self.text[command.words[0].span.start : command.words[-1].span.end]
+        for part in self.parts:
+            if part.admitted and not part.nested:
+                return self.words(part).text
         return ""
 
-    @cached_property
-    def misses(self) -> tuple[tuple[Command, Mismatch], ...]:
-        """Every command that no rule fits, and why; behind its prefixes, before nested shells."""
-        found = []
-        for command in self._cores():
-            if command.words and code_at(command.argv) is None and not self._admits(command):
-                rules, root = self.policy.bash, self.world.root
-                found.append((command, rules.mismatch(command.argv, _dynamic(command), root=root)))
-        return tuple(found)
-
-    def missing(self, miss: Miss) -> tuple[Command, Mismatch] | None:
+    def missing(self, miss: Miss) -> tuple[Part, Mismatch] | None:
         """The first command that no rule fits for this reason."""
-        return next((found for found in self.misses if found[1].miss is miss), None)
-
-    def _cores(self) -> list[Command]:
-        cores: list[Command] = []
-        for command in self.shell.commands:
-            if not command.via:
-                cores.append(command)
-            elif PREFIXES.issuperset(command.via) and cores:
-                cores[-1] = command
-        return cores
-
-    def _admits(self, command: Command) -> bool:
-        rules, root = self.policy.bash, self.world.root
-        return rules.admits(command.argv, _dynamic(command), root=root)
+        for part in self.parts:
+            if part.mismatch and part.mismatch.miss is miss:
+                return part, part.mismatch
+        return None
 
 
-def _dynamic(command: Command) -> frozenset[int]:
-    return frozenset(number for number, word in enumerate(command.words) if word.dynamic)
+def one_part(gate: Simple, policy: Policy, world: World) -> tuple[Part, ...]:
+    """The parts of what the gate read as one command, which wraps no other."""
+    taken = _take(gate.argv, gate.dynamic, policy, world, is_core=True)
+    return (Part(gate.argv, gate.offsets, *taken),)
 
 
-def at_word(command: Command, number: int) -> Span:
-    """The word that shows a mismatch; the last one when it is a later word that is missing."""
-    return command.words[min(number, len(command.words) - 1)].span
+def parts_of(shell: ShellFacts, policy: Policy, world: World) -> tuple[Part, ...]:
+    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
+    commands = [command for command in shell.commands if command.words]
+    cores = _cores(commands)
+    parts = []
+    for number, command in enumerate(commands):
+        places = [(word.span.start, word.span.end) for word in command.words]
+        dynamic = [number for number, word in enumerate(command.words) if word.dynamic]
+        taken = _take(command.argv, dynamic, policy, world, is_core=number in cores)
+        parts.append(Part(command.argv, places, *taken, via=command.via, nested=command.nested))
+    return tuple(parts)
+
+
+def _cores(commands: Sequence[Command]) -> set[int]:
+    cores: list[int] = []
+    for number, command in enumerate(commands):
+        if not command.via:
+            cores.append(number)
+        elif cores and PREFIXES.issuperset(command.via):
+            cores[-1] = number
+    return set(cores)
+
+
+def _take(
+    argv: tuple[str, ...],
+    dynamic: Collection[int],
+    policy: Policy,
+    world: World,
+    *,
+    is_core: bool,
+) -> tuple[int | None, bool, Mismatch | None]:
+    code = code_at(argv)
+    admitted = policy.bash.admits(argv, dynamic, root=world.root)
+    missed = None
+    if is_core and not admitted and code is None:
+        missed = mismatch(policy.bash, argv, dynamic, root=world.root)
+    return code, admitted, missed

@@ -17,7 +17,7 @@ README = Path(__file__).with_name("README.md")
 _HEAD = f"""\
 # Failure classes
 
-<!-- Written by `make docs` from the blocks in this folder: edit those, not this file. -->
+<!-- Written by `make format` from the blocks in this folder: edit those, not this file. -->
 
 Why a tool call was denied: taxonomy version {TAXONOMY_VERSION}. The policy decides, these classes
 only explain. They are asked in this order; the first that matches a denied call is its primary

@@ -5,15 +5,15 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.facts import Span
+from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import DeniedCall
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(NamedTuple):
     """The part of a call that shows a class. `hint` is the cure where it can be specific."""
 
     span: Span
@@ -28,8 +28,9 @@ Look = Callable[[DeniedCall], Seen | None]
 class FailureClass:
     """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
 
-    `construct` is what a policy may allow by name: the class is never seen where it does. `rest`
-    marks the class that takes what no other explains.
+    `construct` is what a policy may allow by name: the class is never seen where it does.
+    `seen_in` names the field of the facts without which `look` sees nothing, and need not be
+    asked. `rest` marks the class that takes what no other explains.
     """
 
     id: str
@@ -39,16 +40,18 @@ class FailureClass:
     good: tuple[ToolCall, ...]
     look: Look
     cure: str = ""
-    construct: str = ""
+    construct: Construct | None = None
+    seen_in: str = ""
     rest: bool = False
 
 
-def failure_class(
+def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named where it is given
     *,
     bad: Sequence[str | ToolCall],
     good: Sequence[str | ToolCall],
     cure: str = "",
-    construct: str = "",
+    construct: Construct | None = None,
+    seen_in: str = "",
     rest: bool = False,
 ) -> Callable[[Look], FailureClass]:
     """Makes a failure class of the function below it: id, title and rationale are its own."""
@@ -64,6 +67,7 @@ def failure_class(
             look=look,
             cure=cure,
             construct=construct,
+            seen_in=seen_in,
             rest=rest,
         )
 

@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
+from agenteval.core.policy import admits_redirect
 from agenteval.core.programs import FILTERS, base_name
+from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -19,14 +21,14 @@ _ALONE = "Run `{alone}` alone"
     ],
     good=["uv run scripts/notes.py add 'cat <<EOF'", "uv run scripts/notes.py add 'two\nlines'"],
     cure=_ALONE + " and give the text as a quoted argument; it may span lines.",
-    construct="heredoc",
+    seen_in="redirects",
 )
 def heredoc(call: DeniedCall) -> Seen | None:
     """A here-document or here-string.
 
     The text is fed to the command's standard input, past every rule for its arguments.
     """
-    return Seen(call.shell.heredocs[0].span) if call.shell.heredocs else None
+    return _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
 
 
 @failure_class(
@@ -38,7 +40,8 @@ def heredoc(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py list --limit 5", "uv run scripts/notes.py show 'a | head'"],
     cure=_ALONE + " and read its whole output.",
-    construct="pipe",
+    construct=Construct.PIPE,
+    seen_in="pipelines",
 )
 def pipe_to_filter(call: DeniedCall) -> Seen | None:
     """Output piped into a text filter.
@@ -56,7 +59,8 @@ def pipe_to_filter(call: DeniedCall) -> Seen | None:
     bad=["uv run scripts/notes.py list | uv run scripts/notes.py add -", "yes | rm -i notes"],
     good=["uv run scripts/notes.py search --pattern 'a|b' x"],
     cure=_ALONE + "; pass what it prints on yourself, as an argument of the next call.",
-    construct="pipe",
+    construct=Construct.PIPE,
+    seen_in="pipelines",
 )
 def pipe(call: DeniedCall) -> Seen | None:
     """Output piped into another program.
@@ -78,7 +82,8 @@ def pipe(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
-    construct="chain",
+    construct=Construct.CHAIN,
+    seen_in="chains",
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -100,10 +105,10 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     bad=["diff <(uv run scripts/notes.py list) notes/2026-01-12.md"],
     good=["uv run scripts/notes.py search '<(a)'"],
     cure=_ALONE + "; compare what it prints yourself.",
-    construct="process-substitution",
+    seen_in="substitutions",
 )
 def process_substitution(call: DeniedCall) -> Seen | None:
-    """A command handed over as a file, <(...) or >(...).
+    """A command handed over as a file, `<(...)` or `>(...)`.
 
     The inner command runs out of sight and its output is never seen.
     """
@@ -117,7 +122,8 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
     cure="Run the inner command in a call of its own and write its result out.",
-    construct="substitution",
+    construct=Construct.COMMAND_SUBSTITUTION,
+    seen_in="substitutions",
 )
 def command_substitution(call: DeniedCall) -> Seen | None:
     """A command inside the words of another, $(...) or backticks.
@@ -136,7 +142,7 @@ def command_substitution(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
     cure=_ALONE + ", one call for each value, and decide between calls.",
-    construct="control-flow",
+    seen_in="control",
 )
 def control_flow(call: DeniedCall) -> Seen | None:
     """A loop, condition, case or function.
@@ -154,10 +160,11 @@ def control_flow(call: DeniedCall) -> Seen | None:
     ],
     good=[
         "uv run scripts/notes.py add 'a & b'",
-        "uv run scripts/fetch_context.py http://h/?a=1\\&b=2",
+        "uv run scripts/fetch_context.py http://h/a=1\\&b=2",
     ],
     cure=_ALONE + " and wait for its result.",
-    construct="background",
+    construct=Construct.BACKGROUND,
+    seen_in="background",
 )
 def background(call: DeniedCall) -> Seen | None:
     """A command left running in the background.
@@ -171,7 +178,8 @@ def background(call: DeniedCall) -> Seen | None:
     bad=["(uv run scripts/notes.py list)", "{ uv run scripts/notes.py list; }"],
     good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
     cure=_ALONE + ", without brackets around it.",
-    construct="subshell",
+    construct=Construct.SUBSHELL,
+    seen_in="subshells",
 )
 def subshell(call: DeniedCall) -> Seen | None:
     """A command in round or curly brackets.
@@ -189,14 +197,14 @@ def subshell(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add '2>&1'", "uv run scripts/notes.py add 2"],
     cure=_ALONE + "; its errors are shown to you anyway.",
-    construct="stderr-redirect",
+    seen_in="redirects",
 )
 def stderr_redirect(call: DeniedCall) -> Seen | None:
     """Error output moved or thrown away.
 
     Errors are what tells the agent how to go on. They are already part of each result.
     """
-    return _redirect(call, (RedirectKind.STDERR,))
+    return _redirect(call, RedirectKind.STDERR)
 
 
 @failure_class(
@@ -210,14 +218,14 @@ def stderr_redirect(call: DeniedCall) -> Seen | None:
         "uv run scripts/db_query.py --sql 'select 1<2'",
     ],
     cure=_ALONE + " and read its output; write files with the write tool.",
-    construct="file-redirect",
+    seen_in="redirects",
 )
 def file_redirect(call: DeniedCall) -> Seen | None:
     """Input or output redirected from or to a file.
 
     It reads or writes a path that the rules for reading and writing never saw.
     """
-    return _redirect(call, (RedirectKind.FILE, RedirectKind.INPUT))
+    return _redirect(call, RedirectKind.FILE, RedirectKind.INPUT)
 
 
 def _first(spans: Iterable[Span]) -> Seen | None:
@@ -229,8 +237,25 @@ def _substitution(call: DeniedCall, wanted: SubstitutionKind) -> Seen | None:
     return _first(span for kind, span in call.shell.substitutions if kind is wanted)
 
 
-def _redirect(call: DeniedCall, wanted: tuple[RedirectKind, ...]) -> Seen | None:
-    return _first(redirect.span for redirect in call.shell.redirects if redirect.kind in wanted)
+_CONSTRUCTS = {
+    RedirectKind.STDERR: Construct.STDERR_REDIRECT,
+    RedirectKind.FILE: Construct.FILE_REDIRECT,
+    RedirectKind.INPUT: Construct.INPUT_REDIRECT,
+    RedirectKind.HEREDOC: Construct.HEREDOC,
+    RedirectKind.HERESTRING: Construct.HERESTRING,
+}
+
+
+def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
+    """The first redirect of these kinds that the policy does not open, or not to that file."""
+    permitted = call.policy.bash.constructs
+    for redirect in call.shell.redirects:
+        if redirect.kind in wanted and not (
+            _CONSTRUCTS[redirect.kind] in permitted
+            and admits_redirect(redirect, call.policy, call.world)
+        ):
+            return Seen(redirect.span)
+    return None
 
 
 def _joints(call: DeniedCall) -> Iterable[tuple[Command, Command]]:

@@ -1,6 +1,6 @@
 """Failure classes of text that bash cannot read, or that can be read in two ways."""
 
-from agenteval.core.shell import NotSimple, Obstacle, read_simple
+from agenteval.core.shell import control_character
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -9,10 +9,11 @@ from agenteval.taxonomy.registry import Seen, failure_class
     bad=[
         "uv run scripts/notes.py add 'an open quote",
         "uv run scripts/notes.py list )",
-        "uv run scripts/notes.py list &&",
+        "uv run scripts/notes.py list <",
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
+    seen_in="errors",
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.
@@ -36,7 +37,5 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    gate = None if call.call.command is None else read_simple(call.call.command)
-    if isinstance(gate, NotSimple) and gate.reason is Obstacle.CONTROL:
-        return Seen(call.span(gate.start, gate.start + 1))
-    return None
+    odd = None if call.call.command is None else control_character(call.call.command)
+    return Seen(call.span(odd.start, odd.start + 1)) if odd else None

@@ -2,9 +2,8 @@
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.recovery import Recovery
 from agenteval.core.scoring import Funnel, VoidTrial, score
-from agenteval.testing import denied, failing, run, says, trial
+from agenteval.testing import denied, failing, run, trial
 
 LIST = "uv run notes.py list"
 STEPS = ("one", "two", "three")
@@ -27,7 +26,7 @@ def test_without_errors_every_trial_counts_with_none():
 
 
 def test_folding_adds_the_counts_of_classes_that_share_a_row():
-    counts = ErrorCounts.of([["a", "b", "c"], ["b"]]).folded({"a": "x", "b": "x", "c": "y"}.get)
+    counts = ErrorCounts.of([["a", "b", "y"], ["b"]]).folded({"a": "x", "b": "x"})
     assert counts.by_class == {"x": (2, 1), "y": (1, 0)}
     assert counts.total() == ((3, 3), (1, 1))
 
@@ -62,8 +61,3 @@ def test_a_handshake_step_counts_only_when_all_before_it_were_reached():
     (funnel,) = score(run(*trials)).funnels
     assert funnel == Funnel("notes", 3, (("one", 2), ("two", 1), ("three", 1)))
     assert funnel.completed == 1
-
-
-def test_the_share_of_a_reaction_is_counted_out_of_each_trials_denials():
-    scored = score(run(trial(denied("ls"), LIST, denied("ls"), says("No.")), trial(LIST)))
-    assert scored.recovery(Recovery.PIVOT) == ((1, 2), (0, 0))

@@ -65,6 +65,8 @@ class Watched:
 class Play:
     """Plays the scenario with a model, and gives back the trials as they were stored."""
 
+    scenario = SCENARIO
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.watched = Watched()

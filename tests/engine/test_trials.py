@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from conftest import SCENARIO
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import Limits
@@ -56,8 +55,8 @@ async def test_a_trial_without_its_goal_ends_in_one_of_these_ways(
 
 
 async def test_a_trial_that_runs_out_of_time_is_out_of_turns(play) -> None:
-    slow = replace(SCENARIO, limits=Limits(trial_seconds=0.2))
-    (trial,) = await play(ScriptedModel("pwd", "sleep 0.3"), scenario=slow)
+    slow = replace(play.scenario, limits=Limits(trial_seconds=2.0))
+    (trial,) = await play(ScriptedModel("pwd", "sleep 2.2"), scenario=slow)
     assert (trial.ending, trial.outcome, len(trial.calls)) == (
         Ending.TIME,
         Outcome.OUT_OF_TURNS,
@@ -66,7 +65,7 @@ async def test_a_trial_that_runs_out_of_time_is_out_of_turns(play) -> None:
 
 
 async def test_a_trial_that_writes_without_end_is_stopped_at_its_tokens(play) -> None:
-    short = replace(SCENARIO, limits=Limits(completion_tokens=30))  # a scripted turn counts 20
+    short = replace(play.scenario, limits=Limits(completion_tokens=30))  # a scripted turn counts 20
     (trial,) = await play(ScriptedModel("pwd", "ls .", A, B), scenario=short)
     assert (trial.ending, len(trial.turns)) == (Ending.TOKENS, 2)
 

@@ -107,6 +107,7 @@ def runs():
         run(
             careful(1),
             careless(2),
+            trial("uv run notes.py list", says("Done.")),
             model=card("local"),
             run_id="r3",
             complete=False,

@@ -24,7 +24,7 @@ def real(runs):
 
 
 def tables(view):
-    return [comparison_table(view), *detail_tables(view)]
+    return [*detail_tables(view), comparison_table(view)]
 
 
 def test_every_table_of_a_simulated_run_says_so(simulated, real):

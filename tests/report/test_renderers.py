@@ -23,9 +23,17 @@ def test_the_console_draws_the_golden_page(view, golden, width):
     golden(f"console-{width}.txt", printed(view, width))
 
 
-@pytest.mark.parametrize("width", [120, 80, 50])
+@pytest.mark.parametrize("width", [120, 80, 50, 30])
 def test_no_line_on_the_console_is_wider_than_the_console(view, width):
     assert max(map(len, printed(view, width).splitlines())) <= width
+
+
+def test_a_brief_page_ends_with_what_can_be_said(view):
+    out = Console(file=io.StringIO(), width=120, color_system=None)
+    console.render(view, out, brief=True)
+    before, comparison = out.file.getvalue().split("Tool-call errors by failure class")
+    assert comparison.split("\n- ")[-1].startswith("The turn after a denial recovered in ")
+    assert ("Provenance" in before, "Void trials" in before) == (False, True)
 
 
 def test_html_is_the_golden_page(view, golden):

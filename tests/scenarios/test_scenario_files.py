@@ -1,5 +1,6 @@
 """What the loader takes, and the one line it says about everything else."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -183,6 +184,7 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
         (("note.py {{ word }}", "note.py {{ wort }}"), "'wort' is undefined. Known variables: rul"),
         (("note.py {{ word }}", "note.py {{ word"), "instructions.md or scenario.toml: "),
         (("[limits]", "[limits"), "not valid TOML"),
+        (('"pipe-to-filter"', '"pipe-to-head"'), "invites: no failure class 'pipe-to-head'. Known"),
     ],
 )
 def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp_path):
@@ -269,4 +271,17 @@ def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
     assert str(caught.value) == (
         "scenario 'tea': no fixture 'notes' (a folder with files/) in "
         f"{tmp_path / 'fixtures'}/. Known: other"
+    )
+
+
+def test_the_example_of_the_readme_is_a_scenario(tmp_path):
+    text = (Path(__file__).resolve().parents[2] / "scenarios" / "README.md").read_text("utf-8")
+    (toml,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    (instructions,) = re.findall(r"```markdown\n(.*?)```", text, re.DOTALL)
+    write(tmp_path, "missing", toml, instructions)
+
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+
+    assert render(scenario, 1).solution == (
+        Step("bash", {"command": "uv run scripts/note.py add --text rice"}),
     )

@@ -30,6 +30,12 @@ def test_clustered_errors_settle_less_than_scattered_ones():
     assert clumped.p > 0.1
 
 
+def test_errors_spread_more_evenly_than_chance_settle_nothing_more_than_single_calls_do():
+    even = compare([(1, 8)] * 19 + [(0, 6)], [(1, 8)] * 9 + [(0, 7)] * 13, seed=1)
+    single = compare(one_by_one(19, 158), one_by_one(9, 163), seed=1)
+    assert even.p == pytest.approx(single.p, abs=0.01)
+
+
 def test_newcombes_interval_is_the_published_one():
     """The case on which statsmodels' score interval is known to be wrong."""
     low, high = newcombe(Rate(56, 70), Rate(48, 80))

@@ -84,8 +84,10 @@ def play(store: SqlStore, trial: Trial = TRIAL, *, finish: bool = True) -> None:
 def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
     store.add(RUN)
     play(store)
-    store.complete("r1")
-    assert store.load("r1") == replace(RUN, complete=True, trials=(TRIAL,))
+    store.close_run("r1", complete=True, second_reader={"agreed": 3})
+    assert store.load("r1") == replace(
+        RUN, complete=True, second_reader={"agreed": 3}, trials=(TRIAL,)
+    )
 
 
 def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(

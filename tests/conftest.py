@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that answers every request with the same bytes."""
+"""Fixtures that several areas share."""
 
 import re
 import socketserver
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 
-def http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:
+def _http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:
     payload = body.encode() if isinstance(body, str) else body
     head = (
         f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\n"
@@ -19,7 +19,11 @@ def http(status: str, kind: str, body: str | bytes, *, length: int | None = None
 
 
 @contextmanager
-def _answering(reply: bytes, delay: float = 0.0) -> Iterator[str]:
+def _answering(reply: bytes, delay: float = 0.0, *, models: bytes = b"") -> Iterator[str]:
+    """A real HTTP server on loopback that answers every request with the same bytes.
+
+    `models` is the answer to a GET, when that is to be another one.
+    """
     over = threading.Event()
 
     class Handler(socketserver.StreamRequestHandler):
@@ -30,7 +34,7 @@ def _answering(reply: bytes, delay: float = 0.0) -> Iterator[str]:
             length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
             self.rfile.read(int(length[1]) if length else 0)
             over.wait(delay)
-            self.wfile.write(reply)
+            self.wfile.write(models if models and head.startswith(b"GET") else reply)
 
         def finish(self) -> None:
             try:
@@ -41,10 +45,12 @@ def _answering(reply: bytes, delay: float = 0.0) -> Iterator[str]:
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
-        over.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()
 
 
 @pytest.fixture
@@ -54,4 +60,4 @@ def answering():
 
 @pytest.fixture
 def reply():
-    return http
+    return _http

@@ -1,0 +1,113 @@
+"""`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from agenteval.cli.options import Taxonomy
+from agenteval.errors import UsageError
+
+if TYPE_CHECKING:
+    from agenteval.cli.classify_lines import BadLine
+    from agenteval.core.call import ToolCall, Verdict
+
+AllowList = Annotated[
+    str,
+    typer.Option(
+        "--allowlist",
+        "-a",
+        envvar="AGENTEVAL_ALLOWLIST",
+        help="An allow list by name, or the path of its file.",
+    ),
+]
+
+
+def classify(  # noqa: PLR0913 -- one parameter for each option
+    command: Annotated[
+        str | None, typer.Argument(help="The command; - reads it from standard input.")
+    ] = None,
+    *,
+    jsonl: Annotated[
+        str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
+    ] = None,
+    allowlist: AllowList = "demo",
+    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")] = False,
+    taxonomy: Taxonomy = "full",
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")
+    ] = False,
+) -> None:
+    """Say whether a tool call is allowed, and if it is denied, why.
+
+    A line of --jsonl is `{"command": "ls"}` or a whole call such as
+    `{"name": "read", "arguments": {"path": "x"}}`. A line that is neither is named on standard
+    error; the others are still judged, and the exit code is 2.
+
+    Exit code: 0 whatever the verdict; 1 when a call is denied and --exit-code is given; 2 for
+    bad input.
+
+    Examples:
+    - `agenteval classify 'uv run scripts/notes.py list | head -5'`
+
+    - `agenteval classify --json --taxonomy article 'ls -la'`
+
+    - `agenteval classify --jsonl calls.jsonl --json | jq -r .class | sort | uniq -c`
+
+    - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
+    """
+    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- start-up, as all below
+    from agenteval.config.allowlists import load_policy  # noqa: PLC0415
+    from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.taxonomy.article import article_row  # noqa: PLC0415
+    from agenteval.taxonomy.judge import judge  # noqa: PLC0415
+
+    policy = load_policy(allowlist, roots=roots())
+    show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
+    bad = denied = 0
+    for call in _calls(command, jsonl):
+        if isinstance(call, BadLine):
+            bad += 1
+            typer.echo(f"agenteval: {jsonl}:{call.number}: {call.reason}", err=True)
+            continue
+        verdict = judge(call, policy)
+        denied += not verdict.allowed
+        show(call, verdict)
+    if bad or (exit_code and denied):
+        raise typer.Exit(2 if bad else 1)
+
+
+def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
+    from agenteval.cli.classify_lines import bash_call, read_lines  # noqa: PLC0415
+
+    if (command is None) == (jsonl is None):
+        raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
+    if command is not None:
+        yield bash_call(_standard_input().read().removesuffix("\n") if command == "-" else command)
+    elif jsonl is not None:
+        yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
+
+
+def _standard_input() -> TextIO:
+    return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
+
+
+def _lines(path: str) -> Iterator[str]:
+    try:
+        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
+            yield from file
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _printer(*, as_json: bool, row: Callable[[str], str]) -> "Callable[[ToolCall, Verdict], None]":
+    from agenteval.cli import classify_view as view  # noqa: PLC0415
+
+    if as_json:
+        return lambda call, verdict: typer.echo(view.as_json(call, verdict, row))
+    from rich.console import Console  # noqa: PLC0415 -- start-up that --json does not need
+
+    console = Console(highlight=False, soft_wrap=True)
+    return lambda call, verdict: console.print(view.as_text(call, verdict, row), end="")

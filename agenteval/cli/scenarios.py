@@ -1,0 +1,119 @@
+"""`agenteval scenarios`: what there is to play, what a model reads, and proof that it works."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agenteval.cli import options as o
+
+if TYPE_CHECKING:
+    from agenteval.core.scenario import Scenario
+
+app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
+
+
+@app.callback()
+def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
+    """List the scenarios: allow list, steps of the reference solution, what each invites.
+
+    Examples:
+    - `agenteval scenarios`
+
+    - `agenteval scenarios show ralf-handshake --seed 7`
+
+    - `agenteval scenarios check`
+    """
+    if context.invoked_subcommand is None:
+        _list(_load([]), as_json=as_json)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
+    *,
+    seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
+) -> None:
+    """Print exactly what a model reads at the start of the trial with this seed.
+
+    Examples:
+    - `agenteval scenarios show ralf-handshake`
+
+    - `agenteval scenarios show my-scenarios/inbox --seed 7`
+    """
+    from agenteval.core.prompt import render  # noqa: PLC0415 -- start-up time, as all imports below
+
+    for number, scenario in enumerate(_load([name])):
+        prompt = render(scenario, seed)
+        before = "\n" if number else ""
+        typer.echo(f"{before}----- {scenario.name}, system message -----\n{prompt.system}")
+        typer.echo(f"----- {scenario.name}, first message of the user -----\n{prompt.task}")
+
+
+@app.command()
+def check(
+    targets: o.Targets = None, *, sandbox: o.SandboxName = None, as_json: o.AsJson = False
+) -> None:
+    """Play the reference solution of every variant, for real; exit 1 when one does not work.
+
+    Examples:
+    - `agenteval scenarios check`
+
+    - `agenteval scenarios check my-scenarios/inbox`
+    """
+    from agenteval.cli import checking  # noqa: PLC0415
+    from agenteval.cli.running import load_stages  # noqa: PLC0415
+
+    proofs = checking.check(load_stages(targets or []), sandbox)
+    if as_json:
+        typer.echo(json.dumps([asdict(proof) for proof in proofs], indent=2))
+    else:
+        for proof in proofs:
+            seen = proof.fault or f"solved in {proof.steps} calls"
+            typer.echo(f"{proof.scenario}, seed {proof.seed}: {seen}")
+    if any(proof.fault for proof in proofs):
+        raise typer.Exit(1)
+
+
+def _load(targets: list[str]) -> "tuple[Scenario, ...]":
+    from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.config.scenarios import load_scenarios  # noqa: PLC0415
+
+    return load_scenarios(targets, roots=roots())
+
+
+def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    if as_json:
+        typer.echo(json.dumps([_summary(scenario) for scenario in found], indent=2))
+        return
+    table = Table("scenario", "title", "allow list", "steps", "invites")
+    for column in (0, 2, 4):
+        table.columns[column].no_wrap = True
+    for scenario in found:
+        table.add_row(
+            scenario.name,
+            scenario.title,
+            scenario.policy,
+            str(len(scenario.solution)),
+            "\n".join(scenario.invites),
+        )
+    Console().print(table)
+
+
+def _summary(scenario: "Scenario") -> dict[str, object]:
+    return {
+        "name": scenario.name,
+        "title": scenario.title,
+        "policy": scenario.policy,
+        "fixture": scenario.fixture,
+        "tools": scenario.tools,
+        "variants": len(scenario.variants),
+        "steps": len(scenario.solution),
+        "handshake": [step.name for step in scenario.handshake],
+        "invites": scenario.invites,
+        "max_turns": scenario.max_turns,
+    }

@@ -1,0 +1,231 @@
+"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives.
+
+From 1.1 on the last rule that matches counts, and every `command` node of tree-sitter's tree is
+asked about by its text. In 1.0 the longest pattern counts, matched token by token. Nobody is there
+to answer an `ask`, so it is a denial.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from tree_sitter import Node
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.shell_tree import Source
+
+Action = Literal["allow", "ask", "deny"]
+
+_EDITS = frozenset(("edit", "write", "patch", "multiedit"))
+# Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
+_SUBJECTS: Mapping[str, str] = {
+    **dict.fromkeys(("read", *_EDITS), "filePath"),
+    **dict.fromkeys(("glob", "grep"), "pattern"),
+    **dict.fromkeys(("websearch", "codesearch"), "query"),
+    "list": "path",
+    "webfetch": "url",
+    "task": "subagent_type",
+    "skill": "name",
+}
+_TOUCHES_PATHS = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"))
+_WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRule:
+    """One line of a permission table: which permission, for what, and what then."""
+
+    permission: str
+    pattern: str
+    action: Action
+
+
+# What stands before every user's own rules.
+DEFAULTS = (
+    PermissionRule("*", "*", "allow"),
+    PermissionRule("doom_loop", "*", "ask"),
+    PermissionRule("external_directory", "*", "ask"),
+    PermissionRule("question", "*", "deny"),
+    PermissionRule("read", "*.env", "ask"),
+    PermissionRule("read", "*.env.*", "ask"),
+    PermissionRule("read", "*.env.example", "allow"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode:
+    """OpenCode 1.1 and later."""
+
+    rules: tuple[PermissionRule, ...]
+    name: str = "opencode"
+
+    def action(self, permission: str, subject: str) -> Action:
+        """What the last matching rule says; `ask` without one."""
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission) and wildcard(rule.pattern, subject):
+                return rule.action
+        return "ask"
+
+    def offers(self, tool: str) -> bool:
+        """Whether the model is shown a tool at all: not when its last rule denies everything."""
+        permission = _permission(tool)
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission):
+                return not (rule.pattern == "*" and rule.action == "deny")
+        return True
+
+    def allows(self, call: ToolCall, root: str) -> bool:
+        """The verdict on a call whose tool exists. A tool's name in capitals is repaired."""
+        tool = call.name.lower()
+        if call.arguments is None or not self.offers(tool):
+            return False
+        if tool == BASH:
+            command = call.arguments.get("command")
+            return isinstance(command, str) and self.allows_command(command, root)
+        return all(
+            self.action(permission, subject) == "allow"
+            for permission, subject in _subjects(tool, call.arguments, root)
+        )
+
+    def allows_command(self, text: str, root: str) -> bool:
+        for segment in segments(text):
+            outside = (outside_folder(word, root) for word in segment.paths)
+            if any(
+                folder and self.action("external_directory", f"{folder}/*") != "allow"
+                for folder in outside
+            ):
+                return False
+            if segment.program != "cd" and self.action(BASH, segment.text) != "allow":
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode10:
+    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools."""
+
+    patterns: Mapping[str, Action]
+    actions: Mapping[str, Action]
+    name: str = "opencode-1.0"
+
+    def offers(self, tool: str) -> bool:
+        return self.actions.get(tool) != "deny" or tool in _EDITS
+
+    def allows(self, call: ToolCall, root: str) -> bool:
+        tool = call.name.lower()
+        if call.arguments is None:
+            return False
+        if tool == BASH:
+            command = call.arguments.get("command")
+            return isinstance(command, str) and self.allows_command(command, root)
+        return self.actions.get(_permission(tool), "allow") == "allow"
+
+    def allows_command(self, text: str, root: str) -> bool:
+        return all(
+            not any(outside_folder(word, root) for word in segment.paths)
+            and (segment.program == "cd" or self._action(segment.words) == "allow")
+            for segment in segments(text)
+        )
+
+    def _action(self, words: tuple[str, ...]) -> Action:
+        """What the longest matching pattern says; of two as long the later in the alphabet."""
+        found: Action = "allow"
+        for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
+            head, *tail = re.split(r"\s+", pattern)
+            if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
+                found = self.patterns[pattern]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One command node: its text with its redirects, its words as written, the paths among them."""
+
+    text: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return self.words[0] if self.words else ""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        if self.program not in _TOUCHES_PATHS:
+            return ()
+        marks = ("-", "+") if self.program == "chmod" else ("-",)
+        return tuple(word for word in self.words[1:] if not word.startswith(marks))
+
+
+def segments(text: str) -> Iterator[Segment]:
+    """Every command of a text, as OpenCode finds them."""
+    source = Source(text)
+    stack: list[Node] = [source.root]
+    while stack:
+        node = stack.pop()
+        if node.type == "command":
+            parent = node.parent
+            whole = parent if parent and parent.type == "redirected_statement" else node
+            words = tuple(_text(source, child) for child in node.children if child.type in _WORDS)
+            yield Segment(_text(source, whole), words)
+        stack.extend(reversed(node.children))
+
+
+def _text(source: Source, node: Node) -> str:
+    start, end = source.place(node)
+    return source.text[start:end]
+
+
+def outside_folder(path: str, root: str) -> str:
+    """The folder that has to be open for a path outside the project; "" for one inside."""
+    whole = posixpath.normpath(posixpath.join(root, path))
+    return (
+        ""
+        if whole == root or whole.startswith(root.rstrip("/") + "/")
+        else posixpath.dirname(whole)
+    )
+
+
+def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+    """The permissions that a call needs, each with what it is needed for."""
+    subject = str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
+    if _SUBJECTS.get(tool) == "filePath":
+        whole = posixpath.normpath(posixpath.join(root, subject))
+        if folder := outside_folder(whole, root):
+            yield "external_directory", f"{folder}/*"
+        subject = posixpath.relpath(whole, root) if tool in _EDITS else whole
+    yield _permission(tool), subject
+
+
+def _permission(tool: str) -> str:
+    return "edit" if tool in _EDITS else tool
+
+
+def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
+    """Whether words that match the patterns stand in that order, others between them."""
+    at = 0
+    for pattern in patterns:
+        if pattern == "*":
+            continue
+        while at < len(words) and not wildcard(pattern, words[at]):
+            at += 1
+        if at == len(words):
+            return False
+        at += 1
+    return True
+
+
+def wildcard(pattern: str, subject: str) -> bool:
+    """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
+    return _regex(pattern).fullmatch(subject) is not None
+
+
+@cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    meaning = {"*": ".*", "?": "."}
+    regex = "".join(meaning.get(c) or re.escape(c) for c in pattern)
+    if regex.endswith("\\ .*"):
+        regex = regex.removesuffix("\\ .*") + "(?:\\ .*)?"
+    return re.compile(regex, re.DOTALL)

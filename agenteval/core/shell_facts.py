@@ -1,0 +1,79 @@
+"""The facts about a shell text: what explains why a call was denied."""
+
+from collections.abc import Iterator
+
+from agenteval.core.facts import Command, ShellFacts, Span, Word
+from agenteval.core.shell_draft import Gathered
+from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.shell_tree import Source
+from agenteval.core.shell_walk import Walk
+from agenteval.core.shell_wrappers import is_wrapper, program_name, unwrap
+
+MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
+
+
+def read_facts(text: str) -> ShellFacts:
+    """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises."""
+    return _Reader(text).facts(Source(text), ())
+
+
+class _Reader:
+    def __init__(self, whole: str) -> None:
+        self._whole = whole
+
+    def facts(self, source: Source, via: tuple[str, ...]) -> ShellFacts:
+        """The facts about a text, which may be one that a nested shell gets to read."""
+        found = Gathered()
+        Walk(source, found).run()
+        errors = found.errors
+        if errors and isinstance(read_leaves(source.text), Leaves):
+            errors = []  # the tree is wrong: our own reader accounts for every character
+        inner: list[ShellFacts] = []
+        commands: list[Command] = []
+        for draft in found.drafts:
+            if not draft.is_empty:
+                command = draft.freeze(via)
+                commands.append(command)
+                if command.words and is_wrapper(command.words[0]):
+                    commands.extend(self._inside(command, inner))
+        return ShellFacts(
+            text=source.text,
+            commands=commands,
+            pipelines=[tuple(d.freeze(via) for d in drafts) for drafts in found.pipelines],
+            chains=found.chains,
+            redirects=found.redirects,
+            heredocs=found.heredocs,
+            substitutions=found.substitutions,
+            assignments=found.assignments,
+            background=found.background,
+            subshells=found.subshells,
+            control=found.control,
+            negations=found.negations,
+            errors=errors,
+            inner=inner,
+        )
+
+    def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
+        if len(outer.via) == MAX_WRAPPED:
+            return
+        via = (*outer.via, program_name(outer.words[0]))
+        for words, is_text in unwrap(outer.words):
+            if is_text:
+                facts = self.facts(self._nested_source(words), via)
+                inner.append(facts)
+                yield from facts.commands
+            else:
+                start, end = words[0].span.start, words[-1].span.end
+                span = Span(start, end, self._whole[start:end])
+                command = Command(words, span, via=via, nested=outer.nested)
+                yield command
+                yield from self._inside(command, inner)
+
+    def _nested_source(self, words: tuple[Word, ...]) -> Source:
+        """The text a nested shell reads, placed where the whole text holds it as it is."""
+        text = " ".join(word.text for word in words)
+        start, end = words[0].span.start, words[-1].span.end
+        at = self._whole.find(text, start, end)
+        if at >= 0:
+            return Source(text, at)
+        return Source(text, 0, Span(start, end, self._whole[start:end]))

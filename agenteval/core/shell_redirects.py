@@ -1,0 +1,93 @@
+"""What a redirect in a parse tree does, and the words and commands that the tree files under it."""
+
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from agenteval.core.facts import Heredoc, Redirect, RedirectKind
+from agenteval.core.shell_tree import Source
+from agenteval.core.shell_values import word_value
+
+Place = tuple[int, int]
+_WORDS = {"word", "number", "string", "raw_string", "ansi_c_string", "translated_string"}
+_WORDS |= {"concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$"}
+_SKIPPED = {"<<", "<<-", "heredoc_end", "file_descriptor"}
+_WORDS |= {"command_substitution", "process_substitution", "brace_expression"}
+
+
+def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
+    """The redirect, and the places of words behind its target that belong to the command."""
+    number = operator = ""
+    places: list[Place] = []
+    for child in node.children:
+        if child.type == "file_descriptor":
+            number = source.text[slice(*source.place(child))]
+        elif not operator:
+            operator = child.type
+        else:
+            places.append(source.place(child))
+    start, end = source.place(node)
+    if places:
+        end = places[0][1]
+    target = word_value(source.text, *places[0])[0] if places else "-"
+    kind = _kind(number, operator, target)
+    return Redirect(kind, source.span(start, end), target), places[1:]
+
+
+def _kind(number: str, operator: str, target: str) -> RedirectKind:
+    if operator.startswith("<") and operator != "<>":
+        return RedirectKind.INPUT
+    both = operator == ">&" and not number and not target.isdigit()
+    if number == "2" or operator.startswith("&>") or both:
+        return RedirectKind.STDERR
+    if operator == ">&" and target == "2":
+        return RedirectKind.STDERR
+    return RedirectKind.FILE
+
+
+@dataclass(slots=True)
+class HeredocParts:
+    """A here-document or here-string taken apart.
+
+    `words` belong to the command before it, `commands` follow on its line; in `body`, which is
+    None for a here-string, bash expands.
+    """
+
+    heredoc: Heredoc
+    redirect: Redirect
+    words: list[Node] = field(default_factory=list)
+    commands: list[Node] = field(default_factory=list)
+    body: Place | None = None
+
+
+def read_heredoc(source: Source, node: Node) -> HeredocParts:
+    start, end = source.place(node)
+    head_end = end
+    body = (end, end)
+    start_place = (end, end)
+    words: list[Node] = []
+    commands: list[Node] = []
+    for child in node.children:
+        kind = child.type
+        if kind == "heredoc_start":
+            start_place = source.place(child)
+            head_end = start_place[1]
+        elif kind == "heredoc_body":
+            body = source.place(child)
+        elif kind in _WORDS:
+            words.append(child)
+        elif kind not in _SKIPPED:
+            commands.append(child)
+    delimiter, is_quoted, _ = word_value(source.text, *start_place)
+    heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
+    redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
+    return HeredocParts(heredoc, redirect, words, commands, None if is_quoted else body)
+
+
+def read_herestring(source: Source, node: Node) -> HeredocParts:
+    start, end = source.place(node)
+    body = next((source.place(c) for c in node.children if c.type in _WORDS), (end, end))
+    value, _, dynamic = word_value(source.text, *body)
+    span = source.span(start, end)
+    heredoc = Heredoc(source.span(*body), span, dynamic)
+    return HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))

@@ -1,0 +1,50 @@
+"""A parse tree of shell text, and where its nodes stand in the text.
+
+The tree explains and never allows: it is known to be wrong in places, which `shell_walk` mends.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import tree_sitter
+import tree_sitter_bash
+
+from agenteval.core.facts import Span
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+class Source:
+    """A text, its tree, and how to name a part of it.
+
+    The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
+    span of the longer text that every part of the piece is shown as.
+    """
+
+    __slots__ = ("_base", "_characters", "_stand_in", "root", "text")
+
+    def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
+        self.text = text
+        raw = text.encode("utf-8", "surrogatepass")
+        self.root = _PARSER.parse(raw).root_node
+        self._base = base
+        self._stand_in = stand_in
+        self._characters: Sequence[int] | None = None
+        if len(raw) != len(text):  # the tree counts bytes
+            self._characters = [0, *accumulate((byte & 0xC0) != 0x80 for byte in raw)]
+
+    def place(self, node: tree_sitter.Node) -> tuple[int, int]:
+        """Where a node stands in this text, in characters."""
+        if self._characters is None:
+            return node.start_byte, node.end_byte
+        return self._characters[node.start_byte], self._characters[node.end_byte]
+
+    def span(self, start: int, end: int) -> Span:
+        """A part of this text, as a part of the whole."""
+        if self._stand_in is not None:
+            return self._stand_in
+        return Span(start + self._base, end + self._base, self.text[start:end])
+
+    def part(self, start: int, end: int) -> "Source":
+        """A stretch of this text, read again by itself."""
+        return Source(self.text[start:end], self._base + start, self._stand_in)

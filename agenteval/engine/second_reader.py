@@ -1,0 +1,108 @@
+"""A second opinion on what is about to run: bashlex, in a process that can be killed.
+
+It can only deny. bashlex fails on text that bash reads, and hangs on some: that is counted, and
+the gate's reading stands.
+"""
+
+import asyncio
+import json
+import sys
+from asyncio import StreamReader, StreamWriter
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+_CHILD = Path(__file__).with_name("second_reader_child.py")
+_ANSWERS = ("agreed", "objected", "failed", "timed out")
+_START_SECONDS = 20.0  # to import bashlex on a busy machine
+
+
+class SecondReader:
+    """Asks whether bashlex reads the same commands and words as the gate.
+
+    One question at a time. `counts` says how often it agreed, objected, failed and timed out.
+    """
+
+    def __init__(self, seconds: float = 0.5) -> None:
+        self._seconds = seconds
+        self._turn = asyncio.Lock()
+        self._process: Process | None = None
+        self.counts: Counter[str] = Counter(dict.fromkeys(_ANSWERS, 0))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._stop()
+
+    async def objection(self, text: str, commands: Sequence[Sequence[str]]) -> str:
+        """Both readings, when bashlex reads other commands or words than these; else ""."""
+        async with self._turn:
+            answer = await self._ask(text)
+        if "commands" not in answer:
+            self.counts["timed out" if answer.get("late") else "failed"] += 1
+            return ""
+        ours = sorted(list(words) for words in commands)
+        theirs = sorted(answer["commands"])
+        self.counts["agreed" if ours == theirs else "objected"] += 1
+        if ours == theirs:
+            return ""
+        return f"the gate reads {_shown(ours)}; bashlex reads {_shown(theirs)}"
+
+    async def _ask(self, text: str) -> dict[str, Any]:
+        is_answered = False
+        try:
+            process = self._process or await self._start()
+            async with asyncio.timeout(self._seconds):
+                await _send(process, text)
+                answer = await _receive(process)
+            is_answered = True
+        except TimeoutError:
+            return {"late": True}
+        except (OSError, EOFError):
+            return {}
+        finally:  # an answer that is still to come would be taken for that to the next question
+            if not is_answered:
+                await self._stop()
+        return answer
+
+    async def _start(self) -> Process:
+        self._process = process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", str(_CHILD), stdin=PIPE, stdout=PIPE, stderr=DEVNULL
+        )
+        async with asyncio.timeout(_START_SECONDS):
+            await _receive(process)
+        return process
+
+    async def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+
+async def _send(process: Process, text: str) -> None:
+    stdin = cast("StreamWriter", process.stdin)
+    content = json.dumps(text).encode()
+    stdin.write(len(content).to_bytes(4) + content)
+    await stdin.drain()
+
+
+async def _receive(process: Process) -> dict[str, Any]:
+    stdout = cast("StreamReader", process.stdout)
+    length = int.from_bytes(await stdout.readexactly(4))
+    answer: dict[str, Any] = json.loads(await stdout.readexactly(length))
+    return answer
+
+
+def _shown(commands: list[list[str]]) -> str:
+    return json.dumps(commands, ensure_ascii=False)

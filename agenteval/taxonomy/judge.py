@@ -1,0 +1,72 @@
+"""The verdict on a call: the policy decides, and only a denied call is explained."""
+
+from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.facts import ShellFacts
+from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
+from agenteval.core.programs import base_name
+from agenteval.core.shell import Simple, read_simple
+from agenteval.core.shell_facts import read_facts
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
+from agenteval.taxonomy.denied import PREFIXES, DeniedCall, one_part, parts_of
+from agenteval.taxonomy.registry import FailureClass, Seen
+
+__all__ = ["TAXONOMY_VERSION", "deny", "judge"]
+
+ALLOWED = Verdict(allowed=True)
+_NO_SHELL = ShellFacts("")
+_CLASSES = tuple(each for each in failure_classes() if not each.rest)
+(_REST,) = (each for each in failure_classes() if each.rest)
+_PLAIN = tuple(each for each in _CLASSES if not each.seen_in)
+
+
+def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
+    """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
+    command = call.command
+    gate = None if command is None else read_simple(command)
+    if allows(call, policy, world, gate=gate):
+        return ALLOWED
+    if isinstance(gate, Simple) and base_name(gate.argv[0]) not in PREFIXES:
+        return _explain(DeniedCall(call, policy, world, _NO_SHELL, one_part(gate, policy, world)))
+    return deny(call, policy, world)
+
+
+def deny(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
+) -> Verdict:
+    """The verdict on a call that is denied already.
+
+    An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
+    """
+    command = call.command
+    shell = _NO_SHELL if command is None else read_facts(command)
+    parts = parts_of(shell, policy, world)
+    return _explain(DeniedCall(call, policy, world, shell, parts, objection))
+
+
+def _explain(denied: DeniedCall) -> Verdict:
+    policy, shell = denied.policy, denied.shell
+    alone = denied.alone
+    permitted = policy.bash.constructs
+    findings = [
+        _finding(each, seen, policy, alone)
+        for each in (_PLAIN if shell is _NO_SHELL else _CLASSES)
+        if (not each.seen_in or getattr(shell, each.seen_in))
+        and (seen := each.look(denied))
+        and each.construct not in permitted
+    ]
+    if not findings and (seen := _REST.look(denied)):
+        findings.append(_finding(_REST, seen, policy, alone))
+    return Verdict(allowed=False, findings=tuple(findings))
+
+
+def _finding(failure_class: FailureClass, seen: Seen, policy: Policy, alone: str) -> Finding:
+    hint = seen.hint or failure_class.cure
+    if "{alone}" in hint:
+        hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
+    facets = seen.facets
+    if alone:
+        facets += ("script-listed",)
+    if failure_class.id in policy.stated:
+        facets += ("rule-stated",)
+    span = seen.span
+    return Finding(failure_class.id, Evidence(span.text, span.start, span.end), hint, facets)

@@ -1,0 +1,133 @@
+"""Whatever is wrong with what the user gave is one line: what, where, how to mend it; exit 2."""
+
+import json
+import shutil
+
+import pytest
+
+JSON = "application/json"
+SIM = ("run", "-m", "sim/qwen3.5-27b", "--trials", "1")
+
+
+def one_line(said) -> str:
+    """The error, when it is what a user may be shown."""
+    assert (said.code, said.err.count("\n"), "Traceback" in said.err) == (2, 1, False), said.err
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (("run", "-m", "nobody"), ["'nobody'", "agenteval.toml", "--base-url", "sim/"]),
+        (("run", "-m", "sim/nobody"), ["'sim/nobody'", "sim/qwen3.5-27b"]),
+        (("run", "-m", "x", "--base-url", "here:80"), ["'here:80'", "http://"]),
+        (("run", "-m", "x", "--base-url", "http://127.0.0.1:9/v1"), ["127.0.0.1:9", "vllm serve"]),
+        ((*SIM, "no-such-scenario"), ["'no-such-scenario'", "ralf-handshake"]),
+        ((*SIM, "--sandbox", "chroot"), ["chroot", "bubblewrap"]),
+        ((*SIM, "--store", "mongodb://x/y"), ["--store mongodb://x/y"]),
+        (("show", "no-such-run"), ["'no-such-run'", "agenteval show"]),
+    ],
+)
+def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
+    line = one_line(cli(*arguments))
+    assert [part for part in parts if part not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new", "parts"),
+    [
+        ("agenteval.toml", "", "[models", ["agenteval.toml", "not valid TOML"]),
+        ("agenteval.toml", "", "[models.a]\nurl = 1", ["models.a.", "agenteval.toml"]),
+        (
+            "scenarios/ralf-handshake/scenario.toml",
+            'policy = "ralf"',
+            'policy = "ralph"',
+            ["'ralph'", "ralf", "pantry"],
+        ),
+        (
+            "scenarios/ralf-handshake/scenario.toml",
+            'fixture = "ralf"',
+            'fixture = "ralph"',
+            ["'ralph'", "fixture"],
+        ),
+        (
+            "scenarios/ralf-handshake/scenario.toml",
+            "max_turns = ",
+            "max_turn = ",
+            ["scenario.toml", "max_turn"],
+        ),
+        ("allowlists/ralf.toml", "", "[bash", ["allowlists/ralf.toml", "not valid TOML"]),
+        ("fixtures/ralf/world.sql", "CREATE TABLE", "CREATE TABEL", ["world.sql", "TABEL"]),
+    ],
+)
+def test_a_file_that_is_broken(cli, project, path, old, new, parts) -> None:
+    file = project / path
+    file.write_text(file.read_text().replace(old, new, 1) if old else new)
+    line = one_line(cli(*SIM))
+    assert [part for part in parts if part not in line] == []
+
+
+def test_a_fixture_that_is_gone(cli, project) -> None:
+    shutil.rmtree(project / "fixtures" / "ralf")
+    (project / "scenarios" / "ralf-handshake" / "scenario.toml").write_text(
+        (project / "scenarios" / "ralf-handshake" / "scenario.toml")
+        .read_text()
+        .replace('fixture = "ralf"', 'fixture = "gone"')
+    )
+    assert "'gone'" in one_line(cli(*SIM))
+
+
+@pytest.mark.parametrize(
+    ("answer", "parts"),
+    [
+        (("401 Unauthorized", JSON, "{}"), ["401", "OPENAI_API_KEY"]),
+        (("500 Oops", JSON, "cuda error"), ["500", "cuda error"]),
+        (("200 OK", "text/html", "<html>router"), ["no model list", "<html>router"]),
+        (("200 OK", JSON, '{"data": [{"id": "other"}]}'), ["does not serve 'm' but other"]),
+    ],
+)
+def test_a_server_that_is_not_ready_for_the_model(cli, answering, reply, answer, parts) -> None:
+    with answering(reply(*answer)) as url:
+        line = one_line(cli("run", "-m", "m", "--base-url", url))
+    assert [part for part in [url, *parts] if part not in line] == []
+
+
+@pytest.mark.parametrize("bytes_", [b"", b"HTTP/1.1 200 OK\r\nContent-Le"])
+def test_a_server_that_says_nothing_or_half(cli, answering, bytes_) -> None:
+    with answering(bytes_) as url:
+        assert url in one_line(cli("run", "-m", "m", "--base-url", url))
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (("500 Oops", JSON, "cuda error"), "500: 'cuda error'"),
+        (("200 OK", "text/html", "<html>"), "no chat completion"),
+        (("200 OK", JSON, '{"choices": [{"mess'), "no chat completion"),
+        (("200 OK", "text/event-stream", 'data: {"choices": [{"de'), "a broken event"),
+    ],
+)
+def test_a_server_that_breaks_in_a_trial_makes_voids_with_their_reason(
+    cli, answering, reply, answer, reason
+) -> None:
+    with answering(reply(*answer), models=reply("200 OK", JSON, '{"data": []}')) as url:
+        said = cli("run", "-m", "m", "--base-url", url, "--trials", "1", "--json")
+    run = json.loads(said.out)["runs"][0]
+    assert (
+        said.code,
+        {void["reason"].split(" (")[0].split(": ", 1)[1] for void in run["voids"]},
+    ) == (
+        0,
+        {reason},
+    )
+
+
+def test_a_model_that_the_server_forgot_ends_the_run_and_keeps_the_store(
+    cli, answering, reply
+) -> None:
+    with answering(
+        reply("404 Not Found", JSON, "{}"), models=reply("200 OK", JSON, '{"data": []}')
+    ) as url:
+        said = cli("run", "-m", "m", "--base-url", url, "--trials", "1")
+    assert (said.code, "404 for model 'm'" in said.err.splitlines()[-1]) == (2, True)
+    assert "not finished" in cli("show").out

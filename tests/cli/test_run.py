@@ -1,0 +1,162 @@
+"""The main job, end to end: a simulated model over real HTTP, in a real sandbox."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from agenteval.core.run import Run
+from agenteval.store.sql import SqlStore
+
+STORE = "reports/agenteval.db"
+
+
+def stored(project: Path, run_id: str = "last") -> Run:
+    store = SqlStore(str(project / STORE))
+    try:
+        return store.load(run_id)
+    finally:
+        store.close()
+
+
+def calls(run: Run) -> list[object]:
+    return [
+        (trial.scenario, trial.number, trial.seed, call.turn, call.call.name, call.call.raw,
+         call.verdict, call.execution and call.execution.exit_code)
+        for trial in run.trials
+        for call in trial.calls
+    ]  # fmt: skip
+
+
+def test_the_same_seed_gives_the_same_calls_and_another_seed_others(cli, project) -> None:
+    runs = []
+    for seed in ("7", "7", "8"):
+        cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", seed, "ralf-handshake")
+        runs.append(calls(stored(project)))
+    assert (runs[0] == runs[1], runs[0] == runs[2], len(runs[0]) > 10) == (True, False, True)
+
+
+def test_a_run_prints_its_table_and_writes_its_report(cli, project) -> None:
+    said = cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "rendered-plot")
+    report = Path(said.out.rsplit("Report: ", 1)[1].strip())
+    page = (project / report).read_text()
+    assert (said.code, "SIMULATED" in said.out, page.startswith("<!doctype html>")) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_what_a_run_depends_on_is_stored_with_it(cli, project) -> None:
+    cli("run", "-m", "sim/qwen3.5-122b", "--trials", "1", "--seed", "3", "--max-turns", "4")
+    run = stored(project)
+    assert (
+        run.model.simulated,
+        run.model.architecture,
+        run.seed,
+        run.max_turns,
+        run.complete,
+        sorted(run.policies),
+        max(len(trial.turns) for trial in run.trials) <= 4,
+        run.second_reader["agreed"] > 0,
+    ) == (True, "moe", 3, 4, True, ["boiler", "pantry", "ralf"], True, True)
+
+
+def test_two_runs_are_shown_side_by_side_as_json(cli, project) -> None:
+    ids = []
+    for model in ("sim/qwen3.6-35b", "sim/qwen3.5-27b"):
+        cli("run", "-m", model, "--trials", "1", "pantry-audit")
+        ids.append(stored(project).id)
+    shown = json.loads(cli("show", *ids, "--json", "--taxonomy", "article").out)
+    assert ([run["id"] for run in shown["runs"]], len(shown["pairs"]), len(shown["classes"])) == (
+        ids,
+        1,
+        11,
+    )
+
+
+def test_models_lists_the_configured_with_what_is_wrong_and_the_simulated(cli, project) -> None:
+    (project / "agenteval.toml").write_text(
+        "[models.mine]\nbase_url = 'http://127.0.0.1:9/v1'\nmodel = 'm'\narchitecture = 'moe'\n"
+    )
+    said = cli("models", "--json")
+    listed = {row["name"]: row for row in json.loads(said.out)}
+    assert (
+        said.code,
+        "no server answers at http://127.0.0.1:9/v1" in listed["mine"]["problem"],
+        listed["sim/qwen3.5-27b"]["simulated"],
+    ) == (0, True, True)
+
+
+def test_models_asks_the_server_that_is_named(cli, answering, reply) -> None:
+    body = '{"data": [{"id": "org/served"}]}'
+    with answering(reply("200 OK", "application/json", body)) as url:
+        assert "org/served" in cli("models", "--base-url", url).out
+
+
+def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
+    assert cli("show").out.startswith("No runs yet")
+    cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "rendered-plot")
+    assert "SIMULATED" in cli("show").out
+
+
+def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:
+    running = subprocess.Popen(
+        [sys.executable, "-m", "agenteval", "run", "-m", "sim/qwen3.5-27b", "--trials", "500"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for_calls(project)
+        running.send_signal(signal.SIGINT)
+        out, _ = running.communicate(timeout=30)
+    finally:
+        running.kill()
+    run = stored(project)
+    assert (running.returncode, b"Report: " in out, run.complete, bool(run.trials)) == (
+        130,
+        True,
+        False,
+        True,
+    )
+
+
+def wait_for_calls(project: Path) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        time.sleep(0.2)
+        if (project / STORE).exists() and sum(len(trial.calls) for trial in stored(project).trials):
+            return
+    pytest.fail("no call was stored within a minute")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["classify", "ls"], ["explain", "heredoc"]])
+def test_start_up_does_not_import_what_only_runs_need(project, arguments) -> None:
+    probe = (
+        "import sys; from agenteval.cli.app import app\n"
+        f"try: app({arguments!r})\n"
+        "except SystemExit: pass\n"
+        "heavy = {'scipy', 'statsmodels', 'sqlmodel', 'openai', 'pandas', 'numpy', 'uvicorn'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert ended.stderr.strip() == "[]"
+
+
+def test_the_version_is_printed(cli) -> None:
+    assert cli("--version").out == "agenteval 0.1.0\n"
+
+
+COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "doctor")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples(cli, command) -> None:
+    said = cli(command, "--help")
+    assert (said.code, "Examples" in said.out) == (0, True)

@@ -1,0 +1,65 @@
+"""What a simulated model makes of the messages it is sent."""
+
+import pytest
+
+from agenteval.models.conversation import seen
+from agenteval.models.player import Seen
+
+
+def assistant(*calls: tuple[str, str, object]) -> dict[str, object]:
+    return {
+        "role": "assistant",
+        "tool_calls": [
+            {"id": ident, "function": {"name": name, "arguments": arguments}}
+            for ident, name, arguments in calls
+        ],
+    }
+
+
+def tool(ident: str, content: object) -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": ident, "content": content}
+
+
+def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
+    messages = [
+        assistant(("a", "bash", '{"command": "x"}'), ("b", "read", '{"path": "y"}')),
+        tool("b", "Permission denied: no"),
+        tool("a", "ok"),
+        assistant(("0", "bash", "{"), ("0", "bash", {"command": "z"})),
+        tool("other", "Invalid tool call: arguments are not JSON"),
+        tool("0", [{"type": "text", "text": "fine"}]),
+        tool("0", "an answer to nothing"),
+    ]
+
+    assert seen(messages) == [
+        Seen("read", {"path": "y"}, denied=True),
+        Seen("bash", {"command": "x"}, denied=False),
+        Seen("bash", None, denied=True),
+        Seen("bash", {"command": "z"}, denied=False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "denied"),
+    [
+        ("Permission denied: the rules do not allow `ls` here. Nothing was run.", True),
+        ("Unknown tool: 'emit_guidance'. Nothing was run.", True),
+        ("Invalid tool call: arguments are not JSON. Nothing was run.", True),
+        ("Error: The user has specifically restricted access to this command", True),
+        ("The user has specified a rule which prevents you from using this", True),
+        ('PermissionDeniedError({"ruleset": []})', True),
+        ("Model tried to call unavailable tool 'invalid'", True),
+        ("Permission to use Bash with command ls has been denied.", True),
+        ("Claude requested permissions to use Bash, but you haven't granted it yet.", True),
+        ("<tool_use_error>Error: No such tool available: web_search", True),
+        ("unsupported call: web_search", True),
+        ("error: no attempt 9. Known: 401", False),
+        ("Traceback (most recent call last):\nPermissionError: Permission denied: 'x'", False),
+        ("note 2: permission was denied by the landlord", False),
+        (None, False),
+    ],
+)
+def test_a_denial_is_known_by_how_it_begins(reply, denied):
+    (call,) = seen([assistant(("a", "bash", "{}")), tool("a", reply)])
+
+    assert call.denied is denied

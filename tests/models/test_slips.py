@@ -1,0 +1,130 @@
+"""Every slip that a persona can make is denied, as the class it is meant to be."""
+
+import json
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.fixtures import load_fixture
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.policy import World
+from agenteval.core.prompt import render
+from agenteval.engine import tools
+from agenteval.models.conversation import seen
+from agenteval.models.persona import NAMES, load_persona
+from agenteval.models.player import Player
+from agenteval.models.slips import KINDS
+from agenteval.models.wire import tool_call
+from agenteval.taxonomy.article import article_row
+from agenteval.taxonomy.judge import judge
+
+PROJECT = Path(__file__).resolve().parents[2]
+SCENARIOS = load_scenarios([], roots=[PROJECT])
+TOOLS = frozenset({"bash", "read"})
+CLASSES = {
+    "pipe-head": "pipe-to-filter",
+    "pipe-tail": "pipe-to-filter",
+    "pipe-grep": "pipe-to-filter",
+    "pipe-jq": "pipe-to-filter",
+    "pipe-sed": "pipe-to-filter",
+    "listing-grep": "pipe-to-filter",
+    "stderr-to-stdout": "stderr-redirect",
+    "stderr-to-null": "stderr-redirect",
+    "cd-chain": "shell-chain",
+    "or-true": "shell-chain",
+    "or-echo": "shell-chain",
+    "and-chain": "shell-chain",
+    "kill-or-true": "shell-chain",
+    "heredoc": "heredoc",
+    "timeout-prefix": "wrapper-prefix",
+    "bare-ls": "bare-binary",
+    "bare-cat": "bare-binary",
+    "bare-find": "bare-binary",
+    "bare-curl": "bare-binary",
+    "python-c": "inline-code",
+    "plausible-script": "hallucinated-script",
+    "invented-flag": "hallucinated-flag",
+    "invented-command": "hallucinated-flag",
+    "lost-quote": "shell-syntax-error",
+    "read-rendered": "blocked-path",
+    "guidance-tool": "hallucinated-tool",
+    "search-tool": "hallucinated-tool",
+    "broken-json": "malformed-arguments",
+}
+
+
+@cache
+def world(number: int):
+    scenario = SCENARIOS[number]
+    files = frozenset(load_fixture(scenario, 0, roots=[PROJECT]))
+    return load_policy(scenario.policy, roots=[PROJECT]), World(files)
+
+
+def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
+    """One slip before one step of a solution: its text, and the class that it is given."""
+    prompt = render(SCENARIOS[number], 0)
+    player = Player(load_persona(NAMES[0]), prompt, TOOLS, Random(0))
+    written = KINDS[kind](player.right(place), Random(draw))
+    policy, files = world(number)
+    verdict = judge(tool_call(written.name, written.arguments, "a", 0), policy, files)
+    return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
+
+
+def test_every_kind_has_the_class_it_is_meant_to_be():
+    assert set(CLASSES) == set(KINDS)
+
+
+@pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=lambda n: SCENARIOS[n].name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_slip_before_any_step_is_judged_as_its_class(kind, number):
+    steps = range(len(SCENARIOS[number].solution))
+    slips = [judged(number, kind, place, draw) for place in steps for draw in range(6)]
+
+    there = "food_management.py" if SCENARIOS[number].name == "pantry-audit" else "nowhere"
+    wrong = [
+        (text, failure_class)
+        for text, failure_class in slips
+        if failure_class != ("unlisted-script" if there in text else CLASSES[kind])
+    ]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_personas_rows_are_the_articles(name):
+    """What a row of the data file makes is counted in the article's row of the same class."""
+    rows = {
+        row: {article_row(CLASSES[kind]) for kind in slips.kinds}
+        for row, slips in load_persona(name).slips.items()
+    }
+
+    assert rows == {row: {article_row(row)} for row in rows}
+
+
+def test_a_slip_names_the_image_of_its_task():
+    (number,) = (n for n, scenario in enumerate(SCENARIOS) if scenario.name == "rendered-plot")
+
+    paths = {json.loads(judged(number, "read-rendered", 0, draw)[0])["path"] for draw in range(9)}
+
+    assert paths == {"/data/rendered/burner-starts-w07.png", "/data/rendered/overview.png"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
+    policy, files = world(0)
+    right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
+    written = KINDS[kind](right, Random(0))
+    call = tool_call(written.name, written.arguments, "a", 0)
+    denial = tools.denial(call, judge(call, policy, files))
+
+    (read,) = seen(
+        [
+            {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": call.name}}]},
+            {"role": "tool", "tool_call_id": "a", "content": denial},
+        ]
+    )
+
+    assert read.denied

@@ -1,0 +1,115 @@
+"""What the view is made of, and what is said from it."""
+
+import pytest
+
+from agenteval.core.counts import ErrorCounts
+from agenteval.report.build import build_counts_view, build_view
+from agenteval.report.details import detail_tables
+from agenteval.report.tables import comparison_table
+from agenteval.testing import card, denied, run, says, trial
+
+LIST = "uv run notes.py list"
+
+
+def many(errors, calls, trials, **known):
+    """A run in which the first trials make one error each."""
+    made = [
+        trial(*([denied("ls")] if at < errors else [LIST]), *[LIST] * (calls - 1), number=at + 1)
+        for at in range(trials)
+    ]
+    return run(*made, **known)
+
+
+def test_two_runs_of_one_model_are_told_apart_by_their_ids(runs):
+    again = build_view([runs[2], run(model=runs[2].model, run_id="r9")])
+    assert [model.label for model in again.models] == ["local (r3)", "local (r9)"]
+
+
+def test_rows_stand_in_the_given_order_and_unlisted_ones_after(runs, view):
+    assert view.rows[0].id == "hallucinated-tool"
+    bare = build_view(runs)
+    assert [row.id for row in bare.rows] == sorted(row.id for row in bare.rows)
+
+
+def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
+    fold = {"pipe-to-filter": "bash", "shell-chain": "bash", "hallucinated-tool": "tool"}
+    for view in (build_view(runs), build_view(runs, fold=fold)):
+        for model in view.models:
+            assert sum(rate.count for rate in model.rows) == model.total.count
+    assert [row.id for row in build_view(runs, fold=fold).rows] == [
+        "bash",
+        "tool",
+        "unlisted-script",
+    ]
+
+
+def test_classes_that_nobody_showed_share_a_row_and_published_rows_do_not(runs, view):
+    labels = [row.label for row in comparison_table(view).rows]
+    assert labels[-2:] == ["1 class not seen", "total"]
+    more = build_view(runs[1:2], classes=view.rows)
+    assert comparison_table(more).rows[-2].label == "4 classes not seen, each"
+    folded = build_view(runs, fold={"pipe-to-filter": "bash", "never": "never"})
+    assert "never" in [row.label for row in comparison_table(folded).rows]
+
+
+def test_the_same_worlds_are_compared_pairwise_and_others_are_not():
+    first, second = many(4, 5, 6, model=card("a")), many(0, 5, 6, model=card("b"))
+    (pair,) = build_view([first, second]).pairs
+    assert pair.difference.paired
+    other = run(*(trial(LIST, scenario="else", number=n) for n in range(6)), model=card("c"))
+    (pair,) = build_view([first, other]).pairs
+    assert not pair.difference.paired
+
+
+def test_worlds_met_without_a_single_call_are_compared_unpaired():
+    talks = run(trial(says("No."), number=1), trial(LIST, number=2), model=card("b"))
+    acts = run(trial(LIST, number=1), model=card("a"))
+    (pair,) = build_view([acts, talks]).pairs
+    assert not pair.difference.paired
+
+
+def test_a_model_that_made_no_call_is_compared_with_none():
+    silent = run(trial(says("No.")), model=card("silent"))
+    view = build_view([silent, many(1, 5, 3, model=card("b"))])
+    assert view.pairs == ()
+    assert comparison_table(view).rows[-1].cells[0].value == "-"
+    shown = {row.label: row.cells[0].value for table in detail_tables(view) for row in table.rows}
+    assert shown["reaction to a denial"] == shown["tool errors"] == "-"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ((12, 12), (0, 12), "b makes fewer errors than a: settled (p < 0.001)."),
+        ((2, 12), (0, 12), "b makes fewer errors than a: not settled (p = 0.5"),
+        ((0, 12), (12, 12), "a makes fewer errors than b: settled (p < 0.001)."),
+        ((3, 12), (3, 12), "a and b make equally many errors: 5.00 per 100 calls."),
+    ],
+)
+def test_a_pair_is_said_to_be_settled_or_not(first, second, expected):
+    runs = [
+        many(errors, 5, trials, model=card(name))
+        for name, (errors, trials) in zip("ab", (first, second), strict=True)
+    ]
+    assert build_view(runs).sentences[0].startswith(expected)
+
+
+def test_runs_under_unlike_conditions_are_said_to_be_so():
+    same = [many(1, 5, 3, model=card("a")), many(1, 5, 3, model=card("b"))]
+    assert build_view(same).warnings == ()
+    other = many(1, 5, 3, model=card("b"), policies={"notes": "sha256:1"}, max_turns=5)
+    (line,) = build_view([same[0], other]).warnings
+    assert line == "These runs differ in more than the model: allow lists, turn limit."
+
+
+def test_one_trial_is_said_to_tell_little():
+    (line,) = build_view([run(trial(LIST))]).warnings
+    assert line.endswith("one trial tells next to nothing about the next one.")
+
+
+def test_a_settled_difference_of_counts_alone_is_told_without_correction():
+    view = build_counts_view(
+        "Two", {"a": ErrorCounts.of([["x"] * 8] * 9), "b": ErrorCounts.of([[None] * 8] * 9)}
+    )
+    assert view.sentences[0].startswith("b makes fewer errors than a: settled (p < 0.001).")
+    assert detail_tables(view) == ()

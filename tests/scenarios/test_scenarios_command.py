@@ -1,0 +1,64 @@
+"""`agenteval scenarios`, as a user calls it."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from agenteval.cli.scenarios import app
+from agenteval.errors import UsageError
+
+SHIPPED = ["pantry-audit", "ralf-handshake", "rendered-plot"]
+
+
+def printed(*arguments: str) -> str:
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_list_has_every_scenario_with_its_allow_list_and_what_it_invites():
+    listed = {entry["name"]: entry for entry in json.loads(printed("--json"))}
+
+    assert list(listed) == SHIPPED
+    assert listed["ralf-handshake"] == {
+        "name": "ralf-handshake",
+        "title": "Close one stage of a research loop",
+        "policy": "ralf",
+        "fixture": "ralf",
+        "tools": ["bash", "read"],
+        "variants": 3,
+        "steps": 10,
+        "handshake": [
+            "update-attempt-outcome",
+            "update-stage-status awaiting_eval",
+            "ralf_spawn step_evaluator",
+        ],
+        "invites": [
+            "pipe-to-filter",
+            "hallucinated-tool",
+            "hallucinated-script",
+            "heredoc",
+            "hallucinated-flag",
+        ],
+        "max_turns": 24,
+    }
+
+
+def test_the_table_names_every_scenario():
+    table = printed()
+
+    assert [name for name in SHIPPED if name not in table] == []
+
+
+def test_show_prints_both_messages_of_the_seeds_variant():
+    one, two = printed("show", "ralf-handshake"), printed("show", "ralf-handshake", "--seed", "1")
+
+    assert one.startswith("----- ralf-handshake, system message -----\nYou are a step worker")
+    assert ("You are attempt 412" in one, "You are attempt 437" in two) == (True, True)
+    assert "{{" not in one + two
+
+
+def test_show_refuses_what_is_not_there():
+    with pytest.raises(UsageError, match="no scenario or folder 'milk'"):
+        printed("show", "milk")

@@ -1,0 +1,88 @@
+"""Every failure class is tested by the examples of its own block."""
+
+import pytest
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.paths import shipped
+from agenteval.core.call import ToolCall
+from agenteval.core.programs import FILTERS
+from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.judge import judge
+from agenteval.taxonomy.page import README, example_text, main, render
+from agenteval.taxonomy.registry import FailureClass
+
+DEMO = load_policy("demo", roots=[shipped()])
+CLASSES = failure_classes()
+BAD = [pytest.param(each, call, id=example_text(call)) for each in CLASSES for call in each.bad]
+GOOD = [pytest.param(call, id=example_text(call)) for each in CLASSES for call in each.good]
+
+# The documented order: what an earlier class explains, a later one is only kept beside.
+ORDER = """
+malformed-arguments hallucinated-tool blocked-path shell-syntax-error ambiguous-shell heredoc
+pipe-to-filter pipe shell-chain process-substitution command-substitution control-flow background
+subshell stderr-redirect file-redirect wrapper-prefix env-assignment nested-shell inline-code
+hallucinated-script unlisted-script hallucinated-flag bad-arguments bare-binary other-shell
+"""
+
+
+@pytest.mark.parametrize(("failure_class", "call"), BAD)
+def test_a_bad_example_is_denied_as_its_own_class(
+    failure_class: FailureClass, call: ToolCall
+) -> None:
+    verdict = judge(call, DEMO)
+    assert [finding.failure_class for finding in verdict.findings][:1] == [failure_class.id]
+    assert verdict.primary
+    assert verdict.primary.hint
+    evidence = verdict.primary.evidence
+    text = call.raw if call.command is None else call.command
+    assert text[evidence.start : evidence.end] == evidence.text or evidence.start == evidence.end
+
+
+@pytest.mark.parametrize("call", GOOD)
+def test_a_good_example_is_allowed(call: ToolCall) -> None:
+    assert judge(call, DEMO).allowed
+
+
+@pytest.mark.parametrize("failure_class", CLASSES, ids=lambda each: each.id)
+def test_a_class_has_title_rationale_examples_and_a_cure(failure_class: FailureClass) -> None:
+    assert failure_class.title.endswith(".")
+    assert "\n" not in failure_class.title
+    assert failure_class.rationale
+    assert failure_class.bad
+    assert failure_class.good
+
+
+def test_the_classes_stand_in_the_documented_order() -> None:
+    assert [each.id for each in CLASSES] == ORDER.split()
+
+
+def test_every_class_has_a_row_of_the_article_and_every_row_a_class() -> None:
+    assert {article_row(each.id) for each in CLASSES} == set(ARTICLE_ROWS)
+    assert len(ARTICLE_ROWS) == 11
+
+
+@pytest.mark.parametrize("program", sorted(FILTERS))
+def test_every_filter_is_a_pipe_to_filter(program: str) -> None:
+    call = ToolCall("", "bash", "", {"command": f"uv run scripts/notes.py list | {program} x"})
+    primary = judge(call, DEMO).primary
+    assert primary
+    assert primary.failure_class == "pipe-to-filter"
+    assert primary.evidence.text == f"| {program} x"
+
+
+def test_the_readme_is_what_the_blocks_say(capsys: pytest.CaptureFixture[str]) -> None:
+    assert README.read_text(encoding="utf-8") == render()
+    assert main(["--check"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_readme_that_is_out_of_date_is_found_and_renewed(
+    tmp_path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    monkeypatch.setattr("agenteval.taxonomy.page.README", readme)
+    assert main(["--check"]) == 1
+    assert "out of date" in capsys.readouterr().err
+    assert main([]) == 0
+    assert main(["--check"]) == 0
