@@ -4,7 +4,7 @@ The tree explains and never allows: it is known to be wrong in places, which `sh
 """
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 
 import tree_sitter
 import tree_sitter_bash
@@ -12,21 +12,52 @@ import tree_sitter_bash
 from agenteval.core.facts import Span
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+_SHORT = 2048  # bytes that are parsed without counting steps
+# Parsing takes the square of the time where very many things wait to be closed. A step is hundreds
+# of parser operations; 10,000 real commands need 7 at most, as here-documents cost none.
+_MOST_STEPS = 150
+_HEAD = 4096  # characters of a text with more steps that are read
+_COST = 16  # of a span, beside its text
+_ROOM = 100_000 * _COST
+
+
+def _parse(raw: bytes) -> tree_sitter.Tree | None:
+    """The tree of a text, or None when it takes too many steps."""
+    if len(raw) <= _SHORT:
+        return _PARSER.parse(raw)
+    steps = count()
+    view = memoryview(raw)
+    try:
+        return _PARSER.parse(
+            lambda offset, _point: view[offset:],
+            progress_callback=lambda _offset, _has_error: next(steps) > _MOST_STEPS,
+        )
+    except ValueError:
+        _PARSER.reset()
+        return None
 
 
 class Source:
     """A text, its tree, and how to name a part of it.
 
+    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
+    who reads a source stops when it is used up. `is_cut` when only the head of the text was parsed.
+
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
     span of the longer text that every part of the piece is shown as.
     """
 
-    __slots__ = ("_base", "_characters", "_stand_in", "root", "text")
+    __slots__ = ("_base", "_characters", "_stand_in", "is_cut", "room", "root", "text")
 
     def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
         self.text = text
         raw = text.encode("utf-8", "surrogatepass")
-        self.root = _PARSER.parse(raw).root_node
+        tree = _parse(raw)
+        self.is_cut = tree is None
+        if tree is None:
+            tree = _PARSER.parse(text[:_HEAD].encode("utf-8", "surrogatepass"))
+        self.root = tree.root_node
+        self.room = _ROOM + 8 * len(text)
         self._base = base
         self._stand_in = stand_in
         self._characters: Sequence[int] | None = None
@@ -41,6 +72,7 @@ class Source:
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
+        self.room -= end - start + _COST
         if self._stand_in is not None:
             return self._stand_in
         return Span(start + self._base, end + self._base, self.text[start:end])
