@@ -13,9 +13,11 @@ from agenteval.core.facts import Span
 
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 _SHORT = 2048  # bytes that are parsed without counting steps
-# Parsing takes the square of the time where very many things wait to be closed. A step is hundreds
-# of parser operations; 10,000 real commands need 7 at most, as here-documents cost none.
-_MOST_STEPS = 150
+# Where very many things wait to be closed, the parser reads the rest of the text for each of them.
+# A step is a hundred of its operations; 10,000 real commands, some of 20 kB, took 7 at most.
+_STEPS_TIMES_BYTES = 500_000
+_FEWEST_STEPS = 8
+_LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a text with more steps that are read
 _COST = 16  # of a span, beside its text
 _ROOM = 100_000 * _COST
@@ -25,12 +27,15 @@ def _parse(raw: bytes) -> tree_sitter.Tree | None:
     """The tree of a text, or None when it takes too many steps."""
     if len(raw) <= _SHORT:
         return _PARSER.parse(raw)
+    if len(raw) > _LONGEST and b"<<" not in raw:
+        return None
     steps = count()
+    most = max(_STEPS_TIMES_BYTES // len(raw), _FEWEST_STEPS)
     view = memoryview(raw)
     try:
         return _PARSER.parse(
             lambda offset, _point: view[offset:],
-            progress_callback=lambda _offset, _has_error: next(steps) > _MOST_STEPS,
+            progress_callback=lambda _offset, _has_error: next(steps) > most,
         )
     except ValueError:
         _PARSER.reset()
