@@ -21,7 +21,8 @@ from agenteval.core.shell_redirects import (
 from agenteval.core.shell_tree import Source
 from agenteval.core.shell_values import word_value
 
-_MAX_EMBEDDED = 8  # substitutions in here-documents inside each other
+_MAX_DEPTH = 8  # substitutions in here-documents inside each other
+_MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
 _REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\\n|[\r\v\f])+")
@@ -50,7 +51,8 @@ class Walk:
     def run(self) -> None:
         stack = self._stack
         stack.append((self.source.root, self._level))
-        while stack:
+        source = self.source
+        while stack and source.room > 0:
             node, level = stack.pop()
             if visit := _VISITS.get(node.type):
                 visit(self, node, level)
@@ -302,7 +304,8 @@ class Walk:
         for found in embedded_in(self.text, start, end):
             span = self.source.span(found.start, found.end)
             self.found.substitutions.append((found.kind, span))
-            if found.inside and self._depth < _MAX_EMBEDDED:
+            if found.inside and self._depth < _MAX_DEPTH and self.found.embedded < _MAX_EMBEDDED:
+                self.found.embedded += 1
                 inner = self.source.part(*found.inside)
                 Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
 
