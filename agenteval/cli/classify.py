@@ -62,9 +62,9 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     from agenteval.config.allowlists import load_policy  # noqa: PLC0415
     from agenteval.config.paths import roots  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
-    from agenteval.taxonomy.judge import judge  # noqa: PLC0415
+    from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
-    policy = load_policy(allowlist, roots=roots())
+    judge = judge_many(load_policy(allowlist, roots=roots()))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
     bad = denied = 0
     for call in _calls(command, jsonl):
@@ -72,7 +72,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
             bad += 1
             typer.echo(f"agenteval: {jsonl}:{call.number}: {call.reason}", err=True)
             continue
-        verdict = judge(call, policy)
+        verdict = judge(call)
         denied += not verdict.allowed
         show(call, verdict)
     if bad or (exit_code and denied):

@@ -3,14 +3,17 @@
 The tree explains and never allows: it is known to be wrong in places, which `shell_walk` mends.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+import re
 
 import tree_sitter
 import tree_sitter_bash
 
 from agenteval.core.facts import Span
 
+# The parser asks C's isdigit about any character, which reads far outside its table: `{` before
+# one like U+AA0E0 kills the process. To bash each of these is a letter of a word and no more, and
+# with one byte for each the tree counts characters.
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 
 
@@ -21,23 +24,18 @@ class Source:
     span of the longer text that every part of the piece is shown as.
     """
 
-    __slots__ = ("_base", "_characters", "_stand_in", "root", "text")
+    __slots__ = ("_base", "_stand_in", "root", "text")
 
     def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
         self.text = text
-        raw = text.encode("utf-8", "surrogatepass")
-        self.root = _PARSER.parse(raw).root_node
+        plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
+        self.root = _PARSER.parse(plain.encode("ascii")).root_node
         self._base = base
         self._stand_in = stand_in
-        self._characters: Sequence[int] | None = None
-        if len(raw) != len(text):  # the tree counts bytes
-            self._characters = [0, *accumulate((byte & 0xC0) != 0x80 for byte in raw)]
 
     def place(self, node: tree_sitter.Node) -> tuple[int, int]:
         """Where a node stands in this text, in characters."""
-        if self._characters is None:
-            return node.start_byte, node.end_byte
-        return self._characters[node.start_byte], self._characters[node.end_byte]
+        return node.start_byte, node.end_byte
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""

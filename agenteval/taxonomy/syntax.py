@@ -37,5 +37,5 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    odd = None if call.call.command is None else control_character(call.call.command)
+    odd = None if call.command is None else control_character(call.command)
     return Seen(call.span(odd.start, odd.start + 1)) if odd else None
