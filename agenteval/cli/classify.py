@@ -1,5 +1,6 @@
 """`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,7 +92,7 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
 
 
 def _standard_input() -> TextIO:
-    return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
+    return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -20,7 +20,8 @@ DEMO = load_policy("demo", roots=[shipped()])
 IDS = {each.id for each in failure_classes()}
 PLAIN = """
 uv run scripts/notes.py list git status ls rm echo x timeout 5 ' " \\ $ ` $( ) ( { } | || && & ; > <
-<<EOF EOF 2>&1 # * ~ = A=1 for do done if \x1b \ud800 日本 \u202e \U000aa0e0 --limit -c python eval ! [[
+<<EOF EOF 2>&1 # * ~ = A=1 for do done if \x1b \ud800 日本 \u202e \U000aa0e0 --limit -c python
+eval ! [[
 """
 FRAGMENTS = st.sampled_from([*PLAIN.split(), " ", "\t", "\n", "\r", "\0", "bash -c"])
 TEXTS = st.one_of(
