@@ -3,14 +3,18 @@
 The tree explains and never allows: it is known to be wrong in places, which `shell_walk` mends.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate, count
+import re
+from itertools import count
 
 import tree_sitter
 import tree_sitter_bash
 
 from agenteval.core.facts import Span
 
+# The parser asks C's isdigit about any character, which reads far outside its table: `{` before
+# one like U+AA0E0 kills the process. To bash each of these is a letter of a word and no more, and
+# with one byte for each the tree counts characters.
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 _SHORT = 2048  # bytes that are parsed without counting steps
 # Where very many things wait to be closed, the parser reads the rest of the text for each of them.
@@ -52,28 +56,23 @@ class Source:
     span of the longer text that every part of the piece is shown as.
     """
 
-    __slots__ = ("_base", "_characters", "_stand_in", "is_cut", "room", "root", "text")
+    __slots__ = ("_base", "_stand_in", "is_cut", "room", "root", "text")
 
     def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
         self.text = text
-        raw = text.encode("utf-8", "surrogatepass")
-        tree = _parse(raw)
+        plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
+        tree = _parse(plain.encode("ascii"))
         self.is_cut = tree is None
         if tree is None:
-            tree = _PARSER.parse(text[:_HEAD].encode("utf-8", "surrogatepass"))
+            tree = _PARSER.parse(plain[:_HEAD].encode("ascii"))
         self.root = tree.root_node
         self.room = _ROOM + 8 * len(text)
         self._base = base
         self._stand_in = stand_in
-        self._characters: Sequence[int] | None = None
-        if len(raw) != len(text):  # the tree counts bytes
-            self._characters = [0, *accumulate((byte & 0xC0) != 0x80 for byte in raw)]
 
     def place(self, node: tree_sitter.Node) -> tuple[int, int]:
         """Where a node stands in this text, in characters."""
-        if self._characters is None:
-            return node.start_byte, node.end_byte
-        return self._characters[node.start_byte], self._characters[node.end_byte]
+        return node.start_byte, node.end_byte
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
