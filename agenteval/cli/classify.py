@@ -21,7 +21,8 @@ AllowList = Annotated[
         "--allowlist",
         "-a",
         envvar="AGENTEVAL_ALLOWLIST",
-        help="An allow list by name, or the path of its file.",
+        help="An allow list by name or path; also an opencode.json, an OpenCode agent's .md, a "
+        "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
 
@@ -60,12 +61,12 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- start-up, as all below
-    from agenteval.config.allowlists import load_policy  # noqa: PLC0415
     from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.formats.permissions import load_any  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
-    judge = judge_many(load_policy(allowlist, roots=roots()))
+    judge = judge_many(load_any(allowlist, roots=roots()))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
     bad = denied = 0
     for call in _calls(command, jsonl):
