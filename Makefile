@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check format lock clean
+.PHONY: help setup demo test fuzz bench-classify check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ test: $(READY) ## all tests
 
 fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
+
+bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
+	@$(BIN)/python tests/bench_classify.py $(CORPUS)
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .
