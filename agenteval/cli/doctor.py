@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def doctor(*, as_json: AsJson = False) -> None:
     """Try every sandbox with real commands and a battery of escapes; say how to mend what fails.
 
-    Exits 1 when no sandbox works here.
+    Exits 1 when none works that a run would choose by itself.
 
     Examples:
     - `agenteval doctor`
@@ -26,11 +26,12 @@ def doctor(*, as_json: AsJson = False) -> None:
     import json  # noqa: PLC0415
     from dataclasses import asdict  # noqa: PLC0415
 
-    from agenteval.sandbox.choose import probe_all  # noqa: PLC0415
+    from agenteval.sandbox.choose import AUTOMATIC, probe_all  # noqa: PLC0415
 
     probes = asyncio.run(probe_all())
     second_reader = asyncio.run(_second_reader())
-    chosen = next((seen.backend for seen in probes if seen.works), None)
+    working = [seen.backend for seen in probes if seen.works]
+    chosen = next((name for name in AUTOMATIC if name in working), None)
     if as_json:
         report = {
             "chosen": chosen,
@@ -54,7 +55,8 @@ def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
             typer.echo(f"  mend  {seen.cure or 'no cure is known: please report it'}")
         for attempt, stopped_by in seen.blocked:
             typer.echo(f"  blocked  {attempt}: {stopped_by}")
-    typer.echo("sandbox none: isolates nothing; used only when asked for by name")
+    typer.echo("sandbox none: isolates nothing")
+    typer.echo("container and none are used only when asked for: --sandbox NAME")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
 
 

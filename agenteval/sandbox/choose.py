@@ -5,6 +5,7 @@ from collections.abc import Callable
 from agenteval.errors import UsageError
 from agenteval.protocols import SandboxBackend
 from agenteval.sandbox.bubblewrap import Bubblewrap
+from agenteval.sandbox.container import Container
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.sandbox.none import Bare
 from agenteval.sandbox.probe import Probe, probe
@@ -12,9 +13,11 @@ from agenteval.sandbox.probe import Probe, probe
 BACKENDS: dict[str, Callable[[], SandboxBackend]] = {
     "bubblewrap": Bubblewrap,
     "namespaces": Namespaces,
+    "container": Container,
     "none": Bare,
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
+ISOLATING = (*AUTOMATIC, "container")
 
 
 async def choose(name: str | None = None) -> SandboxBackend:
@@ -39,7 +42,7 @@ async def choose(name: str | None = None) -> SandboxBackend:
 
 async def probe_all() -> list[Probe]:
     """What every backend that isolates shows here, in the order of choice."""
-    return [await probe(BACKENDS[name]()) for name in AUTOMATIC]
+    return [await probe(BACKENDS[name]()) for name in ISOLATING]
 
 
 def told(seen: Probe) -> str:

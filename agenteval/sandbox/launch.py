@@ -11,10 +11,21 @@ from importlib import import_module
 from inspect import getsource
 from typing import Final
 
+from agenteval.sandbox.inside import wire
 from agenteval.sandbox.interpreter import Interpreter
 
 INSIDE: Final = "agenteval.sandbox.inside"
-SHIPPED: Final = ("wire", "files", "usage", "call", "linux", "runner", "namespace", "launcher")
+SHIPPED: Final = (
+    "wire",
+    "files",
+    "usage",
+    "call",
+    "linux",
+    "seccomp",
+    "runner",
+    "namespace",
+    "launcher",
+)
 # Loads the modules from a descriptor: nothing of ours needs to be visible where it runs.
 BOOT: Final = """\
 import marshal, os, sys
@@ -27,15 +38,34 @@ for name, module in marshal.loads(code):
     setattr(package, name, made)
     exec(module, made.__dict__)
 """
-START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]))\n"
+# The same over standard input, as text: the Python there is another one.
+START_CONTAINED: Final = """\
+import marshal, os, sys
+def exactly(count):
+    code = b''
+    while len(code) < count:
+        part = os.read(0, count - len(code))
+        if not part: sys.exit()
+        code += part
+    return code
+package = sys.modules['agenteval.sandbox.inside'] = type(sys)('inside')
+for name, module in marshal.loads(exactly(int.from_bytes(exactly(4), 'big'))):
+    made = type(sys)(name)
+    setattr(package, name, made)
+    exec(module, made.__dict__)
+made.serve(0, 1)
+"""
+START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
 START_LAUNCHER: Final = BOOT + "made.main(int(sys.argv[2]), code)\n"
 
 
 @cache
-def shipped(*, until: str) -> bytes:
-    """The modules up to this one, compiled, in the order in which they import each other."""
+def shipped(*, until: str, compiled: bool) -> bytes:
+    """The modules up to this one, in the order in which they import each other."""
     names = SHIPPED[: SHIPPED.index(until) + 1]
     modules = [(name, getsource(import_module(f"{INSIDE}.{name}"))) for name in names]
+    if not compiled:
+        return marshal.dumps(modules, wire.PORTABLE)
     return marshal.dumps([(name, compile(text, name, "exec")) for name, text in modules])
 
 
@@ -87,7 +117,7 @@ class Launcher:
                 stderr=self._complaints,
             )
             os.close(source)
-            pipe.write(shipped(until="launcher"))
+            pipe.write(shipped(until="launcher", compiled=True))
         weakref.finalize(self, _end, ours, process)
         return ours
 

@@ -20,11 +20,11 @@ class Link:
     def __init__(self, peer: socket.socket) -> None:
         self._peer = peer
 
-    async def ask(self, *frames: bytes, seconds: float) -> tuple[Reply, bytes]:
+    async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
         """Send the frames, read one. Raises InfrastructureError when that fails or takes long."""
         try:
             async with asyncio.timeout(seconds):
-                await self._send(b"".join(frames))
+                await self._send(frames)
                 return await self._receive()
         except TimeoutError:
             self._peer.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox, SandboxBackend
+from agenteval.sandbox.cures import cure
 from agenteval.sandbox.inside import battery
 from agenteval.sandbox.interpreter import interpreter
 
@@ -105,44 +106,3 @@ def _private_names() -> set[str]:
         return {path.name for path in home.iterdir()} - set(way)
     except OSError:
         return set()
-
-
-CURES = (
-    (
-        ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
-        (
-            "AppArmor restricts user namespaces here: give this program a profile with `userns`, "
-            "or set the sysctl kernel.apparmor_restrict_unprivileged_userns=0"
-        ),
-    ),
-    (
-        ("/proc/sys/kernel/unprivileged_userns_clone", "0"),
-        "user namespaces are off: set the sysctl kernel.unprivileged_userns_clone=1",
-    ),
-    (
-        ("/proc/sys/user/max_user_namespaces", "0"),
-        "user namespaces are off: set the sysctl user.max_user_namespaces=10000",
-    ),
-)
-
-
-def cure(reason: str) -> str:
-    """How to mend what made a backend fail."""
-    if "no program" in reason:
-        return "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
-    if "Unknown option" in reason or "unknown option" in reason:
-        return "this bubblewrap is too old: 0.7 or later is needed"
-    for (path, value), text in CURES:
-        if Path(path).exists() and Path(path).read_text().strip() == value:
-            return text
-    if "mount proc" in reason or "/proc" in reason:
-        return (
-            "/proc is masked here, as in a container: start it with "
-            "--security-opt systempaths=unconfined, or run outside of it"
-        )
-    if "ermitted" in reason or "ermission" in reason or "not implemented" in reason:
-        return (
-            "a container's seccomp or capability rules forbid new namespaces: start it with "
-            "--security-opt seccomp=unconfined (or --privileged), or run outside of it"
-        )
-    return ""

@@ -1,7 +1,8 @@
 """A sandbox as the engine sees it: commands and files, through the runner of one trial."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import errno
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -85,31 +86,44 @@ def _raise_errno(reply: Reply, path: str) -> None:
 async def open_session(
     launcher: Launcher, plan: Plan, files: Mapping[str, bytes], limits: Limits
 ) -> AsyncGenerator[Session]:
-    """A world after this plan, with `files` in its workspace.
-
-    Raises InfrastructureError when it cannot be built, UsageError when the files do not fit.
-    """
+    """A world of the launcher's after this plan, with `files` in its workspace; else as `begin`."""
     try:
         link = Link(launcher.world(plan.kind))
     except OSError as error:
         raise InfrastructureError(f"sandbox: {error}") from error
     try:
-        frames = wire.request(plan.build), wire.request(plan.runner)
-        try:
-            reply, _ = await link.ask(*frames, seconds=START_SECONDS)
-        except InfrastructureError as error:
-            raise InfrastructureError(f"sandbox: {launcher.complaints() or error}") from error
-        if "error" in reply:
-            raise InfrastructureError(f"sandbox: {reply['error']}")
-        session = Session(link, limits)
-        try:
-            await session.write_all(files)
-        except OSError as error:
-            total = sum(map(len, files.values()))
-            raise UsageError(
-                f"{len(files)} files of {total} bytes do not go into a workspace of "
-                f"{limits.workspace} bytes: {error}; raise limits.workspace or limits.inodes"
-            ) from error
-        yield session
+        first = wire.request(plan.build) + wire.request(plan.runner)
+        yield await begin(link, first, files, limits, launcher.complaints)
     finally:
         await link.close()
+
+
+async def begin(
+    link: Link,
+    first: bytes,
+    files: Mapping[str, bytes],
+    limits: Limits,
+    complaints: Callable[[], str],
+) -> Session:
+    """Say the first words to a new runner, and fill its workspace.
+
+    Raises InfrastructureError when it does not come up, UsageError when the files do not fit.
+    """
+    try:
+        reply, _ = await link.ask(first, seconds=START_SECONDS)
+    except InfrastructureError as error:
+        raise InfrastructureError(f"sandbox: {complaints() or error}") from error
+    if "error" in reply:
+        raise InfrastructureError(f"sandbox: {reply['error']}")
+    session = Session(link, limits)
+    try:
+        await session.write_all(files)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EFBIG, errno.EINVAL}:
+            raise InfrastructureError(f"sandbox: {error}") from error
+        total = sum(map(len, files.values()))
+        raise UsageError(
+            f"{len(files)} files of {total} bytes do not go into a workspace of "
+            f"{limits.workspace} bytes: {error}; raise limits.workspace or limits.inodes"
+        ) from error
+    return session

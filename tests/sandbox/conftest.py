@@ -1,17 +1,12 @@
-"""The backends that can be tested here, and a copy of the project for other users."""
+"""One sandbox backend for all tests of a process, and a copy of the project for other users."""
 
 import shutil
 
 import pytest
+from available import installed
 from users import copy_of_the_project
 
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
-
-
-def installed(name: str) -> str:
-    if name == "bubblewrap" and shutil.which("bwrap") is None:
-        pytest.skip("bubblewrap is not installed")
-    return name
 
 
 @pytest.fixture(scope="session", params=AUTOMATIC)

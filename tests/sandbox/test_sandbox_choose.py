@@ -11,14 +11,15 @@ from users import start
 from agenteval.cli.doctor import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
+from agenteval.sandbox.cures import cure
 from agenteval.sandbox.none import Bare
-from agenteval.sandbox.probe import cure, probe
+from agenteval.sandbox.probe import probe
 
 
 async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
     seen = {one.backend: one for one in await probe_all()}
     expected = [name for name in AUTOMATIC if name != "bubblewrap" or shutil.which("bwrap")]
-    assert [name for name, one in seen.items() if one.works] == expected
+    assert [name for name in AUTOMATIC if seen[name].works] == expected
     assert [len(seen[name].blocked) for name in expected] == [14 for _ in expected]
 
 
@@ -45,7 +46,9 @@ async def test_no_isolation_only_by_name():
 
 
 async def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(UsageError, match=r"docker: no such sandbox. Known: bubblewrap, namespaces"):
+    with pytest.raises(
+        UsageError, match=r"docker: no such sandbox. Known: bubblewrap, namespaces, container, none"
+    ):
         await choose("docker")
 
 
@@ -77,6 +80,9 @@ def test_doctor_prints_what_works_and_what_was_blocked():
         ("bubblewrap: bwrap: Unknown option --size", "too old"),
         ("namespaces: mount proc on ./proc: Operation not permitted", "/proc is masked"),
         ("namespaces: clone into new namespaces: Operation not permitted", "seccomp=unconfined"),
+        ("no program podman or docker on PATH", "install podman"),
+        ("Error: docker.io/library/python:3.12-slim: image not known", "podman pull"),
+        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock", "start the"),
         ("something else", ""),
     ],
 )

@@ -79,7 +79,7 @@ def _enter(spec: wire.Message, peer: int, wait: int) -> None:
     os.close(wait)
     linux.prctl(linux.PDEATHSIG, signal.SIGKILL)
     namespace.build(spec, drop=_drop_to_inside)
-    runner.serve(peer)
+    runner.serve(peer, peer)
 
 
 def _map_user(child: int) -> None:
@@ -147,4 +147,4 @@ def _bare(control: socket.socket, peer: int, _code: bytes) -> None:
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:
     linux.prctl(linux.SUBREAPER, 1)  # no parent-death signal: it must live to kill what it started
-    runner.serve(peer)
+    runner.serve(peer, peer)

@@ -5,36 +5,44 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
 import os
 import resource
+import sys
 
-from agenteval.sandbox.inside import call, files, linux, wire
+from agenteval.sandbox.inside import call, files, linux, seccomp, wire
 
 
-def serve(peer: int) -> None:
+def serve(inlet: int, outlet: int) -> None:
     """Answer requests until the peer closes. Never returns: the process ends, its world with it."""
     try:
-        first = wire.receive(peer)
+        first = wire.receive(inlet)
         if first is None:
             return
         spec = first[0]
-        _set_up(peer, spec)
-        runner = call.Runner(peer, spec["env"], spec["limits"], spec["places"])
-        wire.reply(peer, {"ready": True})
-        while (frame := wire.receive(peer)) is not None:
-            wire.reply(peer, *_answer(runner, *frame))
+        _set_up(inlet, outlet, spec)
+        runner = call.Runner(inlet, spec["env"], spec["limits"], spec["places"])
+        wire.reply(outlet, {"ready": True})
+        while (frame := wire.receive(inlet)) is not None:
+            wire.reply(outlet, *_answer(runner, *frame))
     except (BrokenPipeError, ConnectionResetError):
         pass  # the evaluator hung up while we spoke
     except OSError as error:
-        wire.reply(peer, {"errno": error.errno, "error": str(error)})
+        wire.reply(outlet, {"errno": error.errno, "error": str(error)})
     finally:
         os._exit(0)
 
 
-def _set_up(peer: int, spec: wire.Message) -> None:
+def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
     linux.prctl(linux.DUMPABLE, 0)  # else a command could write our memory through /proc/1/mem
-    os.set_inheritable(peer, False)
+    os.set_inheritable(inlet, False)
+    os.set_inheritable(outlet, False)
     os.umask(0o022)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
+    for path, text in spec.get("programs", {}).items():
+        files.write("/", path.lstrip("/"), text.encode())
+    for path, target in spec.get("links", {}).items():
+        os.symlink(target or sys.executable, path)
     os.chdir(spec["workspace"])
+    if "filter" in spec:  # whoever built this world has not installed one
+        linux.install_filter(seccomp.program(linux.MACHINE, loopback=spec["filter"]["loopback"]))
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 

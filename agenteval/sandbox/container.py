@@ -1,0 +1,121 @@
+"""The backend for machines that forbid namespaces: one container of podman or docker per trial."""
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import IO, Any
+
+from agenteval.core.scenario import Limits
+from agenteval.errors import InfrastructureError
+from agenteval.protocols import Sandbox
+from agenteval.sandbox.inside import wire
+from agenteval.sandbox.launch import START_CONTAINED, shipped
+from agenteval.sandbox.link import Link
+from agenteval.sandbox.session import begin
+from agenteval.sandbox.world import (
+    BIN,
+    HOSTNAME,
+    SHARED_MEMORY,
+    TEMPORARY,
+    UV,
+    WORKSPACE,
+    runner_spec,
+)
+
+ENGINES = ("podman", "docker")
+IMAGE = "docker.io/library/python:3.12-slim"
+FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
+SPARE = 64 << 20  # memory beyond the limit, so that the watch names it before the kernel kills
+COMMAND = ("-I", "-S", "-c", START_CONTAINED)
+END_SECONDS = 15.0
+
+
+class Container:
+    """The runner is the container's first process and speaks over its standard input and output.
+
+    The image needs python3 (3.11 or later), /bin/sh and no /workspace of its own;
+    AGENTEVAL_CONTAINER_IMAGE names another.
+    """
+
+    name = "container"
+
+    def __init__(self) -> None:
+        self._image = os.environ.get("AGENTEVAL_CONTAINER_IMAGE", IMAGE)
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        return self._open(files, limits)
+
+    @asynccontextmanager
+    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+        engine = next(filter(None, map(shutil.which, ENGINES)), None)
+        if engine is None:
+            raise InfrastructureError("sandbox: no program podman or docker on PATH")
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
+        link = Link(ours)
+        words = [engine, "run", *_options(engine, limits), self._image, *COMMAND]
+        with tempfile.TemporaryFile() as complaints:
+            with theirs:
+                process = await _start(words, theirs.fileno(), complaints)
+            code = shipped(until="runner", compiled=False)
+            first = len(code).to_bytes(4, "big") + code + wire.request(_runner(limits))
+            try:
+                yield await begin(link, first, files, limits, lambda: _last_line(complaints))
+            finally:
+                await link.close()
+                await _end(process)
+
+
+async def _start(
+    words: Sequence[str], peer: int, complaints: IO[bytes]
+) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *words, stdin=peer, stdout=peer, stderr=complaints, start_new_session=True
+    )
+
+
+def _options(engine: str, limits: Limits) -> Iterator[str]:
+    user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
+    memory = limits.memory + SPARE
+    podman = engine.endswith(ENGINES[0])
+    own = ",notmpcopyup" if podman else ""  # else a folder of the image lends its mode
+    yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
+    yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
+    yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
+    yield from (f"--memory={memory}", f"--memory-swap={memory}", "--ulimit=core=0:0")
+    yield from (f"--pids-limit={limits.processes + 8}", f"--shm-size={SHARED_MEMORY}")
+    yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
+    yield f"--ulimit=nproc={limits.processes + 8}:{limits.processes + 8}"
+    for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY), (BIN, 1 << 20)):  # noqa: S108
+        yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
+    if podman:
+        yield "--read-only-tmpfs=false"  # else it adds places of any size
+
+
+def _runner(limits: Limits) -> dict[str, Any]:
+    return runner_spec(limits, own_user=True) | {
+        "links": {f"{BIN}/python3": "", f"{BIN}/python": ""},
+        "programs": {f"{BIN}/uv": UV},
+        "filter": {"loopback": limits.loopback},
+    }
+
+
+def _last_line(complaints: IO[bytes]) -> str:
+    text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
+    return text.strip().rpartition("\n")[2]
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """It ends by itself once its runner has; a stuck one is killed."""
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
