@@ -18,10 +18,13 @@ def load_any(given: str, *, roots: Sequence[Path]) -> Policy:
     when it has `permissions`, else OpenCode's. Raises UsageError when it is none of these.
     """
     harness, colon, path = given.partition(":")
+    is_foreign = given.endswith(_SUFFIXES)
+    if not colon and not is_foreign:
+        return load_policy(given, roots=roots)
     readers = _readers()
     if colon and harness in readers:
         return _read(readers[harness], Path(path))
-    if not given.endswith(_SUFFIXES):
+    if not is_foreign:
         return load_policy(given, roots=roots)
     return _read(readers[_guess(Path(given))], Path(given))
 
