@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check format lock clean
+.PHONY: help setup demo test fuzz bench-classify check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ fuzz: $(READY) ## a million accepted commands, run by bash with programs that re
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench_sandbox.py
+
+bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
+	@$(BIN)/python tests/bench_classify.py $(CORPUS)
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .

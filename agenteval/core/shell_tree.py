@@ -21,10 +21,11 @@ _SHORT = 2048  # bytes that are parsed without counting steps
 # A step is a hundred of its operations; 10,000 real commands, some of 20 kB, took 7 at most.
 _STEPS_TIMES_BYTES = 500_000
 _FEWEST_STEPS = 8
+_MOST_READS = 200  # a jump back is one; real commands need 8
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a text with more steps that are read
 _COST = 16  # of a span, beside its text
-_ROOM = 100_000 * _COST
+_ROOM = 30_000 * _COST
 
 
 def _parse(raw: bytes) -> tree_sitter.Tree | None:
@@ -33,17 +34,18 @@ def _parse(raw: bytes) -> tree_sitter.Tree | None:
         return _PARSER.parse(raw)
     if len(raw) > _LONGEST and b"<<" not in raw:
         return None
-    steps = count()
     most = max(_STEPS_TIMES_BYTES // len(raw), _FEWEST_STEPS)
+    steps, reads = count(), count()
     view = memoryview(raw)
     try:
-        return _PARSER.parse(
-            lambda offset, _point: view[offset:],
+        tree = _PARSER.parse(
+            lambda offset, _point: view[offset:] if next(reads) < _MOST_READS else b"",
             progress_callback=lambda _offset, _has_error: next(steps) > most,
         )
     except ValueError:
         _PARSER.reset()
         return None
+    return tree if next(reads) <= _MOST_READS else None
 
 
 class Source:

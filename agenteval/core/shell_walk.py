@@ -49,8 +49,10 @@ class Walk(Stages):
             node, level = stack.pop()
             if has_error and node.is_missing:
                 self.add_error(*source.place(node))
-            if visit := _VISITS.get(node.type):
+            if level is not None and (visit := _IN_LISTS.get(node.type)):
                 visit(self, node, level)
+            elif find := _ANYWHERE.get(node.type):
+                find(self, node, level)
             elif node.child_count:
                 stack.extend([(child, level) for child in reversed(node.children)])
 
@@ -58,10 +60,7 @@ class Walk(Stages):
         """Visit these next, first the first. Without a level only substitutions are seen."""
         self._stack.extend([(node, level) for node in reversed(nodes)])
 
-    def command(self, node: Node, level: Level | None) -> None:
-        if level is None:
-            self.push(node.children, None)
-            return
+    def command(self, node: Node, level: Level) -> None:
         start, end = self.source.place(node)
         draft = self.stage(level, start, end)
         self.found.drafts.append(draft)
@@ -94,15 +93,13 @@ class Walk(Stages):
         else:
             self.close_words(draft, words)
 
-    def redirected(self, node: Node, level: Level | None) -> None:
+    def redirected(self, node: Node, level: Level) -> None:
         children = node.children
-        if level is not None and children[0].type in _REDIRECTS:  # no command: only redirects
+        if children[0].type in _REDIRECTS:  # no command: only redirects
             self.found.drafts.append(self.stage(level, *self.source.place(node)))
         self.push(children, level)
 
-    def operator(self, node: Node, level: Level | None) -> None:
-        if level is None:
-            return
+    def operator(self, node: Node, level: Level) -> None:
         start, end = self.source.place(node)
         mark = node.type
         if mark in ("|", "|&"):
@@ -117,24 +114,22 @@ class Walk(Stages):
             self.found.background.append(self.source.span(start, end))
         level.joint, level.joint_at = mark, start
 
-    def restart(self, _node: Node, level: Level | None) -> None:
-        if level is not None:
-            level.restart()
+    def restart(self, _node: Node, level: Level) -> None:
+        level.restart()
 
-    def compound(self, node: Node, level: Level | None) -> None:
+    def compound(self, node: Node, level: Level) -> None:
         """A loop, a condition, a function: its bodies hold commands, its other parts words."""
         self._open(node, level, self.found.control)
 
-    def group(self, node: Node, level: Level | None) -> None:
+    def group(self, node: Node, level: Level) -> None:
         is_arithmetic = self.text.startswith("((", self.source.place(node)[0])
         self._open(node, level, self.found.control if is_arithmetic else self.found.subshells)
 
-    def _open(self, node: Node, level: Level | None, kind: list[Span]) -> None:
+    def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
         start, end = self.source.place(node)
         kind.append(self.source.span(start, end))
-        if level is not None:
-            self.stage(level, start, end)
-        inside = Level(nested=level is None or level.nested)
+        self.stage(level, start, end)
+        inside = Level(nested=level.nested)
         children = node.children
         if node.type in _WORDS_BEFORE_BODY:
             self._stack.extend(
@@ -143,37 +138,32 @@ class Walk(Stages):
         else:
             self.push(children, inside)
 
-    def case_item(self, node: Node, level: Level | None) -> None:
+    def case_item(self, node: Node, level: Level) -> None:
         children = node.children
         body = 1 + next((n for n, child in enumerate(children) if child.type == ")"), -1)
-        if level is not None:
-            level.restart()
+        level.restart()
         self.push(children[body:], level)
         self.push(children[:body], None)
 
-    def test(self, node: Node, level: Level | None) -> None:
-        """[[ ]] and (( )) are syntax; [ ] is a program with words."""
+    def test(self, node: Node, level: Level) -> None:
+        """[[ ]] is syntax; [ ] is a program with words."""
         start, end = self.source.place(node)
-        if self.text.startswith(("[[", "(("), start):
+        draft = self.stage(level, start, end)
+        if self.text.startswith("[[", start):
             self.found.control.append(self.source.span(start, end))
-            if level is not None:
-                self.stage(level, start, end)
-        elif level is not None:
-            draft = self.stage(level, start, end)
+        else:
             self.found.drafts.append(draft)
-            self.add_words(
-                draft, [word.span() for word in _RAW_WORD.finditer(self.text, start, end)]
-            )
+            words = _RAW_WORD.finditer(self.text, start, end)
+            self.add_words(draft, [word.span() for word in words])
         self.push(node.children, None)
 
-    def assignments(self, node: Node, level: Level | None) -> None:
+    def assignments(self, node: Node, level: Level) -> None:
         """Assignments without a command."""
-        if level is not None:
-            draft = self.stage(level, *self.source.place(node))
-            self.found.drafts.append(draft)
-            each = [node] if node.type == "variable_assignment" else node.children
-            for child in each:
-                self.add_assignment(draft, *self.source.place(child))
+        draft = self.stage(level, *self.source.place(node))
+        self.found.drafts.append(draft)
+        each = [node] if node.type == "variable_assignment" else node.children
+        for child in each:
+            self.add_assignment(draft, *self.source.place(child))
         self.push(node.children, None)
 
     def command_substitution(self, node: Node, _level: Level | None) -> None:
@@ -192,17 +182,13 @@ class Walk(Stages):
         self.found.substitutions.append((kind, self.source.span(*self.source.place(node))))
         self.push(node.children, inside)
 
-    def file_redirect(self, node: Node, level: Level | None) -> None:
-        if level is not None:
-            redirect, words = read_file_redirect(self.source, node)
-            self.add_redirect(redirect, level)
-            self.words_after_redirect(words, level)
+    def file_redirect(self, node: Node, level: Level) -> None:
+        redirect, words = read_file_redirect(self.source, node)
+        self.add_redirect(redirect, level)
+        self.words_after_redirect(words, level)
         self.push(node.children, None)
 
-    def heredoc(self, node: Node, level: Level | None) -> None:
-        if level is None:
-            self.push(node.children, None)
-            return
+    def heredoc(self, node: Node, level: Level) -> None:
         parts = read_heredoc(self.source, node)
         self._add_heredoc(parts, level)
         self.words_after_redirect([self.source.place(word) for word in parts.words], level)
@@ -211,9 +197,8 @@ class Walk(Stages):
         if parts.body:
             self._read_embedded(*parts.body)
 
-    def herestring(self, node: Node, level: Level | None) -> None:
-        if level is not None:
-            self._add_heredoc(read_herestring(self.source, node), level)
+    def herestring(self, node: Node, level: Level) -> None:
+        self._add_heredoc(read_herestring(self.source, node), level)
         self.push(node.children, None)
 
     def _add_heredoc(self, parts: HeredocParts, level: Level) -> None:
@@ -230,9 +215,8 @@ class Walk(Stages):
                 inner = self.source.part(*found.inside)
                 Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
 
-    def negation(self, node: Node, level: Level | None) -> None:
-        if level is not None:
-            self.found.negations.append(self.source.span(*self.source.place(node)))
+    def negation(self, node: Node, _level: Level) -> None:
+        self.found.negations.append(self.source.span(*self.source.place(node)))
 
     def error(self, node: Node, level: Level | None) -> None:
         self.add_error(*self.source.place(node))
@@ -246,33 +230,34 @@ _RAW_WORD = re.compile(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""
 )
-_Visit = Callable[[Walk, Node, Level | None], None]
-_VISITS: dict[str, _Visit] = {
-    "!": Walk.negation,
+_ANYWHERE: dict[str, Callable[[Walk, Node, Level | None], None]] = {
     "ERROR": Walk.error,
     "arithmetic_expansion": Walk.arithmetic,
+    "command_substitution": Walk.command_substitution,
+    "expansion": Walk.parameter,
+    "process_substitution": Walk.process_substitution,
+    "simple_expansion": Walk.parameter,
+}
+_IN_LISTS: dict[str, Callable[[Walk, Node, Level], None]] = {
+    "!": Walk.negation,
     "case_item": Walk.case_item,
     "command": Walk.command,
-    "command_substitution": Walk.command_substitution,
     "compound_statement": Walk.group,
     "declaration_command": Walk.command,
-    "expansion": Walk.parameter,
     "file_redirect": Walk.file_redirect,
     "heredoc_redirect": Walk.heredoc,
     "herestring_redirect": Walk.herestring,
-    "process_substitution": Walk.process_substitution,
     "redirected_statement": Walk.redirected,
-    "simple_expansion": Walk.parameter,
     "subshell": Walk.group,
     "test_command": Walk.test,
     "unset_command": Walk.command,
     "variable_assignment": Walk.assignments,
     "variable_assignments": Walk.assignments,
 }
-_VISITS |= dict.fromkeys(
-    ("if_statement", "while_statement", "for_statement", "c_style_for_statement"), Walk.compound
+_IN_LISTS |= dict.fromkeys(("|", "|&", "&&", "||", ";", "&"), Walk.operator)
+_IN_LISTS |= dict.fromkeys(("then", "do", "else", "elif", "fi", "done", "esac"), Walk.restart)
+_IN_LISTS |= dict.fromkeys((";;", ";&", ";;&"), Walk.restart)
+_IN_LISTS |= dict.fromkeys(("if_statement", "while_statement", "for_statement"), Walk.compound)
+_IN_LISTS |= dict.fromkeys(
+    ("c_style_for_statement", "case_statement", "function_definition"), Walk.compound
 )
-_VISITS |= dict.fromkeys(("case_statement", "function_definition"), Walk.compound)
-_VISITS |= dict.fromkeys(("|", "|&", "&&", "||", ";", "&"), Walk.operator)
-_VISITS |= dict.fromkeys(("then", "do", "else", "elif", "fi", "done", "esac"), Walk.restart)
-_VISITS |= dict.fromkeys((";;", ";&", ";;&"), Walk.restart)

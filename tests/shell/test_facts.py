@@ -39,6 +39,8 @@ CASES: list[tuple[str, dict[str, list[str]]]] = [
     ("a >f 2>g <h &>i >&2 2>&- >&j", {"commands": ["a"], "redirects": [
         "file f", "stderr g", "input h", "stderr i", "stderr 2", "stderr -", "stderr j"]}),
     ("> f", {"redirects": ["file f"], "commands": [""]}),
+    ("a $(<f) b", {"commands": ["a $(<f) b"], "redirects": ["input f"],
+                   "substitutions": ["command $(<f)"]}),
     ("a >f -x y", {"commands": ["a -x y"], "redirects": ["file f"]}),
     ("if a; then b; fi > f", {"commands": ["a", "b"], "control": ["if"], "redirects": ["file f"]}),
     ("f() { a; } >g; f", {"commands": ["a", "f"], "control": ["f()"], "subshells": ["{ a; }"],
