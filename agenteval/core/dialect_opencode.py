@@ -129,10 +129,14 @@ class OpenCode10:
 
     def allows_command(self, text: str, root: str) -> bool:
         return all(
-            not any(outside_folder(word, root) for word in segment.paths)
+            (self._opens_outside or not any(outside_folder(path, root) for path in segment.paths))
             and (segment.program == "cd" or self._action(segment.words) == "allow")
             for segment in segments(text)
         )
+
+    @property
+    def _opens_outside(self) -> bool:
+        return self.actions.get("external_directory") == "allow"
 
     def _action(self, words: tuple[str, ...]) -> Action:
         """What the longest matching pattern says; of two as long the later in the alphabet."""
