@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from agenteval.engine.second_reader import SecondReader
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.outcome import Outcome
@@ -13,6 +12,7 @@ from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.store.sql import SqlStore
