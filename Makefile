@@ -24,6 +24,9 @@ test: $(READY) ## all tests
 
 fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
+	@if $(BIN)/python -c 'import atheris' 2>/dev/null; then \
+		$(BIN)/python tests/fuzz_guided.py -max_total_time=120; \
+	else echo 'not led by coverage: uv pip install --group fuzz adds that'; fi
 
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
 	@$(BIN)/python tests/bench_classify.py $(CORPUS)
