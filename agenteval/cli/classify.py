@@ -66,7 +66,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
-    judge = judge_many(load_any(allowlist, roots=roots()))
+    judge = judge_many(load_any(allowlist, roots=roots(), only_bash=jsonl is None))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
     bad = denied = 0
     for call in _calls(command, jsonl):
