@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -25,22 +25,22 @@ AllowList = Annotated[
         "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
+Command = Annotated[str | None, typer.Argument(help="The command; - reads it from standard input.")]
+Jsonl = Annotated[
+    str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
+]
+AsLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")]
 
 
 def classify(  # noqa: PLR0913 -- one parameter for each option
-    command: Annotated[
-        str | None, typer.Argument(help="The command; - reads it from standard input.")
-    ] = None,
+    command: Command = None,
     *,
-    jsonl: Annotated[
-        str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
-    ] = None,
+    jsonl: Jsonl = None,
     allowlist: AllowList = "demo",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")] = False,
+    as_json: AsLines = False,
     taxonomy: Taxonomy = "full",
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")
-    ] = False,
+    exit_code: ExitCode = False,
 ) -> None:
     """Say whether a tool call is allowed, and if it is denied, why.
 
@@ -58,38 +58,51 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --jsonl calls.jsonl --json | jq -r .class | sort | uniq -c`
 
-    - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
+    - `agenteval classify --allowlist opencode.json - < command.sh`
     """
-    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- start-up, as all below
-    from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up time, as all below
     from agenteval.formats.permissions import load_any  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
     judge = judge_many(load_any(allowlist, roots=roots(), only_bash=jsonl is None))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
+    bad, denied = _show_all(_calls(command, jsonl), judge, show, jsonl)
+    if bad or (exit_code and denied):
+        raise typer.Exit(2 if bad else 1)
+
+
+def _show_all(
+    calls: "Iterable[ToolCall | BadLine]",
+    judge: "Callable[[ToolCall], Verdict]",
+    show: "Callable[[ToolCall, Verdict], None]",
+    source: str | None,
+) -> tuple[int, int]:
+    """Shows the verdict on each call; how many lines were bad, and how many calls are denied."""
+    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- as above
+
     bad = denied = 0
-    for call in _calls(command, jsonl):
+    for call in calls:
         if isinstance(call, BadLine):
             bad += 1
-            typer.echo(f"agenteval: {jsonl}:{call.number}: {call.reason}", err=True)
+            typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
             continue
         verdict = judge(call)
         denied += not verdict.allowed
         show(call, verdict)
-    if bad or (exit_code and denied):
-        raise typer.Exit(2 if bad else 1)
+    return bad, denied
 
 
 def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
     from agenteval.cli.classify_lines import bash_call, read_lines  # noqa: PLC0415
 
-    if (command is None) == (jsonl is None):
-        raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
-    if command is not None:
-        yield bash_call(_standard_input().read().removesuffix("\n") if command == "-" else command)
-    elif jsonl is not None:
+    if command is not None and jsonl is None:
+        text = _standard_input().read().removesuffix("\n") if command == "-" else command
+        yield bash_call(text)
+    elif command is None and jsonl is not None:
         yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
+    else:
+        raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
 
 
 def _standard_input() -> TextIO:
