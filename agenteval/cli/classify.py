@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -25,7 +25,9 @@ AllowList = Annotated[
         "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
-Command = Annotated[str | None, typer.Argument(help="The command; - reads it from standard input.")]
+OneCommand = Annotated[
+    str | None, typer.Argument(help="The command; - reads it from standard input.")
+]
 Jsonl = Annotated[
     str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
 ]
@@ -34,7 +36,7 @@ ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 when any cal
 
 
 def classify(  # noqa: PLR0913 -- one parameter for each option
-    command: Command = None,
+    command: OneCommand = None,
     *,
     jsonl: Jsonl = None,
     allowlist: AllowList = "demo",
@@ -58,37 +60,38 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --jsonl calls.jsonl --json | jq -r .class | sort | uniq -c`
 
-    - `agenteval classify --allowlist opencode.json - < command.sh`
+    - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
-    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up time, as all below
+    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up, as all below
     from agenteval.formats.permissions import load_any  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
     judge = judge_many(load_any(allowlist, roots=roots(), only_bash=jsonl is None))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
-    bad, denied = _show_all(_calls(command, jsonl), judge, show, jsonl)
+    bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
 
 
 def _show_all(
-    calls: "Iterable[ToolCall | BadLine]",
+    calls: "Iterator[ToolCall | BadLine]",
     judge: "Callable[[ToolCall], Verdict]",
     show: "Callable[[ToolCall, Verdict], None]",
+    *,
     source: str | None,
-) -> tuple[int, int]:
-    """Shows the verdict on each call; how many lines were bad, and how many calls are denied."""
-    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- as above
+) -> tuple[bool, bool]:
+    """Show each verdict as it is made; whether any line was bad, and any call denied."""
+    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415
 
-    bad = denied = 0
+    bad = denied = False
     for call in calls:
         if isinstance(call, BadLine):
-            bad += 1
+            bad = True
             typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
             continue
         verdict = judge(call)
-        denied += not verdict.allowed
+        denied = denied or not verdict.allowed
         show(call, verdict)
     return bad, denied
 
@@ -96,13 +99,12 @@ def _show_all(
 def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
     from agenteval.cli.classify_lines import bash_call, read_lines  # noqa: PLC0415
 
-    if command is not None and jsonl is None:
-        text = _standard_input().read().removesuffix("\n") if command == "-" else command
-        yield bash_call(text)
-    elif command is None and jsonl is not None:
-        yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
-    else:
+    if (command is None) == (jsonl is None):
         raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
+    if command is not None:
+        yield bash_call(_standard_input().read().removesuffix("\n") if command == "-" else command)
+    elif jsonl is not None:
+        yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
 
 
 def _standard_input() -> TextIO:

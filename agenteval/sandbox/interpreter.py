@@ -29,7 +29,8 @@ def interpreter() -> Interpreter:
     home = Path.home().resolve()
     if home.is_relative_to(prefix) or prefix in {"/", "/workspace"}:
         raise UsageError(
-            f"{executable}: this Python's folder {prefix} holds your home, which no sandbox may "
-            "show: make the environment with another Python (make PYTHON=/usr/bin/python3)"
+            f"{executable}: this Python's folder {prefix} holds your home or stands where a "
+            "workspace does, so no sandbox may show it: make the environment with another Python "
+            "(make clean; make PYTHON=/usr/bin/python3)"
         )
     return Interpreter(executable, prefix)

@@ -79,6 +79,7 @@ async def _broken(sandbox: Sandbox) -> str:
 def _bait(stack: ExitStack) -> bytes:
     """What the battery goes for: a file, a port, an abstract socket and a process of ours."""
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agenteval-bait-"))
+    Path(folder).chmod(0o755)  # so that nothing but the sandbox keeps it from other users
     Path(folder, "secret").write_text("found")
     server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     abstract = stack.enter_context(socket.socket(socket.AF_UNIX))

@@ -45,6 +45,7 @@ class Host:
 
     def __init__(self, stack: ExitStack) -> None:
         self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        self.folder.chmod(0o755)  # so that nothing but the sandbox keeps it from other users
         (self.folder / "secret").write_text("found")
         self.victim = stack.enter_context(subprocess.Popen(["sleep", "600"]))
         stack.callback(self.victim.kill)
@@ -57,6 +58,7 @@ class Host:
         self.abstract = f"agenteval-{os.getpid()}"
         self.listeners[0].bind("\0" + self.abstract)
         self.listeners[1].bind(str(self.folder / "socket"))
+        (self.folder / "socket").chmod(0o777)
         for listener in self.listeners:
             listener.listen()
 

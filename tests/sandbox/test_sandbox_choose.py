@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
 
 import pytest
 import typer
@@ -12,8 +15,12 @@ from agenteval.cli.doctor import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
 from agenteval.sandbox.cures import cure
+from agenteval.sandbox.namespaces import Namespaces
 from agenteval.sandbox.none import Bare
 from agenteval.sandbox.probe import probe
+from agenteval.sandbox.session import Plan, open_session
+from agenteval.sandbox.world import runner_spec, syscall_filter
+from agenteval.sandbox.world import world as describe
 
 
 async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
@@ -23,11 +30,42 @@ async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
     assert [len(seen[name].blocked) for name in expected] == [14 for _ in expected]
 
 
-async def test_a_backend_that_lets_things_through_does_not_pass(monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "diary").touch()
+class Leaky(Namespaces):
+    """Shows one folder of the host more than it should, as a careless backend might."""
+
+    name = "leaky"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = str(folder)
+
+    def open(self, files, limits):
+        world = describe(self._python, limits)
+        build = asdict(world) | {
+            "binds": [*world.binds, self.folder],
+            "hostname": "leaky",
+            "loopback": False,
+            "seccomp": syscall_filter(loopback=False),
+        }
+        plan = Plan("namespaces", build, runner_spec(limits, own_user=False))
+        return open_session(self._launcher, plan, files, limits)
+
+
+async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(0o755)
+    seen = await probe(Leaky(tmp_path))
+    assert (seen.works, seen.reason, len(seen.blocked)) == (
+        False,
+        "got through: read a file of the host",
+        13,
+    )
+
+
+async def test_a_backend_that_does_not_run_commands_as_promised_does_not_pass():
     seen = await probe(Bare())
-    assert (seen.works, seen.reason.startswith("/bin/sh -c pwd")) == (False, True)
+    assert (seen.works, seen.reason[:25]) == (False, "/bin/sh -c pwd; echo $HOME"[:25])
 
 
 async def test_without_bubblewrap_namespaces_are_chosen(monkeypatch, tmp_path):

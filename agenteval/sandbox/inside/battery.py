@@ -1,4 +1,4 @@
-"""The escapes that a probe tries; this file is run inside a sandbox, by its python3, alone."""
+"""The escapes that a probe tries; run inside a sandbox, alone; harmless where one succeeds."""
 
 import ctypes
 import json
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 Bait = dict[str, Any]
+SEIZE = 0x4206  # traces without stopping
 
 
 def try_all(bait: Bait) -> dict[str, str]:
@@ -32,9 +33,17 @@ def _call(name: str, *arguments: object) -> None:
         raise OSError(number, os.strerror(number))
 
 
-def _write(path: str) -> None:
-    with open(path, "r+") as file:
-        file.write("x")
+def _open_to_write(path: str) -> None:
+    os.close(os.open(path, os.O_WRONLY))
+
+
+def _make_nameless_file(folder: str) -> None:
+    os.close(os.open(folder, os.O_WRONLY | os.O_TMPFILE, 0o600))
+
+
+def _mount(_bait: Bait) -> None:
+    _call("mount", b"none", b".", b"tmpfs", 0, None)
+    _call("umount2", b".", 2)
 
 
 def _see_home(bait: Bait) -> None:
@@ -48,10 +57,6 @@ def _environment(_bait: Bait) -> None:
         raise OSError(0, "empty")
 
 
-def _run_as_root(_bait: Bait) -> None:
-    os.setuid(0)
-
-
 def _see_process(bait: Bait) -> None:
     if Path(f"/proc/{bait['pid']}/cmdline").read_text() != bait["command"]:
         raise OSError(0, "the number belongs to a process of its own")
@@ -61,9 +66,9 @@ ATTEMPTS = {
     "read a file of the host": lambda bait: Path(bait["secret"]).read_text(),
     "list the user's home": _see_home,
     "read the environment of process 1": _environment,
-    "write below /usr": lambda _: Path("/usr/escaped").write_text("x"),
-    "write below /etc": lambda _: Path("/etc/escaped").write_text("x"),
-    "write /proc/sys/kernel/core_pattern": lambda _: _write("/proc/sys/kernel/core_pattern"),
+    "write below /usr": lambda _: _make_nameless_file("/usr"),
+    "write below /etc": lambda _: _make_nameless_file("/etc"),
+    "write the kernel's core_pattern": lambda _: _open_to_write("/proc/sys/kernel/core_pattern"),
     "connect to the host's 127.0.0.1": lambda bait: socket.create_connection(
         ("127.0.0.1", bait["port"]), timeout=2
     ),
@@ -71,11 +76,11 @@ ATTEMPTS = {
         "\0" + bait["abstract"]
     ),
     "see a process of the host": _see_process,
-    "become root": _run_as_root,
-    "mount": lambda _: _call("mount", b"none", b"/tmp", b"tmpfs", 0, None),
+    "become root": lambda _: os.setuid(0),
+    "mount a filesystem": _mount,
     "unshare a user namespace": lambda _: _call("unshare", 0x10000000),
-    "ptrace process 1": lambda _: _call("ptrace", 16, 1, None, None),
-    "write the memory of process 1": lambda _: _write("/proc/1/mem"),
+    "ptrace process 1": lambda _: _call("ptrace", SEIZE, 1, None, None),
+    "write the memory of process 1": lambda _: _open_to_write("/proc/1/mem"),
 }
 
 if __name__ == "__main__":
