@@ -1,4 +1,4 @@
-"""How fast shell is read: `python tests/bench_classify.py [CORPUS]`, beside its floor and bashlex.
+"""How fast shell is read and judged, beside the floor and bashlex: bench_classify.py [CORPUS].
 
 A corpus is a text of commands with lines of %% between them, or JSON lines with a `command`.
 Each command is read by itself, without any cache, and timed as the best of three.
@@ -17,12 +17,18 @@ import bashlex
 import tree_sitter
 import tree_sitter_bash
 
+from agenteval.config.allowlists import load_policy
+from agenteval.config.paths import shipped
+from agenteval.core.call import BASH, ToolCall
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_facts import read_facts
 from agenteval.core.shell_leaves import read_leaves
+from agenteval.taxonomy.judge import judge, judge_many
 
 OWN = Path(__file__).parent / "corpus" / "commands.txt"
 PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+DEMO = load_policy("demo", roots=[shipped()])
+JUDGE = judge_many(DEMO)
 BASHLEX_SAMPLE = 400  # it takes a hundred times as long as the rest
 
 
@@ -69,12 +75,16 @@ def line(name: str, read: Callable[[str], object], texts: list[str]) -> float:
     return median
 
 
-def start_up(module: str) -> float:
-    """The best of five starts of Python that import a module, in milliseconds."""
+def verdict(text: str) -> object:
+    return judge(ToolCall("", BASH, text, {"command": text}), DEMO)
+
+
+def start_up(*arguments: str) -> float:
+    """The best of ten runs of Python with these arguments, in milliseconds."""
     times = []
-    for _ in range(5):
+    for _ in range(10):
         start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
         times.append(time.perf_counter() - start)
     return 1000 * min(times)
 
@@ -88,11 +98,21 @@ def main() -> None:
     facts = line("facts", read_facts, texts)
     denied_floor = line("tree-sitter, not simple ones", parse_tree, denied)
     denied_facts = line("facts, not simple ones", read_facts, denied)
+    verdicts = line("verdict under the demo list", verdict, texts)
+    denied_verdicts = line("verdict, not simple ones", verdict, denied)
+    line(
+        "verdict, kept for repeats",
+        lambda text: JUDGE(ToolCall("", BASH, text, {"command": text})),
+        texts,
+    )
     line("bashlex, parse only", parse_bashlex, texts[:BASHLEX_SAMPLE])
     sys.stdout.write(
         f"facts over parse {facts / floor:.1f}, not simple ones {denied_facts / denied_floor:.1f}\n"
-        f"start-up: python {start_up('sys'):.0f} ms, with the readers "
-        f"{start_up('agenteval.core.shell_facts'):.0f} ms\n"
+        f"verdict over parse {verdicts / floor:.1f}, not simple ones "
+        f"{denied_verdicts / denied_floor:.1f}\n"
+        f"start-up: python {start_up('-c', ''):.0f} ms, with the readers "
+        f"{start_up('-c', 'import agenteval.core.shell_facts'):.0f} ms, `agenteval classify` "
+        f"{start_up('-m', 'agenteval', 'classify', '--json', 'ls'):.0f} ms\n"
         f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n"
     )
 

@@ -67,7 +67,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
-    judge = judge_many(load_any(allowlist, roots=roots()))
+    judge = judge_many(load_any(allowlist, roots=roots(), only_bash=jsonl is None))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
     bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
     if bad or (exit_code and denied):

@@ -7,11 +7,12 @@ denial. Not followed: the harmless programs that Claude Code allows without any 
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
-from agenteval.core.call import BASH, ToolCall
+from agenteval.core.call import BASH
 from agenteval.core.patterns import path_regex
 from agenteval.core.policy_tools import path_argument
 
@@ -53,15 +54,11 @@ class ClaudeCode:
     mode: str = "default"
     name: str = "claude-code"
 
-    def allows(self, call: ToolCall, root: str) -> bool:
-        tool = call.name.lower()
-        if call.arguments is None:
-            return False
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            command = call.arguments.get("command")
-            return isinstance(command, str) and self.allows_command(command)
+            return self.allows_command(arguments["command"])
         family = _FAMILY.get(tool, tool)
-        path = path_argument(call.arguments)
+        path = path_argument(arguments)
         return self._decide(
             lambda rule: rule.tool in {tool, family} and _fits_path(rule.what, path, root),
             otherwise=self._is_free(family, path, root),

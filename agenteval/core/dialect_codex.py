@@ -4,11 +4,11 @@ A script of plain words joined by && || ; or | is judged command by command; any
 no rule, which means a prompt. Nobody is there to answer, so a prompt is a denial.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from agenteval.core.call import BASH, ToolCall
+from agenteval.core.call import BASH
 from agenteval.core.shell import NotSimple
 from agenteval.core.shell_leaves import Construct, read_leaves
 
@@ -37,11 +37,13 @@ class Codex:
     rules: tuple[PrefixRule, ...]
     name: str = "codex"
 
-    def allows(self, call: ToolCall, root: str) -> bool:  # noqa: ARG002 -- no rule is about paths
-        if call.name.lower() != BASH:
-            return True
-        command = (call.arguments or {}).get("command")
-        return isinstance(command, str) and self.allows_command(command)
+    def allows(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        root: str,  # noqa: ARG002 -- no rule is about paths
+    ) -> bool:
+        return tool != BASH or self.allows_command(arguments["command"])
 
     def allows_command(self, text: str) -> bool:
         split = read_leaves(text)

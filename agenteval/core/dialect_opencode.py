@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tree_sitter import Node
 
-from agenteval.core.call import BASH, ToolCall
+from agenteval.core.call import BASH
 from agenteval.core.shell_tree import Source
 
 Action = Literal["allow", "ask", "deny"]
@@ -81,17 +81,12 @@ class OpenCode:
                 return not (rule.pattern == "*" and rule.action == "deny")
         return True
 
-    def allows(self, call: ToolCall, root: str) -> bool:
-        """The verdict on a call whose tool exists. A tool's name in capitals is repaired."""
-        tool = call.name.lower()
-        if call.arguments is None or not self.offers(tool):
-            return False
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            command = call.arguments.get("command")
-            return isinstance(command, str) and self.allows_command(command, root)
+            return self.allows_command(arguments["command"], root)
         return all(
             self.action(permission, subject) == "allow"
-            for permission, subject in _subjects(tool, call.arguments, root)
+            for permission, subject in _subjects(tool, arguments, root)
         )
 
     def allows_command(self, text: str, root: str) -> bool:
@@ -118,13 +113,9 @@ class OpenCode10:
     def offers(self, tool: str) -> bool:
         return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
 
-    def allows(self, call: ToolCall, root: str) -> bool:
-        tool = call.name.lower()
-        if call.arguments is None:
-            return False
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            command = call.arguments.get("command")
-            return isinstance(command, str) and self.allows_command(command, root)
+            return self.allows_command(arguments["command"], root)
         return self.actions.get(_permission(tool), "allow") == "allow"
 
     def allows_command(self, text: str, root: str) -> bool:

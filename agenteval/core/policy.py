@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.facts import Redirect, RedirectKind
@@ -35,8 +35,8 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
-    def allows(self, call: ToolCall, root: str) -> bool:
-        """The verdict of that harness on a call whose tool exists. Never raises."""
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
         ...
 
 
@@ -83,7 +83,7 @@ def allows(
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
     if policy.engine is not None:
-        return policy.engine.allows(call, world.root)
+        return policy.engine.allows(tool.name, call.arguments, world.root)
     if call.name == BASH:
         return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
     rules = policy.paths(call.name)

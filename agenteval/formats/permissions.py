@@ -11,21 +11,22 @@ from agenteval.errors import UsageError
 _SUFFIXES = (".json", ".jsonc", ".md", ".rules")
 
 
-def load_any(given: str, *, roots: Sequence[Path]) -> Policy:
+def load_any(given: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
     """The policy behind a name or a path; `opencode-1.0:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file Claude Code's
-    when it has `permissions`, else OpenCode's. Raises UsageError when it is none of these.
+    when it has `permissions`, else OpenCode's. `only_bash` is as in `load_policy`. Raises
+    UsageError when it is none of these.
     """
     harness, colon, path = given.partition(":")
     is_foreign = given.endswith(_SUFFIXES)
     if not colon and not is_foreign:
-        return load_policy(given, roots=roots)
+        return load_policy(given, roots=roots, only_bash=only_bash)
     readers = _readers()
     if colon and harness in readers:
         return _read(readers[harness], Path(path))
     if not is_foreign:
-        return load_policy(given, roots=roots)
+        return load_policy(given, roots=roots, only_bash=only_bash)
     return _read(readers[_guess(Path(given))], Path(given))
 
 

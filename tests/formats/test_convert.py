@@ -93,6 +93,17 @@ def test_what_can_not_be_said_is_listed() -> None:
     assert "tools.todo: Claude Code has no such tool" in convert(DEMO, "claude-code").lost
 
 
+def test_a_list_without_tools_or_with_any_words_is_written_too(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text('[[bash.script]]\npath = "x.py"\n[tools.t]')
+    (tmp_path / "b.toml").write_text("[tools.t]")
+    bash_only = load_policy(str(tmp_path / "a.toml"), roots=[])
+    assert "that each" not in " ".join(convert(bash_only, "claude-code").lost)
+    assert '"x.py"' in convert(bash_only, "codex").text
+    no_bash = load_policy(str(tmp_path / "b.toml"), roots=[])
+    assert '"bash"' not in convert(no_bash, "opencode").text
+    assert "bash" not in convert(no_bash, "toml").text
+
+
 def test_a_foreign_list_becomes_one_of_ours(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text(

@@ -126,3 +126,7 @@ def test_two_dashes_end_the_options_as_in_argparse(argv: list[str]) -> None:
         except SystemExit:
             accepted = False
     assert (misuse(line, argv, 0, dynamic=(), root="/w") is None) == accepted
+
+
+def test_words_before_the_script_do_not_count() -> None:
+    assert misuse(TREE, ["x*", "list"], 1, dynamic={0}, root="/w") is None

@@ -123,3 +123,8 @@ def test_the_shipped_lists_that_are_meant_to_be_tight_have_nothing_wrong(name: s
         each for each in lint(load_policy(name, roots=[shipped()])) if each.trouble is Trouble.NEVER
     ]
     assert never == []
+
+
+def test_without_any_rule_opencode_asks_and_offers_every_tool() -> None:
+    assert OpenCode(()).action("bash", "ls") == "ask"
+    assert OpenCode(()).offers("bash")

@@ -1,5 +1,8 @@
 """Every failure class is tested by the examples of its own block."""
 
+import runpy
+import sys
+
 import pytest
 
 from agenteval.config.allowlists import load_policy
@@ -86,3 +89,11 @@ def test_a_readme_that_is_out_of_date_is_found_and_renewed(
     assert "out of date" in capsys.readouterr().err
     assert main([]) == 0
     assert main(["--check"]) == 0
+
+
+def test_the_page_is_checked_as_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["page", "--check"])
+    monkeypatch.delitem(sys.modules, "agenteval.taxonomy.page")
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("agenteval.taxonomy.page", run_name="__main__")
+    assert ended.value.code == 0

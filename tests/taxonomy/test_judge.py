@@ -233,3 +233,8 @@ def test_repeats_get_the_verdict_that_the_first_got() -> None:
 def test_a_character_that_the_parser_has_no_table_for_does_no_harm(text: str) -> None:
     for _ in range(200):
         assert not judge(bash(text), DEMO).allowed
+
+
+def test_a_pipe_inside_a_substitution_is_not_the_first_thing_wrong() -> None:
+    found = judge(bash('uv run scripts/notes.py add "$(ls | head)"'), DEMO).findings
+    assert [each.failure_class for each in found][:1] == ["command-substitution"]

@@ -1,0 +1,83 @@
+import pytest
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.paths import shipped
+from agenteval.core.policy_mismatch import Miss, mismatch
+from agenteval.core.programs import code_at, script_at
+from agenteval.core.shell import Simple, read_simple
+
+DEMO = load_policy("demo", roots=[shipped()])
+
+
+@pytest.mark.parametrize(
+    ("command", "miss", "at", "hint"),
+    [
+        ("ls", Miss.PROGRAM, 0, "use what is listed: `uv run scripts/notes.py`"),
+        ("context-cache get", Miss.PROGRAM, 0, "did you mean `uv run scripts/context_cache.py`?"),
+        ("scripts/notes.py list", Miss.PROGRAM, 0, "run it as `uv run scripts/notes.py`"),
+        ("python3 scripts/notes.py list", Miss.PROGRAM, 0, "run it as `uv run scripts/notes.py`"),
+        ("uv run pytest", Miss.PROGRAM, 2, "use what is listed"),
+        ("uv run --with x pytest", Miss.PROGRAM, 4, "use what is listed"),
+        ("uv pip install x", Miss.WORDS, 1, "allowed is `uv run scripts/echo.py *`"),
+        ("python3 -m http.server", Miss.WORDS, 1, "allowed is `python3 scripts/report.py`"),
+        ("git push", Miss.WORDS, 1, "allowed is `git status`"),
+        ("git log --oneline -5", Miss.WORDS, 3, "allowed is `git log --oneline`"),
+        ("sha256sum data/*.csv", Miss.WORDS, 1, "quote data/*.csv or write it out"),
+        ("uv run scripts/note.py list", Miss.SCRIPT, 2, "did you mean `uv run scripts/notes.py`?"),
+        ("uv run /etc/x.py", Miss.SCRIPT, 2, "use what is listed"),
+        ("bash backup.sh", Miss.SCRIPT, 1, "use what is listed"),
+        ("uv run scripts/notes.py list --limt 5", Miss.OPTION, 4, "did you mean --limit?"),
+        ("uv run scripts/notes.py lst", Miss.WORDS, 3, "did you mean list?"),
+        ("uv run scripts/notes.py list --due x", Miss.WORDS, 4, "another sub-command"),
+        ("uv run scripts/notes.py list --limit 5 --limit 6", Miss.WORDS, 6, "once only"),
+        ("uv run scripts/notes.py list --json=1", Miss.WORDS, 4, "--json takes no value"),
+        ("uv run scripts/notes.py add *.md", Miss.WORDS, 4, "quote *.md or write it out"),
+        ("uv run scripts/notes.py", Miss.WORDS, 3, "a sub-command is needed: add, list, search"),
+        ("uv run scripts/notes.py show", Miss.WORDS, 4, "note is missing"),
+        ("uv run scripts/notes.py add x --meta {", Miss.WORDS, 6, "--meta must be valid JSON"),
+        ("uv run scripts/notes.py add x --attach ../y", Miss.WORDS, 6, "inside the workspace"),
+        ("uv run scripts/ralf.py update-stage-status x done", Miss.WORDS, 4, "a whole number"),
+        ("uv run scripts/context_cache.py --command get --ttl x", Miss.WORDS, 6, "a number"),
+    ],
+)
+def test_a_mismatch_says_where_why_and_what_would_mend_it(
+    command: str, miss: Miss, at: int, hint: str
+) -> None:
+    gate = read_simple(command)
+    assert isinstance(gate, Simple)
+    assert not DEMO.bash.admits(gate.argv, gate.dynamic)
+    found = mismatch(DEMO.bash, gate.argv, gate.dynamic)
+    assert (found.miss, found.at) == (miss, at)
+    assert hint in found.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "script", "code"),
+    [
+        ("python x.py -c y", 1, None),
+        ("python -u x.py", 2, None),
+        ("python -W ignore x.py", 3, None),
+        ("python -c x.py", None, 1),
+        ("python -Ic x", None, 1),
+        ("python -m x", None, None),
+        ("python - x", None, 1),
+        ("python", None, None),
+        ("python3.11 x.py", 1, None),
+        ("uv run python x.py", 3, None),
+        ("uv run python -c x", None, 3),
+        ("uv run x.py -c y", 2, None),
+        ("uv run", None, None),
+        ("poetry run bash x.sh", 3, None),
+        ("bash -lc x", None, 1),
+        ("bash -x x.sh", 2, None),
+        ("node --require y x.js", 3, None),
+        ("node --eval x", None, 1),
+        ("./x.sh", 0, None),
+        ("x.sh", None, None),
+        ("ls x.py", None, None),
+    ],
+)
+def test_the_script_or_the_code_of_a_command_is_found(
+    command: str, script: int | None, code: int | None
+) -> None:
+    assert (script_at(command.split()), code_at(command.split())) == (script, code)
