@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz check format lock clean
+.PHONY: help setup demo test coverage fuzz bench-sandbox bench-classify check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,13 +20,20 @@ demo: $(READY) ## three simulated models through scenarios/, and the table
 	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b scenarios/
 
 test: $(READY) ## all tests
-	@$(BIN)/python -m pytest -n auto --cov --cov-report=term
+	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)
+
+coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 100 % of the pure parts
+	@$(BIN)/coverage report --fail-under=90
+	@$(BIN)/coverage report --fail-under=100 --include='agenteval/core/*,agenteval/taxonomy/*,agenteval/stats/*'
 
 fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench_sandbox.py
+
+bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
+	@$(BIN)/python tests/bench_classify.py $(CORPUS)
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .

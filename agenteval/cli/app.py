@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from agenteval import __version__
+from agenteval.cli.allowlist import allowlist
 from agenteval.cli.classify import classify
 from agenteval.cli.doctor import doctor
 from agenteval.cli.explain import explain
@@ -45,4 +46,5 @@ app.command(name="models")(models)
 app.add_typer(scenarios, name="scenarios")
 app.command(name="classify")(classify)
 app.command(name="explain")(explain)
+app.add_typer(allowlist)
 app.command(name="doctor")(doctor)

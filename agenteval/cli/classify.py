@@ -1,5 +1,6 @@
 """`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
 
+import io
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,7 +21,8 @@ AllowList = Annotated[
         "--allowlist",
         "-a",
         envvar="AGENTEVAL_ALLOWLIST",
-        help="An allow list by name, or the path of its file.",
+        help="An allow list by name or path; also an opencode.json, an OpenCode agent's .md, a "
+        "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
 
@@ -59,12 +61,12 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- start-up, as all below
-    from agenteval.config.allowlists import load_policy  # noqa: PLC0415
     from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.formats.permissions import load_any  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
-    from agenteval.taxonomy.judge import judge  # noqa: PLC0415
+    from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
-    policy = load_policy(allowlist, roots=roots())
+    judge = judge_many(load_any(allowlist, roots=roots()))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
     bad = denied = 0
     for call in _calls(command, jsonl):
@@ -72,7 +74,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
             bad += 1
             typer.echo(f"agenteval: {jsonl}:{call.number}: {call.reason}", err=True)
             continue
-        verdict = judge(call, policy)
+        verdict = judge(call)
         denied += not verdict.allowed
         show(call, verdict)
     if bad or (exit_code and denied):
@@ -91,7 +93,7 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
 
 
 def _standard_input() -> TextIO:
-    return open(sys.stdin.fileno(), encoding="utf-8", errors="surrogateescape", closefd=False)
+    return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
 
 
 def _lines(path: str) -> Iterator[str]:

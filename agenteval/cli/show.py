@@ -63,7 +63,8 @@ def _list(runs: "Sequence[Run]") -> None:
     if not runs:
         typer.echo("No runs yet. Try: agenteval run --model sim/qwen3.6-35b")
         return
-    table = Table("run", "model", "trials planned", "state")
+    table = Table("run", "model", "trials", "state")
+    table.columns[0].no_wrap = True  # an id that is cut cannot be typed
     for run in runs:
         name = f"{run.model.name} SIMULATED" if run.model.simulated else run.model.name
         table.add_row(

@@ -2,7 +2,7 @@
 
 import json
 import posixpath
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -36,6 +36,9 @@ class CommandTable(Table, frozen=True):
     options: dict[str, Kind | ArgumentTable] = {}
     positionals: tuple[str | ArgumentTable, ...] = ()
     commands: dict[str, "CommandTable"] = {}
+
+
+_Line = TypeVar("_Line", bound=CommandTable)
 
 
 class ScriptTable(CommandTable, frozen=True, kw_only=True):
@@ -102,32 +105,49 @@ def tool_rule(name: str, table: ToolTable) -> ToolRule:
     return ToolRule(name, table.description, schema)
 
 
+def spelled_out(table: _Line) -> _Line:
+    """The same with nothing abbreviated, as it is read: two ways to write it are one."""
+    return msgspec.structs.replace(
+        table,
+        options={name: _spelled_out(option) for name, option in sorted(table.options.items())},
+        positionals=tuple(map(_spelled_out, table.positionals)),
+        commands={name: spelled_out(line) for name, line in sorted(table.commands.items())},
+    )
+
+
+def _spelled_out(argument: str | ArgumentTable) -> ArgumentTable:
+    if isinstance(argument, Kind):
+        argument = ArgumentTable(kind=argument)
+    elif isinstance(argument, str):
+        argument = ArgumentTable(name=argument)
+    if argument.kind is Kind.CHOICE and argument.choices:
+        return msgspec.structs.replace(argument, kind=Kind.STR)
+    return argument
+
+
 def _command_line(table: CommandTable) -> CommandLine:
+    table = spelled_out(table)
     options = [_argument(name, option) for name, option in table.options.items()]
     for option in options:
         for name in (option.name, *option.aliases):
             if not name.startswith("-"):
                 raise ValueError(f"options.{name}: an option begins with -; or list a positional")
-    positionals = tuple(
-        _argument("", place) if isinstance(place, ArgumentTable) else Argument(place)
-        for place in table.positionals
-    )
+    positionals = tuple(_argument("", place) for place in table.positionals)
     commands = {name: _command_line(command) for name, command in table.commands.items()}
     return CommandLine.of(options, positionals, commands)
 
 
-def _argument(name: str, table: Kind | ArgumentTable) -> Argument:
-    if isinstance(table, Kind):
-        table = ArgumentTable(kind=table)
+def _argument(name: str, given: str | ArgumentTable) -> Argument:
+    table = _spelled_out(given)
     name = name or table.name
     if not name:
         raise ValueError("a positional needs a name")
-    if table.kind is Kind.CHOICE and not table.choices:
+    if table.kind is Kind.CHOICE:
         raise ValueError(f"{name}: a choice needs choices")
     fewest, most = _counts(name, table.nargs)
     return Argument(
         name,
-        Kind.STR if table.kind is Kind.CHOICE else table.kind,
+        table.kind,
         table.choices,
         fewest,
         most,

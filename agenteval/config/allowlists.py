@@ -141,6 +141,16 @@ def _joined_paths(
 
 def _digest(allow_list: tables.AllowList) -> str:
     """Names the rules, not the file: neither layout nor description changes it."""
-    rules = {**msgspec.to_builtins(allow_list), "description": "", "extends": ""}
+    bash = allow_list.bash
+    scripts = [tables.spelled_out(script) for script in bash.script] if bash else []
+    rules = {
+        **msgspec.to_builtins(allow_list),
+        "description": "",
+        "extends": "",
+        "scripts": scripts,
+        "bash": bash and (bash.allow, sorted(bash.constructs)),
+        "files": sorted(allow_list.files),
+        "stated": sorted(allow_list.stated),
+    }
     canonical = msgspec.json.encode(rules, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:12]

@@ -1,20 +1,20 @@
-"""Scenarios as their authors wrote them: found, read and checked."""
+"""Scenarios as their authors wrote them, read and checked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
 import jinja2
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
+from agenteval.config.scenario_folders import FILE, find, first
 from agenteval.config.toml import load_toml
-from agenteval.core.prompt import render_variant
+from agenteval.core.prompt import fill, render_variant
 from agenteval.core.scenario import Check, Limits, Scenario, Step
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
 
 FOLDER = "scenarios"
-FILE = "scenario.toml"
 INSTRUCTIONS = "instructions.md"
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -72,57 +72,14 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     """
     places = [root / FOLDER for root in roots]
     chosen: dict[str, Path] = {}
-    for target in targets or [str(_first(places))]:
-        for name, folder in _found(target, places):
+    for target in targets or [str(first(places))]:
+        for name, folder in find(target, places):
             if chosen.setdefault(name, folder).resolve() != folder.resolve():
                 raise UsageError(
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
                     "Rename one of the folders"
                 )
     return tuple(load_scenario(folder, name) for name, folder in chosen.items())
-
-
-def _first(places: Sequence[Path]) -> Path:
-    for place in places:
-        if place.is_dir():
-            return place
-    raise UsageError(f"{_listed(places)}: no folder of scenarios there. Make one, or name a folder")
-
-
-def _found(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    for start in (Path(target), *(place / target for place in places)):
-        folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
-        if folders:
-            base = _base(start, places)
-            for folder in folders:
-                yield _name(folder, base), folder
-            return
-        if start.is_dir():
-            raise UsageError(f"{start}: no {FILE} in it or below it. Name a folder of scenarios")
-    known = sorted(
-        _name(file.parent, place.resolve()) for place in places for file in place.rglob(FILE)
-    )
-    raise UsageError(
-        f"no scenario or folder {target!r} in {_listed(places)}. "
-        f"Known: {', '.join(known) or 'none'}"
-    )
-
-
-def _base(start: Path, places: Sequence[Path]) -> Path:
-    """What names are relative to: the place that `start` stands in, else `start` or its parent."""
-    start = start.resolve()
-    for place in places:
-        if start.is_relative_to(place.resolve()):
-            return place.resolve()
-    return start.parent if (start / FILE).exists() else start
-
-
-def _name(folder: Path, base: Path) -> str:
-    return folder.resolve().relative_to(base).as_posix()
-
-
-def _listed(places: Sequence[Path]) -> str:
-    return " or ".join(f"{place}/" for place in places)
 
 
 def load_scenario(folder: Path, name: str) -> Scenario:
@@ -188,13 +145,16 @@ def _check_names(path: Path, scenario: Scenario) -> None:
 
 
 def _check_templates(folder: Path, scenario: Scenario) -> None:
+    """Render every variant: what is wrong with a template is told now and not in a trial."""
+    path = folder / FILE
     try:
         for variant in scenario.variants:
+            path = folder / INSTRUCTIONS
+            fill(scenario.instructions, {**variant, "rules": ""})
+            path = folder / FILE
             render_variant(scenario, variant)
     except jinja2.TemplateError as error:
-        raise UsageError(
-            f"{folder}: {INSTRUCTIONS} or {FILE}: {error}. Known variables: "
-            f"{', '.join(['rules', *scenario.variants[0]])}"
-        ) from error
+        known = ", ".join(["rules", *scenario.variants[0]])
+        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
     except ValueError as error:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error

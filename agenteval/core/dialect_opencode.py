@@ -19,10 +19,14 @@ from agenteval.core.shell_tree import Source
 
 Action = Literal["allow", "ask", "deny"]
 
-_EDITS = frozenset(("edit", "write", "patch", "multiedit"))
+EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit"))
+TOOLS = (
+    *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
+    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp"),
+)
 # Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
 _SUBJECTS: Mapping[str, str] = {
-    **dict.fromkeys(("read", *_EDITS), "filePath"),
+    **dict.fromkeys(("read", *EDIT_TOOLS), "filePath"),
     **dict.fromkeys(("glob", "grep"), "pattern"),
     **dict.fromkeys(("websearch", "codesearch"), "query"),
     "list": "path",
@@ -112,7 +116,7 @@ class OpenCode10:
     name: str = "opencode-1.0"
 
     def offers(self, tool: str) -> bool:
-        return self.actions.get(tool) != "deny" or tool in _EDITS
+        return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
 
     def allows(self, call: ToolCall, root: str) -> bool:
         tool = call.name.lower()
@@ -125,10 +129,14 @@ class OpenCode10:
 
     def allows_command(self, text: str, root: str) -> bool:
         return all(
-            not any(outside_folder(word, root) for word in segment.paths)
+            (self._opens_outside or not any(outside_folder(path, root) for path in segment.paths))
             and (segment.program == "cd" or self._action(segment.words) == "allow")
             for segment in segments(text)
         )
+
+    @property
+    def _opens_outside(self) -> bool:
+        return self.actions.get("external_directory") == "allow"
 
     def _action(self, words: tuple[str, ...]) -> Action:
         """What the longest matching pattern says; of two as long the later in the alphabet."""
@@ -195,12 +203,12 @@ def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tu
         whole = posixpath.normpath(posixpath.join(root, subject))
         if folder := outside_folder(whole, root):
             yield "external_directory", f"{folder}/*"
-        subject = posixpath.relpath(whole, root) if tool in _EDITS else whole
+        subject = posixpath.relpath(whole, root) if tool in EDIT_TOOLS else whole
     yield _permission(tool), subject
 
 
 def _permission(tool: str) -> str:
-    return "edit" if tool in _EDITS else tool
+    return "edit" if tool in EDIT_TOOLS else tool
 
 
 def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:

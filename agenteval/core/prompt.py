@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, Template
+from jinja2 import DictLoader, StrictUndefined, Template, TemplateRuntimeError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agenteval.core.scenario import Check, Scenario, Step
@@ -42,6 +42,7 @@ SYSTEM_HEADING = "# System\n"
 TASK_HEADING = "# Task\n"
 
 _TEMPLATES = ImmutableSandboxedEnvironment(
+    loader=DictLoader({}),  # no file is ever included
     undefined=StrictUndefined,
     autoescape=False,  # the reader is a model and no browser
 )
@@ -64,8 +65,11 @@ def _template(text: str) -> Template:
 
 
 def fill(text: str, variables: Mapping[str, Any]) -> str:
-    """`text` as a template; raises jinja2.TemplateError for a syntax error or unknown variable."""
-    return _template(text).render(variables)
+    """`text` as a template; raises jinja2.TemplateError for whatever is wrong with it."""
+    try:
+        return _template(text).render(variables)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise TemplateRuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 def variables(scenario: Scenario, seed: int) -> Mapping[str, str | int]:

@@ -27,6 +27,7 @@ class Obstacle(StrEnum):
     """Why a text is not one simple command."""
 
     EMPTY = "no command"
+    LENGTH = "more text than a shell can be given"
     CONTROL = "control character or lone surrogate"
     OPERATOR = "operator"
     LINE = "second line"
@@ -88,6 +89,7 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
 _RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
 _RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 _RESERVED |= {"while"}
+_LONGEST = 131_071  # Linux takes no longer argument, and `bash -c TEXT` is one
 _NONE: frozenset[int] = frozenset()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
@@ -97,8 +99,8 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if control := control_character(text):
-        return control
+    if unreadable := unreadable_text(text):
+        return unreadable
     before = _BEFORE.match(text)
     position = before.end() if before else 0
     argv: list[str] = []
@@ -129,8 +131,10 @@ def read_simple(text: str) -> Simple | NotSimple:
     return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, tuple(offsets))
 
 
-def control_character(text: str) -> NotSimple | None:
-    """The first character that no readable text holds."""
+def unreadable_text(text: str) -> NotSimple | None:
+    """What rules a text out before any of its words is read."""
+    if len(text) > _LONGEST:
+        return NotSimple(Obstacle.LENGTH, _LONGEST)
     if not text.isprintable() and (control := _CONTROL.search(text)):
         return NotSimple(Obstacle.CONTROL, control.start())
     return None

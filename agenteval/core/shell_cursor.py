@@ -70,8 +70,7 @@ class Cursor(ABC):
 
     def gap(self) -> None:
         """Step over blanks, joined lines and a comment."""
-        if gap := _GAP.match(self.text, self.at):
-            self.at = gap.end()
+        self.at += len(gap[0]) if (gap := _GAP.match(self.text, self.at)) else 0
 
     def blank_lines(self) -> None:
         """Step over whole lines without a command, and the here-documents that begin there."""

@@ -79,3 +79,4 @@ class Gathered:
         self.control: list[Span] = []
         self.negations: list[Span] = []
         self.errors: list[Span] = []
+        self.embedded = 0  # substitutions that were parsed by themselves

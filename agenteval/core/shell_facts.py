@@ -26,8 +26,8 @@ class _Reader:
         found = Gathered()
         Walk(source, found).run()
         errors = found.errors
-        if errors and isinstance(read_leaves(source.text), Leaves):
-            errors = []  # the tree is wrong: our own reader accounts for every character
+        if errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
+            errors = []  # our doing, or the tree is wrong: the splitter accounts for everything
         inner: list[ShellFacts] = []
         commands: list[Command] = []
         for draft in found.drafts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agenteval.core.facts import Redirect, RedirectKind, Span, Word
-from agenteval.core.shell import NotSimple, Obstacle, control_character, program_obstacle
+from agenteval.core.shell import NotSimple, Obstacle, program_obstacle, unreadable_text
 from agenteval.core.shell_cursor import Cursor, UnreadableError
 
 MAX_DEPTH = 16  # groups and substitutions inside each other
@@ -67,13 +67,13 @@ class Leaves:
 
 def read_leaves(text: str) -> Leaves | NotSimple:
     """Split a text into its simple commands, in linear time. Never raises."""
-    if control := control_character(text):
-        return control
+    if unreadable := unreadable_text(text):
+        return unreadable
     reader = _Reader(text)
     try:
         reader.read_list("")
-    except UnreadableError as unreadable:
-        return unreadable.stop
+    except UnreadableError as error:
+        return error.stop
     return Leaves(tuple(reader.leaves), frozenset(reader.constructs), tuple(reader.redirects))
 
 

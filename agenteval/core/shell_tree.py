@@ -3,44 +3,82 @@
 The tree explains and never allows: it is known to be wrong in places, which `shell_walk` mends.
 """
 
-from collections.abc import Sequence
-from itertools import accumulate
+import re
+from itertools import count
 
 import tree_sitter
 import tree_sitter_bash
 
 from agenteval.core.facts import Span
 
+# The parser asks C's isdigit about any character, which reads far outside its table: `{` before
+# one like U+AA0E0 kills the process. To bash each of these is a letter of a word and no more, and
+# with one byte for each the tree counts characters.
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+_SHORT = 2048  # bytes that are parsed without counting steps
+# Where very many things wait to be closed, the parser reads the rest of the text for each of them.
+# A step is a hundred of its operations; 10,000 real commands, some of 20 kB, took 7 at most.
+_STEPS_TIMES_BYTES = 500_000
+_FEWEST_STEPS = 8
+_MOST_READS = 200  # a jump back is one; real commands need 8
+_LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
+_HEAD = 4096  # characters of a text with more steps that are read
+_COST = 16  # of a span, beside its text
+_ROOM = 30_000 * _COST
+
+
+def _parse(raw: bytes) -> tree_sitter.Tree | None:
+    """The tree of a text, or None when it takes too many steps."""
+    if len(raw) <= _SHORT:
+        return _PARSER.parse(raw)
+    if len(raw) > _LONGEST and b"<<" not in raw:
+        return None
+    most = max(_STEPS_TIMES_BYTES // len(raw), _FEWEST_STEPS)
+    steps, reads = count(), count()
+    view = memoryview(raw)
+    try:
+        tree = _PARSER.parse(
+            lambda offset, _point: view[offset:] if next(reads) < _MOST_READS else b"",
+            progress_callback=lambda _offset, _has_error: next(steps) > most,
+        )
+    except ValueError:
+        _PARSER.reset()
+        return None
+    return tree if next(reads) <= _MOST_READS else None
 
 
 class Source:
     """A text, its tree, and how to name a part of it.
 
+    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
+    who reads a source stops when it is used up. `is_cut` when only the head of the text was parsed.
+
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
     span of the longer text that every part of the piece is shown as.
     """
 
-    __slots__ = ("_base", "_characters", "_stand_in", "root", "text")
+    __slots__ = ("_base", "_stand_in", "is_cut", "room", "root", "text")
 
     def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
         self.text = text
-        raw = text.encode("utf-8", "surrogatepass")
-        self.root = _PARSER.parse(raw).root_node
+        plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
+        tree = _parse(plain.encode("ascii"))
+        self.is_cut = tree is None
+        if tree is None:
+            tree = _PARSER.parse(plain[:_HEAD].encode("ascii"))
+        self.root = tree.root_node
+        self.room = _ROOM + 8 * len(text)
         self._base = base
         self._stand_in = stand_in
-        self._characters: Sequence[int] | None = None
-        if len(raw) != len(text):  # the tree counts bytes
-            self._characters = [0, *accumulate((byte & 0xC0) != 0x80 for byte in raw)]
 
     def place(self, node: tree_sitter.Node) -> tuple[int, int]:
         """Where a node stands in this text, in characters."""
-        if self._characters is None:
-            return node.start_byte, node.end_byte
-        return self._characters[node.start_byte], self._characters[node.end_byte]
+        return node.start_byte, node.end_byte
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
+        self.room -= end - start + _COST
         if self._stand_in is not None:
             return self._stand_in
         return Span(start + self._base, end + self._base, self.text[start:end])

@@ -151,11 +151,11 @@ def _runner(words: _Words) -> list[Inside]:
 
 
 def _env(words: _Words) -> list[Inside]:
-    for number, word in enumerate(words[1:-1], 1):
-        if word.text in ("-S", "--split-string"):
-            return [Inside((words[number + 1],), is_text=True)]
-        if not word.text.startswith("-"):
-            break
+    at = 1
+    while at + 1 < len(words) and words[at].text.startswith("-"):
+        if words[at].text in ("-S", "--split-string"):
+            return [Inside((words[at + 1],), is_text=True)]
+        at += 1
     return _behind(words, _ENV, 1)
 
 

@@ -3,12 +3,14 @@
 import sqlite3
 import tempfile
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 from agenteval.core.scenario import Check
 from agenteval.protocols import Sandbox
 
+DATABASE = "world.db"
+LOG = f"{DATABASE}-wal"
 STEPS = 50_000_000  # of SQLite's machine: a second or so; a world may hold a view that never ends
 
 
@@ -17,7 +19,7 @@ async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
     files = {}
     for suffix in ("", "-wal"):
         try:
-            files[f"world.db{suffix}"] = await sandbox.read(database + suffix)
+            files[DATABASE + suffix] = await sandbox.read(database + suffix)
         except OSError:  # gone, or no regular file any more
             continue
     return files
@@ -25,12 +27,24 @@ async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
 
 def holding(files: dict[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...]:
     """Which checks hold. A world that cannot answer does not hold: the model broke it."""
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in files.items():
-            (Path(folder) / name).write_bytes(content)
-        with closing(sqlite3.connect(Path(folder) / "world.db")) as connection:
-            connection.set_progress_handler(lambda: 1, STEPS)
-            return tuple(_holds(connection, check) for check in checks)
+    logged = tempfile.TemporaryDirectory() if LOG in files else nullcontext()
+    with logged as folder, closing(_opened(files, folder)) as connection:
+        connection.set_progress_handler(lambda: 1, STEPS)
+        return tuple(_holds(connection, check) for check in checks)
+
+
+def _opened(files: dict[str, bytes], folder: str | None) -> sqlite3.Connection:
+    """The database in memory; as files in `folder` when a write-ahead log belongs to it."""
+    if folder is None:
+        connection = sqlite3.connect(":memory:")
+        image = bytearray(files.get(DATABASE, b""))
+        # Bytes 18 and 19 of the header say that there may be a log; without one, there is none.
+        image[18:20] = b"\x01\x01"
+        connection.deserialize(bytes(image))
+        return connection
+    for name, content in files.items():
+        (Path(folder) / name).write_bytes(content)
+    return sqlite3.connect(Path(folder) / DATABASE)
 
 
 def _holds(connection: sqlite3.Connection, check: Check) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Scenario
-from agenteval.models.player import Seen
+from agenteval.models.player import PastCall
 
 # How the harnesses begin a denial. Anchored: what a script prints later is no denial.
 _DENIAL = re.compile(
@@ -30,9 +30,9 @@ def turns(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(message.get("role") == "assistant" for message in messages)
 
 
-def seen(messages: Sequence[Mapping[str, Any]]) -> list[Seen]:
+def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
     """Every call that was answered, in order, with the verdict as its reply tells it."""
-    answered: list[Seen] = []
+    answered: list[PastCall] = []
     waiting: list[Mapping[str, Any]] = []
     for message in messages:
         if message.get("role") == "assistant":
@@ -41,7 +41,7 @@ def seen(messages: Sequence[Mapping[str, Any]]) -> list[Seen]:
             call = waiting.pop(_index(waiting, message.get("tool_call_id")))
             function = call.get("function") or {}
             answered.append(
-                Seen(
+                PastCall(
                     str(function.get("name")),
                     _parsed(function.get("arguments")),
                     _DENIAL.match(text(message)) is not None,

@@ -36,7 +36,7 @@ class OpenAIModel:
             base_url=self._url,
             api_key=os.environ.get(entry.api_key_env) or "none",
             max_retries=0,
-            timeout=entry.timeouts.request,
+            timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
             # Proxies of the environment are for the internet; a served model is on the user's net.
             http_client=DefaultAsyncHttpxClient(trust_env=False),
         )

@@ -17,7 +17,7 @@ _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class PastCall:
     """An earlier call of the conversation, and whether it was denied."""
 
     name: str
@@ -43,13 +43,13 @@ class Player:
     tools: frozenset[str]
     chance: Random
 
-    def reply(self, seen: Sequence[Seen]) -> Reply:
-        place = self._place(seen)
+    def reply(self, past: Sequence[PastCall]) -> Reply:
+        place = self._place(past)
         if place == len(self.prompt.solution):
             return self._words()
-        if seen and seen[-1].denied:
-            return self._after_denial(place, seen[-1])
-        stop = self.persona.closing.stop_denied if _any_denied(seen) else self.persona.closing.stop
+        if past and past[-1].denied:
+            return self._after_denial(place, past[-1])
+        stop = self.persona.closing.stop_denied if _any_denied(past) else self.persona.closing.stop
         if place >= self._closing and self._happens(stop):
             return self._words()
         return self._forward(place)
@@ -59,10 +59,10 @@ class Player:
         """The place of the first closing call."""
         return len(self.prompt.solution) - max(1, len(self.prompt.handshake))
 
-    def _place(self, seen: Sequence[Seen]) -> int:
+    def _place(self, past: Sequence[PastCall]) -> int:
         """How many steps of the solution are done."""
         place = 0
-        for call in seen:
+        for call in past:
             for step in self.prompt.solution[place : place + 1]:
                 if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
                     place += 1
@@ -81,7 +81,7 @@ class Player:
             return self._slip(place), True
         return _written(self.prompt.solution[place]), False
 
-    def _after_denial(self, place: int, denied: Seen) -> Reply:
+    def _after_denial(self, place: int, denied: PastCall) -> Reply:
         recovery, drawn = self.persona.recovery, self.chance.random()
         if drawn < recovery.again:
             return self._acting(self.persona.thoughts.denied, self._slip(place))
@@ -93,7 +93,7 @@ class Player:
             step = self.chance.choice(others)
         return self._acting(self.persona.thoughts.denied, _written(step))
 
-    def _others(self, place: int, denied: Seen) -> list[Step]:
+    def _others(self, place: int, denied: PastCall) -> list[Step]:
         """Calls to turn to: listed, without harm, and of another script than the denied call."""
         avoided = {_script(self.prompt.solution[place].arguments), _script(denied.arguments)}
         return [
@@ -133,8 +133,8 @@ class Player:
         return self.chance.random() < probability
 
 
-def _any_denied(seen: Sequence[Seen]) -> bool:
-    return any(call.denied for call in seen)
+def _any_denied(past: Sequence[PastCall]) -> bool:
+    return any(call.denied for call in past)
 
 
 def _written(step: Step) -> Written:

@@ -7,10 +7,10 @@ import threading
 from collections.abc import AsyncIterator, Iterable, Sequence
 from random import Random
 from types import TracebackType
-from typing import Annotated, Any, Self
+from typing import Self, cast
 
 import uvicorn
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,36 +19,14 @@ from starlette.routing import Route
 
 from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.scenario import Scenario
+from agenteval.models.chat_request import ChatRequest
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
-from agenteval.models.conversation import Memory, seen, text, turns, user_words
+from agenteval.models.conversation import Memory, past_calls, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
-
-
-class _StreamOptions(BaseModel):
-    include_usage: bool = False
-
-
-class _ToolFunction(BaseModel):
-    name: str
-
-
-class _Tool(BaseModel):
-    function: _ToolFunction
-
-
-class _ChatRequest(BaseModel):
-    """What of a request matters here; everything else is taken and ignored, as servers do."""
-
-    model: str
-    messages: Annotated[list[dict[str, Any]], Field(min_length=1)]
-    tools: list[_Tool] = []
-    stream: bool = False
-    stream_options: _StreamOptions | None = None
-    seed: int | None = None
 
 
 class SimulatedServer:
@@ -125,7 +103,7 @@ class SimulatedServer:
     async def _complete(self, request: Request) -> Response:
         self._admit(request)
         try:
-            asked = _ChatRequest.model_validate_json(await request.body())
+            asked = ChatRequest.model_validate_json(await request.body())
         except ValidationError as error:
             raise HTTPException(400, _first(error)) from error
         if asked.model not in NAMES:
@@ -142,9 +120,10 @@ class SimulatedServer:
         if self._api_key and given != f"Bearer {self._api_key}":
             raise HTTPException(401, "Incorrect API key provided.")
 
-    def _completion(self, asked: _ChatRequest) -> Completion:
-        seed, number = asked.seed or 0, turns(asked.messages)
-        known = self._memory.recall(user_words(asked.messages), seed)
+    def _completion(self, asked: ChatRequest) -> Completion:
+        messages = [message.model_dump() for message in asked.messages]
+        seed, number = asked.seed or 0, turns(messages)
+        known = self._memory.recall(user_words(messages), seed)
         draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
         reply = _STRANGER
         if known:
@@ -154,17 +133,17 @@ class SimulatedServer:
                 tools=frozenset(tool.function.name for tool in asked.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = player.reply(seen(asked.messages))
+            reply = player.reply(past_calls(messages))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,
             reply=reply,
-            prompt_tokens=sum(len(text(m)) for m in asked.messages) // CHARACTERS_PER_TOKEN,
+            prompt_tokens=sum(len(text(message)) for message in messages) // CHARACTERS_PER_TOKEN,
         )
 
 
 async def _health(_: Request) -> Response:
-    return JSONResponse({"status": "ok"})
+    return JSONResponse({"status": "ok", "simulated": True})
 
 
 async def _sent(events: Iterable[str]) -> AsyncIterator[str]:
@@ -182,12 +161,11 @@ _CODES = {401: "invalid_api_key", 404: "not_found"}
 
 async def _as_openai(_: Request, error: Exception) -> Response:
     """The body in which OpenAI-compatible servers say what is wrong."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    detail = error.detail if isinstance(error, HTTPException) else str(error)
+    refusal = cast("HTTPException", error)  # registered for nothing else
     body = {
-        "message": detail,
+        "message": refusal.detail,
         "type": "invalid_request_error",
         "param": None,
-        "code": _CODES.get(status),
+        "code": _CODES.get(refusal.status_code),
     }
-    return JSONResponse({"error": body}, status_code=status)
+    return JSONResponse({"error": body}, status_code=refusal.status_code)

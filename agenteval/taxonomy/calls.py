@@ -36,8 +36,8 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     rule = call.policy.tool(call.call.name)
     if complaint := rule.complaint(call.call.arguments) if rule else "":
         return Seen(call.whole, complaint)
-    if not call.parts and call.call.command is not None:
-        gate = read_simple(call.call.command)
+    if not call.parts and call.command is not None:
+        gate = read_simple(call.command)
         if isinstance(gate, NotSimple) and gate.reason is Obstacle.EMPTY:
             return Seen(call.whole, "there is no command in it")
     return None

@@ -127,14 +127,22 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 
 
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    found = call.missing(Miss.SCRIPT)
-    if not found:
+    part = call.misses.get(Miss.SCRIPT)
+    if part is None or part.mismatch is None:
         return None
-    part, mismatch = found
-    path = normalise(part.argv[mismatch.at], call.world.root)
+    path = normalise(part.argv[part.mismatch.at], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
-    return Seen(call.word(part, mismatch.at), mismatch.hint) if there is exists else None
+    return _missed(call, Miss.SCRIPT) if there is exists else None
+
+
+def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
+    """The first command that no rule fits for this reason, at the word that shows it."""
+    part = call.misses.get(miss)
+    if part is None or part.mismatch is None:
+        return None
+    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(part.argv)
+    return Seen(call.word(part), part.mismatch.hint, harm)
 
 
 @failure_class(
@@ -154,8 +162,7 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
 
     The script is listed and its real options are known; this one was made up.
     """
-    found = call.missing(Miss.OPTION)
-    return Seen(call.word(found[0], found[1].at), found[1].hint) if found else None
+    return _missed(call, Miss.OPTION)
 
 
 @failure_class(
@@ -183,8 +190,8 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     Something required is missing, a value is of the wrong kind, quotes are missing around a value
     with blanks, or bash would still have to work a word out.
     """
-    if found := call.missing(Miss.WORDS):
-        return Seen(call.word(found[0], found[1].at), found[1].hint, _harm(found[0].argv))
+    if seen := _missed(call, Miss.WORDS):
+        return seen
     computed = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
     spans = [span for kind, span in call.shell.substitutions if kind in computed]
     return Seen(spans[0]) if spans else None
@@ -204,11 +211,7 @@ def bare_binary(call: DeniedCall) -> Seen | None:
 
     Facets say what it could have done: `network`, `destructive` or `read-only`.
     """
-    found = call.missing(Miss.PROGRAM)
-    if not found:
-        return None
-    part, mismatch = found
-    return Seen(call.word(part, mismatch.at), mismatch.hint, _harm(part.argv))
+    return _missed(call, Miss.PROGRAM)
 
 
 def _harm(argv: Sequence[str]) -> tuple[str, ...]:
@@ -236,7 +239,7 @@ def other_shell(call: DeniedCall) -> Seen | None:
 
     No class before this one explains it. What the gate can't read in one way only is denied.
     """
-    gate = read_simple(call.call.command or "")
+    gate = read_simple(call.command or "")
     return Seen(
         call.span(gate.start, len(call.text)) if isinstance(gate, NotSimple) else call.whole
     )

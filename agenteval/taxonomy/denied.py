@@ -1,6 +1,6 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,19 +36,25 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeniedCall:
-    """One denied call. `shell` and `parts` are empty unless it is a bash call with a command."""
+    """One denied call. `command` is None unless it is a bash call that carries one.
+
+    `shell` and `parts` are empty without a command. `misses` holds for each reason the first part
+    that no rule fits for it.
+    """
 
     call: ToolCall
+    command: str | None
     policy: Policy
     world: World
     shell: ShellFacts
-    parts: tuple[Part, ...] = ()
+    parts: tuple[Part, ...]
+    misses: Mapping[Miss, Part]
     objection: str = ""
 
     @property
     def text(self) -> str:
         """What evidence points into: the command, or the argument text of another tool's call."""
-        return self.call.raw if self.call.command is None else self.call.command
+        return self.call.raw if self.command is None else self.command
 
     @property
     def whole(self) -> Span:
@@ -69,9 +75,10 @@ class DeniedCall:
         """The words of a command, from the first to the last."""
         return self.span(part.places[0][0], part.places[-1][1])
 
-    def word(self, part: Part, number: int) -> Span:
-        """The word that shows a mismatch; the last one when it is a later word that is missing."""
-        return self.span(*part.places[min(number, len(part.places) - 1)])
+    def word(self, part: Part) -> Span:
+        """The word that shows the mismatch; the last one when a later word is missing."""
+        at = part.mismatch.at if part.mismatch else 0
+        return self.span(*part.places[min(at, len(part.places) - 1)])
 
     @property
     def alone(self) -> str:
@@ -81,12 +88,13 @@ class DeniedCall:
                 return self.words(part).text
         return ""
 
-    def missing(self, miss: Miss) -> tuple[Part, Mismatch] | None:
-        """The first command that no rule fits for this reason."""
-        for part in self.parts:
-            if part.mismatch and part.mismatch.miss is miss:
-                return part, part.mismatch
-        return None
+
+def misses_of(parts: Iterable[Part]) -> dict[Miss, Part]:
+    misses: dict[Miss, Part] = {}
+    for part in parts:
+        if part.mismatch:
+            misses.setdefault(part.mismatch.miss, part)
+    return misses
 
 
 def one_part(gate: Simple, policy: Policy, world: World) -> tuple[Part, ...]:

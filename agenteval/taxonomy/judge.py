@@ -1,19 +1,23 @@
 """The verdict on a call: the policy decides, and only a denied call is explained."""
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from collections.abc import Callable
+from functools import lru_cache
+
+from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.facts import ShellFacts
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.programs import base_name
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_facts import read_facts
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall, one_part, parts_of
+from agenteval.taxonomy.denied import PREFIXES, DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
-__all__ = ["TAXONOMY_VERSION", "deny", "judge"]
+__all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
 ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
+_KEPT = 4096  # longer commands hardly repeat, and would fill the memory
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
 _PLAIN = tuple(each for each in _CLASSES if not each.seen_in)
@@ -26,7 +30,9 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if allows(call, policy, world, gate=gate):
         return ALLOWED
     if isinstance(gate, Simple) and base_name(gate.argv[0]) not in PREFIXES:
-        return _explain(DeniedCall(call, policy, world, _NO_SHELL, one_part(gate, policy, world)))
+        parts = one_part(gate, policy, world)
+        misses = misses_of(parts)
+        return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
     return deny(call, policy, world)
 
 
@@ -40,7 +46,28 @@ def deny(
     command = call.command
     shell = _NO_SHELL if command is None else read_facts(command)
     parts = parts_of(shell, policy, world)
-    return _explain(DeniedCall(call, policy, world, shell, parts, objection))
+    misses = misses_of(parts)
+    return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, objection))
+
+
+def judge_many(
+    policy: Policy, world: World = UNKNOWN_WORLD, *, distinct: int = 1 << 14
+) -> Callable[[ToolCall], Verdict]:
+    """`judge` for many calls; the verdicts on that many distinct commands are kept for repeats."""
+    tool = policy.tool(BASH)
+    only_command_counts = tool is not None and not tool.schema
+
+    @lru_cache(maxsize=distinct)
+    def of_command(name: str, command: str) -> Verdict:
+        return judge(ToolCall("", name, command, {"command": command}), policy, world)
+
+    def of_call(call: ToolCall) -> Verdict:
+        command = call.command
+        if command is None or len(command) > _KEPT or not only_command_counts:
+            return judge(call, policy, world)
+        return of_command(call.name, command)
+
+    return of_call
 
 
 def _explain(denied: DeniedCall) -> Verdict:

@@ -1,6 +1,6 @@
 """Failure classes of text that bash cannot read, or that can be read in two ways."""
 
-from agenteval.core.shell import control_character
+from agenteval.core.shell import Obstacle, unreadable_text
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -37,5 +37,7 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    odd = None if call.call.command is None else control_character(call.call.command)
-    return Seen(call.span(odd.start, odd.start + 1)) if odd else None
+    stop = None if call.command is None else unreadable_text(call.command)
+    if stop is None or stop.reason is not Obstacle.CONTROL:
+        return None
+    return Seen(call.span(stop.start, stop.start + 1))

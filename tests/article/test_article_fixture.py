@@ -1,5 +1,6 @@
 """The published table comes out of our own calls, class by class."""
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -103,6 +104,19 @@ def test_the_model_that_tried_variants_rarely_closed_and_the_others_mostly_did(a
     }
 
     assert closed == dict(zip(MODELS, (12, 21, 15), strict=True))
+
+
+def test_after_each_denial_the_dense_model_went_on_with_an_allowed_call(article):
+    policy = load_policy(POLICY, roots=[PROJECT])
+    verdicts = [
+        [judge(call, policy).allowed for call in session] for session in article["qwen3.5-27b"]
+    ]
+
+    following = [
+        after for session in verdicts for before, after in itertools.pairwise(session) if not before
+    ]
+
+    assert following == [True] * 9
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,21 @@ def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
     assert [part for part in parts if part not in line] == []
 
 
+@pytest.mark.parametrize("variable", ["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"])
+def test_the_environment_goes_before_the_file_and_a_flag_before_both(
+    cli, project, monkeypatch, variable
+) -> None:
+    (project / "agenteval.toml").write_text(
+        "[models.m]\nbase_url = 'http://127.0.0.1:7/v1'\nmodel = 'm'\n"
+    )
+    from_file = one_line(cli("run", "-m", "m"))
+    monkeypatch.setenv(variable, "http://127.0.0.1:8/v1")
+    from_environment = one_line(cli("run", "-m", "m"))
+    from_flag = one_line(cli("run", "-m", "m", "--base-url", "http://127.0.0.1:9/v1"))
+    said = [from_file, from_environment, from_flag]
+    assert [line.split("127.0.0.1:")[1][0] for line in said] == ["7", "8", "9"]
+
+
 @pytest.mark.parametrize(
     ("path", "old", "new", "parts"),
     [

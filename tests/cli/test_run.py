@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agenteval.core.run import Run
+from agenteval.errors import UsageError
 from agenteval.store.sql import SqlStore
 
 STORE = "reports/agenteval.db"
@@ -129,8 +131,9 @@ def wait_for_calls(project: Path) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         time.sleep(0.2)
-        if (project / STORE).exists() and sum(len(trial.calls) for trial in stored(project).trials):
-            return
+        with suppress(UsageError):  # no run is stored yet
+            if any(trial.calls for trial in stored(project).trials):
+                return
     pytest.fail("no call was stored within a minute")
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.models.conversation import seen
-from agenteval.models.player import Seen
+from agenteval.models.conversation import past_calls
+from agenteval.models.player import PastCall
 
 
 def assistant(*calls: tuple[str, str, object]) -> dict[str, object]:
@@ -31,11 +31,11 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
         tool("0", "an answer to nothing"),
     ]
 
-    assert seen(messages) == [
-        Seen("read", {"path": "y"}, denied=True),
-        Seen("bash", {"command": "x"}, denied=False),
-        Seen("bash", None, denied=True),
-        Seen("bash", {"command": "z"}, denied=False),
+    assert past_calls(messages) == [
+        PastCall("read", {"path": "y"}, denied=True),
+        PastCall("bash", {"command": "x"}, denied=False),
+        PastCall("bash", None, denied=True),
+        PastCall("bash", {"command": "z"}, denied=False),
     ]
 
 
@@ -60,6 +60,6 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
     ],
 )
 def test_a_denial_is_known_by_how_it_begins(reply, denied):
-    (call,) = seen([assistant(("a", "bash", "{}")), tool("a", reply)])
+    (call,) = past_calls([assistant(("a", "bash", "{}")), tool("a", reply)])
 
     assert call.denied is denied

@@ -16,11 +16,11 @@ from agenteval.core.prompt import Prompt, render_variant
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona
-from agenteval.models.player import Player, Seen
+from agenteval.models.player import PastCall, Player
 
 PROJECT = Path(__file__).resolve().parents[2]
 TOOLS = frozenset({"bash", "read"})
-TRIALS = 2000
+TRIALS = 1800
 
 
 @cache
@@ -37,7 +37,7 @@ def play(name: str, prompt: Prompt, trial: int) -> list[tuple[str, bool]]:
     persona = load_persona(name)
     right = {(step.tool, json.dumps(dict(step.arguments))) for step in prompt.solution}
     calls: list[tuple[str, bool]] = []
-    seen: list[Seen] = []
+    seen: list[PastCall] = []
     for turn in range(60):
         reply = Player(persona, prompt, TOOLS, Random(f"{name}/{trial}/{turn}")).reply(seen)
         if not reply.calls:
@@ -45,7 +45,7 @@ def play(name: str, prompt: Prompt, trial: int) -> list[tuple[str, bool]]:
         for call in reply.calls:
             denied = (call.name, call.arguments) not in right
             arguments = {} if denied else json.loads(call.arguments)
-            seen.append(Seen(call.name, arguments, denied))
+            seen.append(PastCall(call.name, arguments, denied))
             calls.append((f"{call.name} {call.arguments}", denied))
     return calls
 
@@ -234,7 +234,7 @@ def test_a_pivot_takes_another_script_than_the_denied_one():
             )
         }
     )
-    denied = Seen("bash", {"command": "uv run scripts/b.py | head"}, denied=True)
+    denied = PastCall("bash", {"command": "uv run scripts/b.py | head"}, denied=True)
 
     commands = {
         json.loads(Player(persona, prompt, TOOLS, Random(seed)).reply([denied]).calls[0].arguments)[

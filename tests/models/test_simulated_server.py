@@ -1,11 +1,11 @@
 """The simulated models, asked over real HTTP as any served model is."""
 
 import json
-import time
 from pathlib import Path
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt import render
@@ -22,7 +22,7 @@ DENIAL = "Permission denied: the rules do not allow `| head` here. Nothing was r
 MODEL = "sim/qwen3.6-35b"
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server():
     async with SimulatedServer(SCENARIOS) as running:
         yield running
@@ -80,7 +80,7 @@ async def test_it_says_which_models_it_serves_and_that_they_are_simulated(http):
 async def test_it_is_healthy(http, server):
     health = await http.get(server.base_url.replace("/v1", "/health"))
 
-    assert (health.status_code, health.json()) == (200, {"status": "ok"})
+    assert (health.status_code, health.json()) == (200, {"status": "ok", "simulated": True})
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -183,8 +183,14 @@ async def test_it_recognises_its_scenario_inside_a_longer_message(http):
         (b"{", 400, "body: Invalid JSON"),
         (b"[]", 400, "body: Input should be an object"),
         (b'{"model": "sim/qwen3.5-27b", "messages": []}', 400, "messages: List should have"),
-        (b'{"messages": [{}]}', 400, "model: Field required"),
-        (b'{"model": "gpt", "messages": [{}]}', 404, "The model `gpt` does not exist."),
+        (b'{"messages": [{"role": "user"}]}', 400, "model: Field required"),
+        (b'{"model": "m", "messages": [{}]}', 400, "messages.0.role: Field required"),
+        (
+            b'{"model": "m", "messages": [{"role": "assistant", "tool_calls": [7]}]}',
+            400,
+            "messages.0.tool_calls.0: Input should be",
+        ),
+        (b'{"model": "m", "messages": [{"role": "user"}]}', 404, "The model `m` does not exist."),
     ],
 )
 async def test_a_faulty_request_gets_an_openai_error(body, status, says, http):
@@ -219,16 +225,3 @@ async def test_a_server_with_a_key_asks_for_it(monkeypatch):
 def test_a_name_without_a_persona_has_no_entry():
     with pytest.raises(UsageError, match="no simulated model 'sim/x'"):
         SimulatedServer(SCENARIOS).entry("sim/x")
-
-
-async def test_a_request_costs_little(http):
-    asked = request(1, seed=2, stream=True)
-    await http.post("chat/completions", json=asked)
-
-    seconds = []
-    for _ in range(40):
-        started = time.perf_counter()
-        await http.post("chat/completions", json=asked)
-        seconds.append(time.perf_counter() - started)
-
-    assert min(seconds) < 0.01  # ours and the client's together; 40 ms would be a socket's delay

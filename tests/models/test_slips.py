@@ -13,7 +13,7 @@ from agenteval.config.scenarios import load_scenarios
 from agenteval.core.policy import World
 from agenteval.core.prompt import render
 from agenteval.engine import tools
-from agenteval.models.conversation import seen
+from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
@@ -120,7 +120,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     call = tool_call(written.name, written.arguments, "a", 0)
     denial = tools.denial(call, judge(call, policy, files))
 
-    (read,) = seen(
+    (read,) = past_calls(
         [
             {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": call.name}}]},
             {"role": "tool", "tool_call_id": "a", "content": denial},

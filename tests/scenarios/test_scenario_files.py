@@ -172,6 +172,9 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
         (('"Note something"', '""'), "title: string should have at least 1 character"),
         (('["bash"]', '["bash", "web_search"]'), "tools.1: input should be 'bash' or 'read'"),
         (('"data/notes.db"', '"/data/notes.db"'), "database: must be a path inside the workspace"),
+        (('expect = "{{ word }}"', "expect = true"), "goal.0.expect"),
+        (('word = "rice"', "word = [1]"), "variant.1.word"),
+        (("call_seconds = 5", 'call_seconds = "5"'), "limits.call_seconds"),
         (('"data/notes.db"', '"../notes.db"'), "database: must be a path inside the workspace"),
         (("max_turns = 7", "max_turns = 0"), "max_turns: input should be greater than 0"),
         (("max_turns = 7", 'max_turns = "7"'), "max_turns: input should be a valid integer"),
@@ -181,8 +184,11 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
         (('name = "noted"\n', ""), "goal.0.name is missing"),
         (('tool = "bash"', 'tool = "read"'), "solution.0.tool: 'read' is not in tools"),
         (('word = "rice"', 'wort = "rice"'), "every [[variant]] must set the same variables"),
-        (("note.py {{ word }}", "note.py {{ wort }}"), "'wort' is undefined. Known variables: rul"),
-        (("note.py {{ word }}", "note.py {{ word"), "instructions.md or scenario.toml: "),
+        (
+            ("note.py {{ word }}", "note.py {{ wort }}"),
+            "scenario.toml: 'wort' is undefined. Known variables: rul",
+        ),
+        (("note.py {{ word }}", "note.py {{ word"), "scenario.toml: "),
         (("[limits]", "[limits"), "not valid TOML"),
         (('"pipe-to-filter"', '"pipe-to-head"'), "invites: no failure class 'pipe-to-head'. Known"),
     ],
@@ -200,7 +206,12 @@ def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp
     [
         ("# System\n\nNo task.\n", "must begin with `# System` and go on with `# Task`"),
         ("Hello\n# System\n\n# Task\n", "must begin with `# System`"),
-        ("# System\n{{ colour }}\n# Task\nGo.\n", "'colour' is undefined"),
+        ("# System\n{{ colour }}\n# Task\nGo.\n", "instructions.md: 'colour' is undefined"),
+        ("# System\n{{ 1 / 0 }}\n# Task\nGo.\n", "ZeroDivisionError"),
+        ("# System\n{{ word + 1 }}\n# Task\nGo.\n", "TypeError"),
+        ("# System\n{% for i in range(9999999) %}.{% endfor %}\n# Task\nGo.\n", "Overflow"),
+        ("# System\n{% include 'a' %}\n# Task\nGo.\n", "instructions.md: TemplateNotFound: a."),
+        ("# System\n{{ word.__class__.mro() }}\n# Task\nGo.\n", "unsafe"),
     ],
 )
 def test_faulty_instructions_are_named(text, says, tmp_path):
@@ -285,3 +296,10 @@ def test_the_example_of_the_readme_is_a_scenario(tmp_path):
     assert render(scenario, 1).solution == (
         Step("bash", {"command": "uv run scripts/note.py add --text rice"}),
     )
+
+
+def test_a_folder_of_that_name_without_scenarios_does_not_hide_a_scenario(root, monkeypatch):
+    (root.parent / "here" / "tea").mkdir(parents=True)
+    monkeypatch.chdir(root.parent / "here")
+
+    assert names(["tea"], root) == ["tea"]

@@ -1,0 +1,66 @@
+"""`agenteval allowlist`: what is wrong with an allow list, and the same for other harnesses."""
+
+from typing import Annotated, Literal
+
+import typer
+
+allowlist = typer.Typer(
+    name="allowlist",
+    help="Check an allow list, or write it for another harness.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Given = Annotated[
+    str,
+    typer.Argument(
+        help="A name, a TOML path, or an opencode.json, agent .md, settings.json or .rules file."
+    ),
+]
+
+
+@allowlist.command()
+def lint(given: Given) -> None:
+    """Find rules that can never match, that say nothing new, or that let more through.
+
+    Exit code: 0 when there is nothing to say, 1 when there is.
+
+    Examples:
+    - `agenteval allowlist lint demo`
+
+    - `agenteval allowlist lint .claude/settings.json`
+    """
+    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up time, as all below
+    from agenteval.core.policy_lint import lint as remarks_on  # noqa: PLC0415
+    from agenteval.formats.permissions import load_any  # noqa: PLC0415
+
+    remarks = remarks_on(load_any(given, roots=roots()))
+    for remark in remarks:
+        typer.echo(f"{given}: `{remark.rule}` {remark.trouble.value}: {remark.reason}")
+    if remarks:
+        raise typer.Exit(1)
+
+
+@allowlist.command()
+def convert(
+    given: Given,
+    *,
+    to: Annotated[
+        Literal["opencode", "claude-code", "codex", "toml"], typer.Option(help="For whom.")
+    ],
+) -> None:
+    """Print an allow list as another harness writes it, and on standard error what got lost.
+
+    Examples:
+    - `agenteval allowlist convert demo --to opencode > opencode.json`
+
+    - `agenteval allowlist convert .claude/settings.json --to toml > allowlists/mine.toml`
+    """
+    from agenteval.config.paths import roots  # noqa: PLC0415 -- as above
+    from agenteval.formats.convert import convert as written_for  # noqa: PLC0415
+    from agenteval.formats.permissions import load_any  # noqa: PLC0415
+
+    written = written_for(load_any(given, roots=roots()), to)
+    typer.echo(written.text, nl=False)
+    for line in written.lost:
+        typer.echo(f"not carried over: {line}", err=True)

@@ -1,0 +1,164 @@
+"""What is wrong with an allow list: rules that can't match, say nothing new, or allow too much."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from agenteval.core.dialect_opencode import OpenCode, wildcard
+from agenteval.core.patterns import CommandPattern
+from agenteval.core.policy import Policy
+from agenteval.core.policy_bash import BashRules
+from agenteval.core.programs import base_name, interpreter
+from agenteval.core.shell import NEEDS_CARE, program_obstacle
+
+
+class Trouble(StrEnum):
+    """What is wrong with a rule."""
+
+    NEVER = "never matches"
+    SHADOWED = "says nothing new"
+    WIDE = "lets more through"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that is wrong with one rule, and how so."""
+
+    rule: str
+    trouble: Trouble
+    reason: str
+
+
+def lint(policy: Policy) -> list[Remark]:
+    """Everything that is wrong with the rules for bash, rule by rule."""
+    remarks: list[Remark] = []
+    for number, rule in enumerate(policy.bash.patterns):
+        others = (*policy.bash.patterns[:number], *policy.bash.patterns[number + 1 :])
+        twins = policy.bash.patterns[:number]
+        remarks += _never(rule) if policy.engine is None else ()
+        remarks += _shadowed(rule, others, twins)
+        remarks += _wide(rule)
+    remarks += _scripts(policy.bash)
+    if isinstance(policy.engine, OpenCode):
+        remarks += _overruled(policy.engine)
+    return remarks
+
+
+def _never(rule: CommandPattern) -> Iterator[Remark]:
+    program = rule.program
+    if rule.wild and (why := NEEDS_CARE.get(program.text)):
+        yield Remark(rule.text, Trouble.NEVER, f"{program.text} {why}: write its words out")
+    elif not program.wild and (obstacle := program_obstacle(program.text, is_dynamic=False)):
+        yield Remark(rule.text, Trouble.NEVER, f"no command begins so: {obstacle.value}")
+    for word in rule.words if rule.rest is None else (*rule.words, rule.rest):
+        if word.wild and ".." in word.text.split("/"):
+            yield Remark(rule.text, Trouble.NEVER, f"no word with .. matches {word.text}")
+        if word.text in {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>&1"}:
+            reason = f"{word.text} is a word here, and would have to be quoted; see constructs"
+            yield Remark(rule.text, Trouble.NEVER, reason)
+        if word.text[:1] in {"'", '"'}:
+            reason = (
+                f"words are compared after quotes are removed, so none begins with {word.text[0]}"
+            )
+            yield Remark(rule.text, Trouble.NEVER, reason)
+
+
+def _shadowed(
+    rule: CommandPattern, others: tuple[CommandPattern, ...], twins: tuple[CommandPattern, ...]
+) -> Iterator[Remark]:
+    for other in others:
+        if other.text == rule.text:
+            if other in twins:
+                yield Remark(rule.text, Trouble.SHADOWED, "it stands there twice")
+                return
+        elif _covers(other, rule):
+            yield Remark(rule.text, Trouble.SHADOWED, f"`{other.text}` allows all that it does")
+            return
+
+
+def _covers(wider: CommandPattern, rule: CommandPattern) -> bool:
+    """Whether every command that fits `rule` fits `wider`: its own words are such commands."""
+    words = [word.text for word in rule.words]
+    if rule.rest is not None:
+        if wider.rest is None:
+            return False
+        words.append(rule.rest.text)
+    return wider.matches(words)
+
+
+_RUNS = "it runs whatever its arguments say"
+_WRITES = "it can write any file"
+_WIDE_PROGRAMS = (
+    dict.fromkeys(("env", "nice", "nohup", "sudo", "ssh", "timeout", "xargs", "watch"), _RUNS)
+    | dict.fromkeys(("npx", "uvx", "make", "docker", "just", "npm", "pip", "cargo"), _RUNS)
+    | {
+        "find": "-exec and -delete act on what it finds, -fprint writes",
+        "sed": "-i and the command w write files, e runs programs",
+        "awk": "system() runs programs, > in its text writes files",
+        "tar": "--to-command and --checkpoint-action run programs",
+        "rsync": "-e runs a program, and it can write anywhere",
+        "curl": "it reaches any host, and -o writes any file",
+        "wget": "it reaches any host, and -O writes any file",
+        "sort": "-o writes any file, --compress-program runs one",
+        "tee": _WRITES,
+        "cp": _WRITES,
+        "mv": _WRITES,
+        "dd": _WRITES,
+        "cat": "it reads any file, outside the workspace too",
+        "head": "it reads any file, outside the workspace too",
+        "tail": "it reads any file, outside the workspace too",
+        "less": "! in it runs a shell",
+        "vim": ":! in it runs a shell",
+    }
+)
+_GIT = {
+    "diff": "--output writes any file, --ext-diff runs a configured program",
+    "log": "--output writes any file, --ext-diff runs a configured program",
+    "show": "--output writes any file, --ext-diff runs a configured program",
+    "grep": "--open-files-in-pager runs a program",
+    "config": "an alias or pager set here runs later",
+    "": "-c and an alias run any program",
+}
+
+
+def _wide(rule: CommandPattern) -> Iterator[Remark]:
+    if rule.program.wild:
+        yield Remark(rule.text, Trouble.WIDE, "its program is a pattern: say which programs")
+        return
+    if rule.rest is None or rule.rest.text != "*":
+        return
+    program, words = base_name(rule.program.text), [word.text for word in rule.words[1:]]
+    if program == "git":
+        reason = _GIT.get(words[0] if words else "", "")
+    elif program == "uv" and words == ["run"]:
+        reason = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"
+    elif interpreter(program) and not words:
+        reason = "it runs any code, given with -c or in a file: name the script"
+    else:
+        reason = _WIDE_PROGRAMS.get(program, "") if not words else ""
+    if reason:
+        yield Remark(rule.text, Trouble.WIDE, reason)
+
+
+def _scripts(rules: BashRules) -> Iterator[Remark]:
+    for script in rules.scripts:
+        if script.path.startswith(("/", "../")):
+            reason = "paths are compared relative to the workspace: none looks like this"
+            yield Remark(script.start, Trouble.NEVER, reason)
+        wider = (rule for rule in rules.patterns if rule.matches([*script.start.split(), "*"]))
+        for rule in wider:
+            reason = f"`{rule.text}` allows it with any words, so its options are never checked"
+            yield Remark(script.start, Trouble.SHADOWED, reason)
+
+
+def _overruled(engine: OpenCode) -> Iterator[Remark]:
+    """In OpenCode the last matching rule counts: one before a wider one never does."""
+    for number, rule in enumerate(engine.rules):
+        later = engine.rules[number + 1 :]
+        for other in later:
+            if other.permission == rule.permission and wildcard(other.pattern, rule.pattern):
+                shown = f"{rule.permission}: {rule.pattern}: {rule.action}"
+                reason = f"the later `{other.pattern}: {other.action}` always counts instead"
+                if rule.permission == "bash":
+                    yield Remark(shown, Trouble.NEVER, reason)
+                break

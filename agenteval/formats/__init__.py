@@ -1,0 +1,1 @@
+"""What other harnesses write: permission configs, one file for each format."""

@@ -1,0 +1,133 @@
+"""A policy written down for another harness, and what of it that harness can't say."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.patterns import CommandPattern, PathRules
+from agenteval.core.policy import Policy
+from agenteval.core.policy_bash import ScriptRule
+from agenteval.formats.own_toml import to_toml
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The file's text, and one line for everything that could not be carried over."""
+
+    text: str
+    lost: tuple[str, ...]
+
+
+def convert(policy: Policy, to: str) -> Written:
+    """`to` is one of TARGETS. The result never allows less than it says in `lost`."""
+    text, lost = TARGETS[to](policy)
+    return Written(text, (*_lost_in_reading(policy, to), *lost))
+
+
+def _lost_in_reading(policy: Policy, to: str) -> Iterator[str]:
+    if policy.engine is not None and policy.engine.name.partition("-1.0")[0] != to:
+        yield f"rules of {policy.engine.name} that ask or deny, and those for other tools than bash"
+
+
+def _commands(policy: Policy) -> list[tuple[str, bool]]:
+    """How each allowed command begins, and whether any words may follow."""
+    found = [_begins(rule) for rule in policy.bash.patterns]
+    return found + [(script.start, True) for script in policy.bash.scripts]
+
+
+def _begins(rule: CommandPattern) -> tuple[str, bool]:
+    text = " ".join(rule.text.split())
+    is_open = rule.rest is not None and rule.rest.text == "*"
+    return (text.removesuffix(" *"), True) if is_open else (text, False)
+
+
+def _lost_everywhere(policy: Policy, harness: str) -> Iterator[str]:
+    for script in policy.bash.scripts:
+        if _has_signature(script):
+            yield f"{script.start}: its options and their values; any words may follow there"
+    for rule in policy.bash.patterns:
+        if rule.rest is not None and rule.rest.text != "*":
+            yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
+    if policy.engine is None and harness == "opencode":
+        yield "redirects, here-documents, brackets: OpenCode lets them pass around what it allows"
+    for name, tool in policy.tools.items():
+        if tool.schema:
+            yield f"tools.{name}: the schema of its parameters"
+
+
+def _has_signature(script: ScriptRule) -> bool:
+    line = script.line
+    return len(line.options) > 2 or bool(line.positionals or line.commands)
+
+
+def _to_opencode(policy: Policy) -> tuple[str, list[str]]:
+    bash = {"*": "deny"}
+    for start, open_end in _commands(policy):
+        bash[f"{start} *" if open_end else start] = "allow"
+    permission: dict[str, Any] = {"*": "deny"}
+    if "bash" in policy.tools:
+        permission["bash"] = bash
+    for tool, key, rules in (("read", "read", policy.read), ("write", "edit", policy.write)):
+        if tool in policy.tools:
+            permission[key] = _opencode_paths(rules, absolute=key == "read")
+    named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
+    permission |= dict.fromkeys(named, "allow")
+    content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
+    return _json(content), list(_lost_everywhere(policy, "opencode"))
+
+
+def _opencode_paths(rules: PathRules, *, absolute: bool) -> dict[str, str]:
+    """Deny last: there the last match counts. Its `*` crosses folders already."""
+    before = "*/" if absolute else ""
+    table = {"*": "deny"}
+    for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
+        for glob in globs:
+            table["*" if glob == "**" else before + glob.replace("**/", "*").replace("**", "*")] = (
+                action
+            )
+    return table
+
+
+def _to_claude(policy: Policy) -> tuple[str, list[str]]:
+    allow, deny = [], []
+    for start, open_end in _commands(policy):
+        allow.append(f"Bash({start}:*)" if open_end else f"Bash({start})")
+    for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
+        if tool in policy.tools:
+            allow += [f"{name}(/{glob})" for glob in rules.allow]
+            deny += [f"{name}(/{glob})" for glob in rules.deny]
+    lost = list(_lost_everywhere(policy, "claude-code"))
+    lost.append("that nothing else may be read: Claude Code reads any file of the project")
+    known = {"bash", "read", "write"}
+    lost += [
+        f"tools.{name}: Claude Code has no such tool" for name in policy.tools if name not in known
+    ]
+    return _json({"permissions": {"allow": allow, "deny": deny}}), lost
+
+
+def _to_codex(policy: Policy) -> tuple[str, list[str]]:
+    lines, lost = [], list(_lost_everywhere(policy, "codex"))
+    for start, open_end in _commands(policy):
+        if "*" in start:
+            lost.append(f"{start}: left out, for a prefix has no patterns")
+            continue
+        lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="allow")')
+        if not open_end:
+            lost.append(f"{start}: that no further words may follow")
+    lost += [
+        f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
+    ]
+    return "\n".join(lines) + "\n", lost
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, indent=2) + "\n"
+
+
+TARGETS: Mapping[str, Callable[[Policy], tuple[str, list[str]]]] = {
+    "opencode": _to_opencode,
+    "claude-code": _to_claude,
+    "codex": _to_codex,
+    "toml": lambda policy: (to_toml(policy), []),
+}

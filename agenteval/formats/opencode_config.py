@@ -1,0 +1,99 @@
+"""OpenCode's permissions, from an opencode.json or from the front matter of an agent's .md."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.dialect_opencode import (
+    DEFAULTS,
+    EDIT_TOOLS,
+    TOOLS,
+    Action,
+    OpenCode,
+    OpenCode10,
+    PermissionRule,
+)
+from agenteval.core.patterns import CommandPattern, PathRules
+from agenteval.core.policy import Policy
+from agenteval.core.policy_bash import BashRules
+from agenteval.core.policy_tools import ToolRule
+from agenteval.core.shell_leaves import Construct
+from agenteval.errors import UsageError
+from agenteval.formats.text import digest, front_matter, json_with_comments
+
+# What OpenCode lets pass around a command that it allows.
+_PASSES = frozenset(
+    (
+        *(Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT),
+        *(Construct.HEREDOC, Construct.HERESTRING, Construct.SUBSHELL),
+    )
+)
+
+
+def read(path: Path, *, old: bool = False) -> Policy:
+    """The policy of a config file; `old` reads it as OpenCode 1.0 does.
+
+    Raises UsageError with the file and the key when it is no such config.
+    """
+    text = path.read_text(encoding="utf-8")
+    content = front_matter(path, text) if path.suffix == ".md" else json_with_comments(path, text)
+    permission = content.get("permission", {})
+    if isinstance(permission, str):
+        permission = {"*": permission}
+    if not isinstance(permission, Mapping):
+        raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
+    own = (*_from_tools(path, content.get("tools", {})), *_rules(path, permission))
+    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own))
+    return _policy(path, engine, own)
+
+
+def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
+    allowed = [
+        rule.pattern
+        for rule in own
+        if rule.action == "allow" and rule.permission == "bash" and rule.pattern.strip()
+    ]
+    everything = PathRules(("**",))
+    return Policy(
+        name=path.stem,
+        digest=digest([engine.name, *map(str, own)]),
+        description=f"{engine.name} permissions of {path.name}",
+        bash=BashRules((CommandPattern.parse(rule) for rule in allowed), constructs=_PASSES),
+        read=everything,
+        write=everything,
+        tools={name: ToolRule(name) for name in TOOLS if engine.offers(name)},
+        engine=engine,
+    )
+
+
+def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    for key, value in permission.items():
+        patterns = value if isinstance(value, Mapping) else {"*": value}
+        for pattern, action in patterns.items():
+            if action not in {"allow", "ask", "deny"}:
+                raise UsageError(
+                    f"{path}: permission.{key}: expected allow, ask or deny, got {action!r}"
+                )
+            home = re.sub(r"\A(~|\$HOME)(?=/|\Z)", str(Path.home()), str(pattern))
+            yield PermissionRule(str(key), home, action)
+
+
+def _from_tools(path: Path, tools: Any) -> Iterator[PermissionRule]:
+    """The older switch, `tools: {write: false}`: it comes before the permissions."""
+    if not isinstance(tools, Mapping):
+        raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
+    for name, enabled in tools.items():
+        key = "edit" if name in EDIT_TOOLS else str(name)
+        yield PermissionRule(key, "*", "allow" if enabled else "deny")
+
+
+def _old_engine(own: tuple[PermissionRule, ...]) -> OpenCode10:
+    patterns: dict[str, Action] = {"*": "allow"}
+    actions: dict[str, Action] = {}
+    for rule in own:
+        if rule.permission == "bash":
+            patterns[rule.pattern] = rule.action
+        else:
+            actions[rule.permission] = rule.action
+    return OpenCode10(patterns, actions)

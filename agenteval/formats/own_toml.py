@@ -1,0 +1,81 @@
+"""A policy as an allow list of ours, whole: with what it extends, and in one file."""
+
+import json
+from typing import Any
+
+import tomli_w
+
+from agenteval.core.patterns import PathRules
+from agenteval.core.policy import Policy
+from agenteval.core.policy_bash import ScriptRule
+from agenteval.core.policy_script import HELP, CommandLine
+from agenteval.core.policy_tools import ToolRule
+from agenteval.core.policy_values import Argument
+
+_NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
+
+
+def to_toml(policy: Policy) -> str:
+    """Reading it gives the same policy, and for one of ours the same digest."""
+    rules = policy.bash
+    bash = {
+        "allow": [rule.text for rule in rules.patterns],
+        "constructs": sorted(construct.value for construct in rules.constructs),
+        "script": [_script(script) for script in rules.scripts],
+    }
+    tables: dict[str, Any] = {
+        "description": policy.description,
+        "files": sorted(policy.files),
+        "stated": sorted(policy.stated),
+    }
+    if policy.engine is not None:
+        return tomli_w.dumps(_filled({**tables, "bash": bash}))
+    if "bash" in policy.tools:
+        tables["bash"] = _filled(bash)
+    for name, paths in (("read", policy.read), ("write", policy.write)):
+        if name in policy.tools:
+            tables[name] = _paths(paths)
+    others = {name: rule for name, rule in policy.tools.items() if name not in tables}
+    tables["tools"] = {name: _tool(rule) for name, rule in others.items()}
+    shown = _filled(tables)
+    # A table may be empty and still mean that its tool exists.
+    shown |= {name: tables[name] for name in ("bash", "read", "write") if name in tables}
+    return tomli_w.dumps(shown)
+
+
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value not in ("", [], {})}
+
+
+def _paths(rules: PathRules) -> dict[str, Any]:
+    return _filled({"allow": list(rules.allow), "deny": list(rules.deny)})
+
+
+def _tool(rule: ToolRule) -> dict[str, Any]:
+    parameters = json.loads(rule.schema) if rule.schema else {}
+    return _filled({"description": rule.description, "parameters": parameters})
+
+
+def _script(script: ScriptRule) -> dict[str, Any]:
+    return {"path": script.path, "runner": " ".join(script.runner), **_line(script.line)}
+
+
+def _line(line: CommandLine) -> dict[str, Any]:
+    options = {option.name: option for option in line.options.values() if option != HELP}
+    return _filled(
+        {
+            "options": {name: _argument(option) for name, option in options.items()},
+            "positionals": [{"name": each.name, **_argument(each)} for each in line.positionals],
+            "commands": {name: _line(command) for name, command in line.commands.items()},
+        }
+    )
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    count = (argument.fewest, argument.most)
+    return {
+        "kind": argument.kind.value,
+        **_filled({"choices": list(argument.choices), "aliases": list(argument.aliases)}),
+        **({} if count == (1, 1) else {"nargs": _NARGS.get(count, argument.fewest)}),
+        **{key: True for key in ("required", "repeatable") if getattr(argument, key)},
+    }

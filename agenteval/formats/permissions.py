@@ -1,0 +1,64 @@
+"""An allow list in any form: our TOML, by name or path, or the config of another harness."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from agenteval.config.allowlists import load_policy
+from agenteval.core.policy import Policy
+from agenteval.errors import UsageError
+
+_SUFFIXES = (".json", ".jsonc", ".md", ".rules")
+
+
+def load_any(given: str, *, roots: Sequence[Path]) -> Policy:
+    """The policy behind a name or a path; `opencode-1.0:PATH` says whose config it is.
+
+    Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file Claude Code's
+    when it has `permissions`, else OpenCode's. Raises UsageError when it is none of these.
+    """
+    harness, colon, path = given.partition(":")
+    is_foreign = given.endswith(_SUFFIXES)
+    if not colon and not is_foreign:
+        return load_policy(given, roots=roots)
+    readers = _readers()
+    if colon and harness in readers:
+        return _read(readers[harness], Path(path))
+    if not is_foreign:
+        return load_policy(given, roots=roots)
+    return _read(readers[_guess(Path(given))], Path(given))
+
+
+def _readers() -> dict[str, Callable[[Path], Policy]]:
+    from agenteval.formats import (  # noqa: PLC0415 -- start-up: a TOML list needs none of them
+        claude_settings,
+        codex_rules,
+        opencode_config,
+    )
+
+    return {
+        "opencode": opencode_config.read,
+        "opencode-1.0": partial(opencode_config.read, old=True),
+        "claude-code": claude_settings.read,
+        "codex": codex_rules.read,
+    }
+
+
+def _guess(path: Path) -> str:
+    if path.suffix == ".rules":
+        return "codex"
+    if path.suffix == ".md":
+        return "opencode"
+    try:
+        return "claude-code" if '"permissions"' in path.read_text(encoding="utf-8") else "opencode"
+    except (OSError, UnicodeDecodeError):
+        return "opencode"  # whose reader meets the same trouble and tells it
+
+
+def _read(reader: Callable[[Path], Policy], path: Path) -> Policy:
+    try:
+        return reader(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error

@@ -1,0 +1,50 @@
+"""What config files of other harnesses are written in: JSON with comments, YAML front matter."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenteval.errors import UsageError
+
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
+
+
+def json_with_comments(path: Path, text: str) -> dict[str, Any]:
+    """The object in a JSON file that may hold comments and trailing commas."""
+    for ignored in (_COMMENT, _TRAILING_COMMA):
+        text = ignored.sub(lambda found: found[1] or "", text)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not JSON: {error}") from error
+    return _table(path, content)
+
+
+def front_matter(path: Path, text: str) -> dict[str, Any]:
+    """The YAML table between the two lines of dashes that begin a Markdown file."""
+    found = _FRONT.match(text)
+    if not found:
+        raise UsageError(f"{path}: no front matter: expected a line of --- first, and one after it")
+    try:
+        content = yaml.safe_load(found[1])
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: front matter: {' '.join(str(error).split())}") from error
+    return _table(path, content)
+
+
+def digest(rules: Iterable[str]) -> str:
+    """Names rules by their content, as the digest of a TOML allow list does."""
+    return hashlib.sha256("\n".join(rules).encode()).hexdigest()[:12]
+
+
+def _table(path: Path, content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise UsageError(f"{path}: expected a table of settings, got {type(content).__name__}")
+    return content

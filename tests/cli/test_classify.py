@@ -1,0 +1,199 @@
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from agenteval.cli.app import app
+from agenteval.errors import UsageError
+
+HEAD = "uv run scripts/notes.py list | head -5"
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "300")
+
+
+def run(*arguments: str, text: str = "") -> Result:
+    return CliRunner().invoke(app, ["classify", *arguments], input=text)
+
+
+def lines(result: Result) -> Iterator[dict[str, object]]:
+    return (json.loads(line) for line in result.stdout.splitlines())
+
+
+def test_a_denied_command_is_one_line_of_json() -> None:
+    result = run("--json", HEAD)
+    assert result.exit_code == 0
+    (found,) = lines(result)
+    assert found == {
+        "command": HEAD,
+        "verdict": "denied",
+        "class": "pipe-to-filter",
+        "also": ["bare-binary"],
+        "evidence": {"text": "| head -5", "start": 29, "end": 38},
+        "hint": "Run `uv run scripts/notes.py list` alone and read its whole output.",
+        "facets": ["script-listed", "rule-stated"],
+    }
+
+
+def test_an_allowed_command_has_neither_class_nor_evidence() -> None:
+    (found,) = lines(run("--json", "git status"))
+    assert (found["verdict"], found["class"], found["evidence"]) == ("allowed", None, None)
+
+
+def test_without_json_the_offending_part_is_underlined() -> None:
+    assert run(HEAD).stdout.splitlines() == [
+        "denied  pipe-to-filter",
+        f"  {HEAD}",
+        "                               ^^^^^^^^^",
+        "  Run `uv run scripts/notes.py list` alone and read its whole output.",
+        "  script-listed, rule-stated",
+        "  also: bare-binary",
+    ]
+    assert run("git status").stdout == "allowed\n  git status\n"
+
+
+def test_wide_characters_and_lines_keep_the_mark_below_what_it_marks() -> None:
+    shown = run("git log 日本\n").stdout.splitlines()
+    assert shown[1:3] == ["  git log 日本", "          ^^^^"]
+    shown = run("git status &&\nls | wc").stdout.splitlines()
+    assert shown[1:4] == ["  git status &&", "  ls | wc", "     ^^^^"]
+
+
+def test_no_control_character_reaches_the_terminal() -> None:
+    shown = run("ls \x1b[31m\u202e\ud800").stdout
+    assert "\x1b" not in shown
+    assert "ls ␛[31m\ufffd\ufffd" in shown
+
+
+def test_the_article_names_its_own_rows() -> None:
+    (found,) = lines(run("--json", "--taxonomy", "article", "ls 2>&1 | head"))
+    assert found["class"] == "pipe to head / tail / grep / jq / sed"
+    assert found["also"] == [
+        "stderr redirect (2>&1, 2>/dev/null)",
+        "bare disallowed binary (ls, head, cat, find)",
+    ]
+
+
+def test_a_dash_reads_the_command_from_standard_input() -> None:
+    (found,) = lines(run("--json", "-", text="git status\n"))
+    assert (found["command"], found["verdict"]) == ("git status", "allowed")
+
+
+CALLS = """
+{"command": "ls", "id": "a"}
+{"name": "read", "arguments": {"path": "/etc/passwd"}}
+
+{"function": {"name": "read", "arguments": "{\\"path\\""}}
+{"name": "read", "arguments": "[1]"}
+{"name": "read", "arguments": 5}
+{"name": "web_search"}
+{"name": "bash", "arguments": {"command": "git status"}}
+"""
+
+
+@pytest.mark.parametrize("source", ["-", "file"])
+def test_lines_of_json_are_commands_or_whole_calls(tmp_path: Path, source: str) -> None:
+    (tmp_path / "calls").write_text(CALLS)
+    result = run("--json", "--jsonl", "-" if source == "-" else str(tmp_path / "calls"), text=CALLS)
+    assert [found["class"] for found in lines(result)] == [
+        "bare-binary",
+        "blocked-path",
+        "malformed-arguments",
+        "malformed-arguments",
+        "malformed-arguments",
+        "hallucinated-tool",
+        None,
+    ]
+    first, second, third, *_ = lines(result)
+    assert first["id"] == "a"
+    assert (second["command"], second["name"]) == (None, "read")
+    assert second["arguments"] == {"path": "/etc/passwd"}
+    assert third["arguments"] == '{"path"'
+    assert result.exit_code == 0
+
+
+def test_other_tools_are_shown_with_their_arguments() -> None:
+    shown = run("--jsonl", "-", text='{"name": "read", "arguments": {"path": "/etc/x"}}').stdout
+    assert shown.splitlines()[:4] == [
+        "denied  blocked-path",
+        "  read",
+        '  {"path": "/etc/x"}',
+        "            ^^^^^^",
+    ]
+
+
+def test_a_bad_line_is_named_and_the_others_are_judged() -> None:
+    text = '{"command": "ls"}\nnot json\n[]\n{"x": 1}\n' + "[" * 99_999 + '\n{"command": "ls"}\n'
+    result = run("--json", "--jsonl", "-", text=text)
+    assert result.exit_code == 2
+    assert len(list(lines(result))) == 2
+    complaints = result.stderr.splitlines()
+    assert [line.split(": ")[1] for line in complaints] == ["-:2", "-:3", "-:4", "-:5"]
+    assert complaints[1].endswith("expected an object, got list")
+    assert complaints[2].endswith('expected "command" (a string), or "name" and "arguments"')
+
+
+@pytest.mark.parametrize(("command", "code"), [("ls", 1), ("git status", 0)])
+def test_the_exit_code_tells_a_denial_only_when_asked(command: str, code: int) -> None:
+    assert run("--exit-code", command).exit_code == code
+    assert run(command).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "give one command, - or --jsonl FILE"),
+        (["ls", "--jsonl", "-"], "give one command, - or --jsonl FILE"),
+        (["--jsonl", "/none"], "/none: cannot be read: No such file"),
+        (["--allowlist", "none", "ls"], "no allow list 'none'"),
+    ],
+)
+def test_what_the_user_must_mend_is_one_line(arguments: list[str], complaint: str) -> None:
+    result = run(*arguments)
+    assert isinstance(result.exception, UsageError)
+    assert complaint in str(result.exception)
+
+
+def test_classify_starts_without_the_heavy_libraries() -> None:
+    program = (
+        "import sys; sys.argv[1:] = ['classify', '--json', 'ls']\n"
+        "from agenteval.__main__ import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'scipy', 'statsmodels', 'sqlmodel', 'openai', 'pydantic', 'rich', 'jinja2'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_explain_lists_the_classes_and_shows_the_page_of_one() -> None:
+    listed = CliRunner().invoke(app, ["explain"]).stdout.splitlines()
+    assert listed[0].startswith("malformed-arguments  ")
+    assert len(listed) == 26
+    page = CliRunner().invoke(app, ["explain", "pipe-to-filter"]).stdout
+    assert page.startswith("## pipe-to-filter\n\nOutput piped into a text filter.\n")
+    assert HEAD in page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "cure"),
+    [("pipe-to-filtr", "did you mean pipe-to-filter?"), ("zzz", "lists them all")],
+)
+def test_explain_of_an_unknown_class_names_the_nearest(wrong: str, cure: str) -> None:
+    result = CliRunner().invoke(app, ["explain", wrong])
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception).endswith(cure)
+
+
+@pytest.mark.parametrize("command", ["classify", "explain"])
+def test_the_help_has_examples(command: str) -> None:
+    assert f"agenteval {command}" in CliRunner().invoke(app, [command, "--help"]).stdout

@@ -1,0 +1,125 @@
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.paths import shipped
+from agenteval.core.dialect_opencode import OpenCode, PermissionRule
+from agenteval.core.policy import Policy
+from agenteval.core.policy_lint import Trouble, lint
+
+
+def policy(folder: Path, text: str) -> Policy:
+    path = folder / "p.toml"
+    path.write_text(text)
+    return load_policy(str(path), roots=[])
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("eval *", "runs its arguments"),
+        ("printf *", "write its words out"),
+        ("if *", "no command begins so: reserved word"),
+        ("-x", "no command begins so: program name"),
+        ("A=1 ls", "no command begins so: assignment"),
+        ("cat data/../*", "no word with .. matches data/../*"),
+        ("ls x/../* y", "no word with .. matches x/../*"),
+        ("ls | head", "| is a word here"),
+        ("ls 2>&1", "2>&1 is a word here"),
+        ("echo 'a b'", "so none begins with '"),
+    ],
+)
+def test_a_rule_that_can_never_match_is_found(tmp_path: Path, rule: str, reason: str) -> None:
+    (remark, *_) = lint(policy(tmp_path, f'bash.allow = ["""{rule}"""]'))
+    assert (remark.rule, remark.trouble) == (rule, Trouble.NEVER)
+    assert reason in remark.reason
+
+
+@pytest.mark.parametrize(
+    ("rules", "shadowed"),
+    [
+        (["ls *", "ls -la"], {"ls -la": "`ls *` allows"}),
+        (["ls -la", "ls *"], {"ls -la": "`ls *` allows"}),
+        (["ls *", "ls -l *"], {"ls -l *": "`ls *` allows"}),
+        (["ls", "ls"], {"ls": "it stands there twice"}),
+        (["ls a*", "ls ab"], {"ls ab": "`ls a*` allows"}),
+        (["ls", "ls *"], {"ls": "`ls *` allows"}),
+        (["ls -l *", "ls -a *"], {}),
+        (["ls x", "ls *x"], {"ls x": "`ls *x` allows"}),
+    ],
+)
+def test_a_rule_that_says_nothing_new_is_found(
+    tmp_path: Path, rules: list[str], shadowed: dict[str, str]
+) -> None:
+    found = {remark.rule: remark for remark in lint(policy(tmp_path, f"bash.allow = {rules}"))}
+    assert set(found) == set(shadowed)
+    for rule, reason in shadowed.items():
+        assert found[rule].trouble is Trouble.SHADOWED
+        assert found[rule].reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ("git diff *", "--ext-diff"),
+        ("git log *", "--output"),
+        ("git *", "-c and an alias"),
+        ("find *", "-exec"),
+        ("uv run *", "any script"),
+        ("python3 *", "any code"),
+        ("/usr/bin/python3.11 *", "any code"),
+        ("bash *", "any code"),
+        ("xargs *", "whatever its arguments say"),
+        ("sort *", "-o writes"),
+        ("cat *", "outside the workspace"),
+        ("* --help", "its program is a pattern"),
+        ("g* x", "its program is a pattern"),
+    ],
+)
+def test_a_rule_that_lets_more_through_is_found(tmp_path: Path, rule: str, reason: str) -> None:
+    (remark,) = lint(policy(tmp_path, f'bash.allow = ["{rule}"]'))
+    assert (remark.rule, remark.trouble) == (rule, Trouble.WIDE)
+    assert reason in remark.reason
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["git status", "git status *", "ls *", "python3 scripts/x.py *", "uv run x.py *", "cat data/*"],
+)
+def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
+    assert lint(policy(tmp_path, f'bash.allow = ["{rule}"]')) == []
+
+
+def test_a_script_whose_options_are_never_checked_is_found(tmp_path: Path) -> None:
+    text = '[bash]\nallow = ["uv run x.py *"]\n[[bash.script]]\npath = "x.py"\n'
+    text += '[[bash.script]]\npath = "../y.py"\n[[bash.script]]\npath = "/z.py"\n'
+    found = [(remark.rule, remark.trouble) for remark in lint(policy(tmp_path, text))]
+    assert found == [
+        ("uv run x.py", Trouble.SHADOWED),
+        ("uv run ../y.py", Trouble.NEVER),
+        ("uv run /z.py", Trouble.NEVER),
+    ]
+
+
+def test_a_rule_of_opencode_that_a_later_one_overrules_is_found() -> None:
+    rules = (
+        PermissionRule("bash", "git status", "allow"),
+        PermissionRule("bash", "*", "deny"),
+        PermissionRule("bash", "ls *", "allow"),
+        PermissionRule("read", "x", "allow"),
+        PermissionRule("read", "*", "deny"),
+    )
+    (remark,) = lint(Policy("p", engine=OpenCode(rules)))
+    assert remark.rule == "bash: git status: allow"
+    assert remark.reason == "the later `*: deny` always counts instead"
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in (shipped() / "allowlists").glob("*.toml"))
+)
+def test_the_shipped_lists_that_are_meant_to_be_tight_have_nothing_wrong(name: str) -> None:
+    never = [
+        each for each in lint(load_policy(name, roots=[shipped()])) if each.trouble is Trouble.NEVER
+    ]
+    assert never == []

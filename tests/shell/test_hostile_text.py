@@ -1,0 +1,102 @@
+"""No text makes a reader raise, hang, or take more than a second of processor time."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.core.facts import SubstitutionKind
+from agenteval.core.shell import NotSimple, Obstacle, Simple, read_simple
+from agenteval.core.shell_embedded import embedded_in
+from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell_leaves import Leaves, read_leaves
+
+N = 100_000
+REPEATED = ["$(", "(", "( ", "{", "{ ", "[", "`", "'", '"', "\\", "\\\n", "|", ">", ";", "&", "a|"]
+REPEATED += ["a && ", "a\n", "a=(", "$((", "<(", "if ", "! ", "A=1 ", "timeout 1 ", "#\n", "x ~"]
+REPEATED += ["<<E ", "eval ", "bash -c ", "x\r\n"]
+HOSTILE = {
+    **{f"{text!r} again and again": text * N for text in REPEATED},
+    "a megabyte in one word": "a" * 1_000_000,
+    "a megabyte of words": "a " * 500_000,
+    "a megabyte in quotes": f"x '{'a' * 1_000_000}'",
+    "a megabyte of escapes": 'x "' + "\\a" * 500_000,
+    "a megabyte of emoji": "\U0001f600" * 250_000,
+    "NUL": "ls \0 x\0" * N,
+    "lone surrogates": "ls \ud800 " * N,
+    "closed substitutions": "$(" * 2000 + ")" * 2000,
+    "quoted substitutions": 'echo "$(' * 3000 + ')"' * 3000,
+    "a long here-document": "cat <<E\n" + "x | y $z\n" * 20_000 + "E\n",
+    "substitutions in a here-document": "cat <<E\n" + "`a` $(b)\n" * 20_000 + "E\n",
+    "nested substitutions in a here-document": "cat <<-E\n" + "$(" * N + "\nE\n",
+    "find": "find . " + "-exec a \\; " * N,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
+@pytest.mark.parametrize("read", [read_simple, read_leaves, read_facts])
+def test_hostile_text_is_read_within_a_second(read, text: str):
+    start = time.process_time()
+    read(text)
+    assert time.process_time() - start < 1.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text() | st.text("ab '\"\\$`|&;<>(){}[]!#~=*?\n\t-E012\r\0\ud800"))
+def test_no_text_raises_and_the_readers_never_contradict_each_other(text: str):
+    simple = read_simple(text)
+    leaves = read_leaves(text)
+    read_facts(text)
+    if isinstance(simple, Simple):
+        assert isinstance(leaves, Leaves)
+        assert [leaf.words for leaf in leaves.leaves] == [simple.words]
+        assert [simple.text[w.span.start : w.span.end] for w in simple.words] == [
+            w.span.text for w in simple.words
+        ]
+        assert (leaves.leaves[0].argv, leaves.leaves[0].dynamic) == (simple.argv, simple.dynamic)
+    elif isinstance(leaves, NotSimple):
+        assert 0 <= leaves.start <= len(text)
+    assert not isinstance(simple, NotSimple) or 0 <= simple.start <= len(text)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.text(st.characters(exclude_categories=["Cc", "Cs"]) | st.sampled_from("|&;<>$`\"\\'\n\t*"))
+)
+def test_a_quoted_value_is_always_simple(value: str):
+    quoted = "'" + value.replace("'", "'\\''") + "'"
+    reading = read_simple(f"show {quoted} --x={quoted}")
+    assert isinstance(reading, Simple)
+    assert (reading.argv, reading.dynamic) == (("show", value, f"--x={value}"), frozenset())
+
+
+def test_more_text_than_a_shell_can_be_given_is_not_simple():
+    stop = NotSimple(Obstacle.LENGTH, 131_071)
+    text = "x " + "a" * 131_070
+    assert (read_simple(text), read_leaves(text)) == (stop, stop)
+    assert isinstance(read_simple(text[:-1]), Simple)
+
+
+def test_only_the_head_of_text_that_is_too_hard_to_parse_is_told():
+    facts = read_facts("a | " * 5_000 + "(")
+    assert 900 < len(facts.commands) < 1_100
+    assert facts.errors == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("$(a $(b) \"$(c ')')\" ')' \\) ) x", [("command", "$(a $(b) \"$(c ')')\" ')' \\) )")]),
+        ("\\$(a) \\`b\\` $c ${d} $((e+(1))) $1", [
+            ("parameter", "$c"), ("parameter", "${d}"), ("arithmetic", "$((e+(1)))"),
+            ("parameter", "$1")]),
+        ("`a \\` b` $ x", [("command", "`a \\` b`")]),
+        ("$x $(a", [("parameter", "$x")]),
+        ("$x `a", [("parameter", "$x")]),
+        ('$(a "b)', []),
+    ],
+)  # fmt: skip
+def test_expansions_in_plain_characters_are_found(body: str, found: list[tuple[str, str]]):
+    assert [(e.kind.value, body[e.start : e.end]) for e in embedded_in(body, 0, len(body))] == found
+    assert all(e.inside or e.kind is not SubstitutionKind.COMMAND for e in embedded_in(body, 0, 9))
