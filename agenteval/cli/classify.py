@@ -25,22 +25,24 @@ AllowList = Annotated[
         "Claude Code settings.json, a Codex .rules file.",
     ),
 ]
+OneCommand = Annotated[
+    str | None, typer.Argument(help="The command; - reads it from standard input.")
+]
+Jsonl = Annotated[
+    str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
+]
+AsLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")]
+ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")]
 
 
 def classify(  # noqa: PLR0913 -- one parameter for each option
-    command: Annotated[
-        str | None, typer.Argument(help="The command; - reads it from standard input.")
-    ] = None,
+    command: OneCommand = None,
     *,
-    jsonl: Annotated[
-        str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
-    ] = None,
+    jsonl: Jsonl = None,
     allowlist: AllowList = "demo",
-    as_json: Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")] = False,
+    as_json: AsLines = False,
     taxonomy: Taxonomy = "full",
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")
-    ] = False,
+    exit_code: ExitCode = False,
 ) -> None:
     """Say whether a tool call is allowed, and if it is denied, why.
 
@@ -60,25 +62,38 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
-    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415 -- start-up, as all below
-    from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up, as all below
     from agenteval.formats.permissions import load_any  # noqa: PLC0415
     from agenteval.taxonomy.article import article_row  # noqa: PLC0415
     from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
 
     judge = judge_many(load_any(allowlist, roots=roots()))
     show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
-    bad = denied = 0
-    for call in _calls(command, jsonl):
-        if isinstance(call, BadLine):
-            bad += 1
-            typer.echo(f"agenteval: {jsonl}:{call.number}: {call.reason}", err=True)
-            continue
-        verdict = judge(call)
-        denied += not verdict.allowed
-        show(call, verdict)
+    bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
+
+
+def _show_all(
+    calls: "Iterator[ToolCall | BadLine]",
+    judge: "Callable[[ToolCall], Verdict]",
+    show: "Callable[[ToolCall, Verdict], None]",
+    *,
+    source: str | None,
+) -> tuple[bool, bool]:
+    """Show each verdict as it is made; whether any line was bad, and any call denied."""
+    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415
+
+    bad = denied = False
+    for call in calls:
+        if isinstance(call, BadLine):
+            bad = True
+            typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
+            continue
+        verdict = judge(call)
+        denied = denied or not verdict.allowed
+        show(call, verdict)
+    return bad, denied
 
 
 def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
