@@ -26,8 +26,10 @@ coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 10
 	@$(BIN)/coverage report --fail-under=90
 	@$(BIN)/coverage report --fail-under=100 --include='agenteval/core/*,agenteval/taxonomy/*,agenteval/stats/*'
 
-fuzz: $(READY) ## a million accepted commands, run by bash with programs that record their words
+fuzz: $(READY) ## a million accepted commands, and two minutes led by coverage, against bash itself
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
+	@$(BIN)/uv pip install --quiet --group fuzz
+	@$(BIN)/python tests/fuzz_guided.py -max_total_time=120
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench_sandbox.py

@@ -3,6 +3,7 @@
 import os
 import platform
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class World:
     tmpfs: dict[str, tuple[int, int, int]]  # path: bytes, inodes, mode
 
 
+@cache
 def world(python: Interpreter, limits: Limits) -> World:
     """The system read-only, an interpreter, a minimal /etc, and places to write of fixed size."""
     system = [path for path in (*SYSTEM, *ETC) if Path(path).exists()]
@@ -120,6 +122,7 @@ def counts_processes_apart() -> bool:
     return os.geteuid() == 0 or numbers >= [5, 14]
 
 
+@cache
 def syscall_filter(*, loopback: bool) -> str:
     """The seccomp filter of this machine, as text that survives JSON."""
     return seccomp.program(platform.machine(), loopback=loopback).decode("latin-1")

@@ -53,6 +53,7 @@ class Leaky(Namespaces):
 
 async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "nobody's"))
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
     seen = await probe(Leaky(tmp_path))

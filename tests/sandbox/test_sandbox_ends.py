@@ -40,6 +40,10 @@ def runs(pid: int) -> bool:
         return False
 
 
+def user_of(pid: str) -> int:
+    return Path(f"/proc/{pid}").stat().st_uid
+
+
 def wait_until_gone(pids: set[int]) -> set[int]:
     deadline = time.monotonic() + 5
     while left := {pid for pid in pids if runs(pid)}:
@@ -106,3 +110,19 @@ async def test_a_killed_launcher_ends_its_trials_and_the_next_trial_has_another(
     async with backend.open({}, Limits()) as sandbox:
         done = await sandbox.run(["echo", "again"])
     assert done.output == "again\n"
+
+
+async def test_what_runs_inside_is_never_root_outside_nor_the_user_of_another_trial(backend):
+    marks = [f"4{os.getpid()}.5", f"3{os.getpid()}.5"]
+    async with (
+        backend.open({}, Limits()) as one,
+        backend.open({}, Limits()) as other,
+        asyncio.TaskGroup() as group,
+    ):
+        for sandbox, mark in zip((one, other), marks, strict=True):
+            group.create_task(sandbox.run(["timeout", "1", "sleep", mark]))
+        await asyncio.sleep(0.4)
+        users = [user_of(pid) for mark in marks for pid in alive(mark)]
+    me = os.geteuid()
+    assert (len(users) >= 2, 0 in users) == (True, False)
+    assert set(users) == {me} if me else len(set(users)) == 2

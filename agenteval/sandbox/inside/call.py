@@ -155,7 +155,7 @@ class Call:
                 return True
             if pid == 0:
                 return False
-            self.statuses[pid] = status
+            self.statuses.setdefault(pid, status)  # the first is ours: numbers come round again
 
     def kill_all(self) -> bool:
         """Kill and reap everything that this trial runs; False when something would not die."""

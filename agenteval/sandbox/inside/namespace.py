@@ -84,10 +84,9 @@ def _freeze(keep: set[str]) -> None:
         mounts = [line.split()[4:6] for line in file]
     for escaped, options in mounts:
         path = escaped.encode().decode("unicode_escape")
-        if path not in keep:
-            flags = sum({KEPT.get(word, 0) for word in options.split(",")}) | linux.RDONLY
-            if not path.startswith("/dev/"):
-                flags |= linux.NOSUID | linux.NODEV
+        if path not in keep and not path.startswith("/dev/"):  # a device is not made safer by it
+            flags = sum({KEPT.get(word, 0) for word in options.split(",")})
+            flags |= linux.RDONLY | linux.NOSUID | linux.NODEV
             linux.mount("", path, "", linux.REMOUNT | linux.BIND | flags)
 
 
