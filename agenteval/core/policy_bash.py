@@ -32,7 +32,8 @@ class ScriptRule:
 class BashRules:
     """Deny by default: a command runs only when one rule fits every word of it.
 
-    `listed` maps each script's path to the ways its calls may begin.
+    `listed` maps each script's path to the ways its calls may begin, `by_first_word` the first
+    word of each runner to one of its scripts.
     """
 
     def __init__(
@@ -55,14 +56,14 @@ class BashRules:
         for script in self.scripts:
             self._by_runner.setdefault(script.runner, {})[script.path] = script
         self._has_bare = () in self._by_runner
-        self._first_words = {runner[0] for runner in self._by_runner if runner}
+        self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
         program = argv[0]
-        if (self._has_bare or program in self._first_words) and self._admits_script(
+        if (self._has_bare or program in self.by_first_word) and self._admits_script(
             argv, dynamic, root
         ):
             return True

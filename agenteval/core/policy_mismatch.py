@@ -80,11 +80,11 @@ def _nearest_rule(
 
 def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> Mismatch | None:
     """A command that begins as the calls of scripts do, but names none: `uv pip install`."""
-    for script in rules.scripts:
-        if script.runner[:1] == (argv[0],):
-            at = sum(a == b for a, b in zip(script.runner, argv, strict=False))
-            return Mismatch(Miss.WORDS, at, f"allowed is `{script.start}`")
-    return None
+    script = rules.by_first_word.get(argv[0])
+    if script is None:
+        return None
+    at = sum(a == b for a, b in zip(script.runner, argv, strict=False))
+    return Mismatch(Miss.WORDS, at, f"allowed is `{script.start}`")
 
 
 def _nearest_listed(rules: BashRules, program: str) -> str:

@@ -1,6 +1,7 @@
 """What programs are, by name: filters, interpreters, and what a bare one could do."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 
 def _names(text: str) -> frozenset[str]:
@@ -55,6 +56,7 @@ def base_name(program: str) -> str:
     return program.rpartition("/")[2]
 
 
+@lru_cache(maxsize=1024)
 def interpreter(program: str) -> str:
     """Which interpreter a program is, without its version (python for python3.11); "" if none."""
     name = base_name(program)

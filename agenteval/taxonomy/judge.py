@@ -4,19 +4,21 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
-from agenteval.core.facts import ShellFacts
+from agenteval.core.facts import ShellFacts, Span, Word
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
-from agenteval.core.programs import base_name
+from agenteval.core.programs import interpreter
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell_wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall, misses_of, one_part, parts_of
+from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
 ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
+_NOWHERE = Span(0, 0, "")
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
@@ -29,11 +31,16 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     gate = None if command is None else read_simple(command)
     if allows(call, policy, world, gate=gate):
         return ALLOWED
-    if isinstance(gate, Simple) and base_name(gate.argv[0]) not in PREFIXES:
+    if isinstance(gate, Simple) and not _holds_others(gate.argv[0]):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts)
         return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
     return deny(call, policy, world)
+
+
+def _holds_others(program: str) -> bool:
+    """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
+    return not interpreter(program) and program != "uv" and is_wrapper(Word(program, _NOWHERE))
 
 
 def deny(

@@ -92,7 +92,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     Facets: `fallback` for ||, `cd` for a change of folder first, `list` for the rest.
     """
     inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
-    outer = [span for span in call.shell.chains if not _within(span, inside)]
+    outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
     if not outer:
         return None
     if any(span.text == "||" for span in outer):

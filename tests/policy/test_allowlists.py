@@ -3,8 +3,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
+from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy import Policy, World, allows, allows_command
+from agenteval.core.policy_values import Kind
+from agenteval.core.shell_leaves import Construct
 from agenteval.errors import UsageError
 
 
@@ -259,3 +262,17 @@ def test_no_wildcard_reaches_a_builtin_that_evaluates_its_words(
     for rule in ("*", f"{program} *", f"{program[:-1]}* *"):
         assert not allows_command(command, policy(tmp_path, f'bash.allow = ["{rule}"]'))
     assert allows_command(command, policy(tmp_path, f'bash.allow = ["{command}"]'))
+
+
+README = (shipped() / "allowlists" / "README.md").read_text(encoding="utf-8")
+BLOCKS = README.split("```toml\n")[1:]
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_every_example_of_the_readme_is_an_allow_list(tmp_path: Path, number: int) -> None:
+    path = write(tmp_path, "example", BLOCKS[number].split("```")[0])
+    load_policy(str(path), roots=[shipped()])
+
+
+def test_the_readme_names_every_construct_and_kind() -> None:
+    assert [each.value for each in (*Construct, *Kind) if f"`{each.value}`" not in README] == []

@@ -238,3 +238,19 @@ def test_a_character_that_the_parser_has_no_table_for_does_no_harm(text: str) ->
 def test_a_pipe_inside_a_substitution_is_not_the_first_thing_wrong() -> None:
     found = judge(bash('uv run scripts/notes.py add "$(ls | head)"'), DEMO).findings
     assert [each.failure_class for each in found][:1] == ["command-substitution"]
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("find . -exec sh -c 'rm x' +", "nested-shell"),
+        ("timeout 5 bash -c 'ls'", "wrapper-prefix"),
+        ("python3 x.py", "hallucinated-script"),
+        ("uv run python -c x", "inline-code"),
+        ("bash -c 'ls | head'", "nested-shell"),
+        ("env python -c x", "wrapper-prefix"),
+        ("ssh host rm x", "bare-binary"),
+    ],
+)
+def test_what_a_command_holds_is_seen_without_operators_too(command: str, first: str) -> None:
+    assert primary(bash(command), DEMO) == first
