@@ -30,7 +30,10 @@ def _answering(reply: bytes, delay: float = 0.0, *, models: bytes = b"") -> Iter
         def handle(self) -> None:
             head = b""
             while not head.endswith(b"\r\n\r\n"):
-                head += self.rfile.readline()
+                line = self.rfile.readline()
+                if not line:  # connected, and went away
+                    return
+                head += line
             length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
             self.rfile.read(int(length[1]) if length else 0)
             over.wait(delay)

@@ -118,7 +118,7 @@ def _run_warnings(view: RunView) -> list[str]:
     if view.score.voids:
         found.append(
             f"{view.label}: {len(view.score.voids)} of {len(run.trials)} trials are void and left "
-            "out of every rate; their reasons stand below."
+            "out of every rate; their reasons are listed."
         )
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
