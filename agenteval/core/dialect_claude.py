@@ -9,11 +9,10 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.patterns import path_regex
+from agenteval.core.patterns import path_regex, wildcard_regex
 from agenteval.core.policy_tools import path_argument
 
 _TOKEN = re.compile(
@@ -110,19 +109,12 @@ def _without_quoted(text: str) -> str:
 
 
 def _fits_command(what: str, part: str) -> bool:
-    return _command_regex(what).fullmatch(part) is not None
-
-
-@cache
-def _command_regex(what: str) -> re.Pattern[str]:
     """`:*` at the end is ` *`, which the bare command matches too; `*` stands for anything."""
-    if what in {"", "*"}:
-        return re.compile(".*", re.DOTALL)
     if what.endswith(":*"):
         what = what.removesuffix(":*") + " *"
-    open_end = what.endswith(" *")
-    words = ".*".join(map(re.escape, what.removesuffix(" *").split("*")))
-    return re.compile(words + (r"(?:\s.*)?" if open_end else ""), re.DOTALL)
+    bare = what.removesuffix(" *")
+    patterns = (what or "*",) if bare == what else (what, bare)
+    return any(wildcard_regex(pattern).fullmatch(part) for pattern in patterns)
 
 
 def _fits_path(what: str, path: str | None, root: str) -> bool:

@@ -9,12 +9,12 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
+from agenteval.core.patterns import wildcard_regex
 from agenteval.core.shell_tree import Source
 
 Action = Literal["allow", "ask", "deny"]
@@ -218,13 +218,7 @@ def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
 
 def wildcard(pattern: str, subject: str) -> bool:
     """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
-    return _regex(pattern).fullmatch(subject) is not None
-
-
-@cache
-def _regex(pattern: str) -> re.Pattern[str]:
-    meaning = {"*": ".*", "?": "."}
-    regex = "".join(meaning.get(c) or re.escape(c) for c in pattern)
-    if regex.endswith("\\ .*"):
-        regex = regex.removesuffix("\\ .*") + "(?:\\ .*)?"
-    return re.compile(regex, re.DOTALL)
+    if wildcard_regex(pattern).fullmatch(subject):
+        return True
+    bare = pattern.removesuffix(" *")
+    return bare != pattern and wildcard_regex(bare).fullmatch(subject) is not None

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Self
 
 ANY = "*"
+_LONGEST_PATH = 4096  # what Linux opens
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +115,27 @@ class CommandPattern:
 
 def normalise(path: str, root: str) -> str | None:
     """`path` relative to the workspace `root`, without `.` and `..`; None when it leads outside."""
-    if not path or "\0" in path or path.startswith("~"):
+    if not path or len(path) > _LONGEST_PATH or "\0" in path or path.startswith("~"):
         return None
     whole = posixpath.normpath(posixpath.join(root, path))
     if whole == root:
         return "."
     prefix = root.rstrip("/") + "/"
     return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+@cache
+def wildcard_regex(pattern: str) -> re.Pattern[str]:
+    """`*` for anything and `?` for one character, as other harnesses match; linear in the text.
+
+    Each part between two stars is taken where it first stands: if any place will do, that one will.
+    """
+    first, *others = (
+        "".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split(ANY)
+    )
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    last = f".*{others[-1]}" if others else ""
+    return re.compile(first + middle + last, re.DOTALL)
 
 
 @cache

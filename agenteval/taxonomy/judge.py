@@ -1,6 +1,6 @@
 """The verdict on a call: the policy decides, and only a denied call is explained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
@@ -19,6 +19,7 @@ __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
 _NOWHERE = Span(0, 0, "")
+_FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
@@ -31,15 +32,18 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     gate = None if command is None else read_simple(command)
     if allows(call, policy, world, gate=gate):
         return ALLOWED
-    if isinstance(gate, Simple) and not _holds_others(gate.argv[0]):
+    if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts)
         return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
     return deny(call, policy, world)
 
 
-def _holds_others(program: str) -> bool:
+def _holds_others(argv: Sequence[str]) -> bool:
     """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
+    program = argv[0]
+    if program == "find":
+        return not _FIND_RUNS.isdisjoint(argv)
     return not interpreter(program) and program != "uv" and is_wrapper(Word(program, _NOWHERE))
 
 

@@ -4,9 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
+from agenteval.core.dialect_codex import Codex, PrefixRule
+from agenteval.core.dialect_opencode import OpenCode, OpenCode10, PermissionRule, wildcard
 from agenteval.core.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
@@ -354,3 +359,43 @@ def test_a_denied_call_is_explained_by_the_shape_of_it(tmp_path: Path) -> None:
     found = judge(bash("uv run scripts/x.py list 2>&1 | head"), policy, WORLD).findings
     assert [each.failure_class for each in found] == ["pipe-to-filter", "bare-binary"]
     assert found[0].hint.startswith("Run `uv run scripts/x.py list` alone")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text(st.characters(codec=None, exclude_categories=[]), max_size=40))
+def test_no_text_is_too_odd_for_another_harness(text: str) -> None:
+    engines = (
+        OpenCode((PermissionRule("bash", "ls * x*", "allow"),)),
+        OpenCode10({"ls * x": "allow"}, {}),
+        ClaudeCode((ToolSpecifier.parse("Bash(ls * x:*)"),)),
+        Codex((PrefixRule((("ls",),)),)),
+    )
+    for engine in engines:
+        assert engine.allows("bash", {"command": text}, "/w") in {True, False}
+        assert engine.allows("read", {"path": text, "filePath": text}, "/w") in {True, False}
+
+
+def test_a_pattern_with_many_stars_is_matched_in_time_linear_in_the_text() -> None:
+    assert not wildcard("*a*a*a*a*a*a*b", "a" * 200_000)
+    assert wildcard("*a*a*a*a*a*a*b", "a" * 200_000 + "b")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("ls", "ls", True),
+        ("ls *", "ls", True),
+        ("ls *", "ls x\ny", True),
+        ("ls *", "lsx", False),
+        ("l?", "ls", True),
+        ("a*b*c", "a-b-b-c", True),
+        ("a*b*c", "a-c-b", False),
+        ("*.key", "x/y.key", True),
+        ("a.c", "abc", False),
+        ("", "", True),
+    ],
+)
+def test_a_wildcard_is_anchored_and_crosses_everything(
+    pattern: str, text: str, *, fits: bool
+) -> None:
+    assert wildcard(pattern, text) is fits

@@ -79,6 +79,7 @@ def test_a_long_word_is_matched_in_linear_time() -> None:
         ("/work/a", None),
         ("~/a", None),
         ("a\0b", None),
+        ("a" * 4097, None),
         ("...", "..."),
         ("a b\nc", "a b\nc"),
     ],
