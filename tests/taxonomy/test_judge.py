@@ -254,3 +254,13 @@ def test_a_pipe_inside_a_substitution_is_not_the_first_thing_wrong() -> None:
 )
 def test_what_a_command_holds_is_seen_without_operators_too(command: str, first: str) -> None:
     assert primary(bash(command), DEMO) == first
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["uv run scripts/notes.py show $(ls; pwd)", "for f in a b; do ls $f; pwd; done"],
+)
+def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) -> None:
+    call = ToolCall("", "bash", "", {"command": command})
+    verdict = judge(call, DEMO)
+    assert "shell-chain" not in [finding.failure_class for finding in verdict.findings]
