@@ -43,6 +43,7 @@ def doctor(*, as_json: AsJson = False) -> None:
         _print(probes, chosen)
         told = ", ".join(f"{answer} {count}" for answer, count in second_reader.items())
         typer.echo(f"second reader (bashlex): {told}")
+        typer.echo("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
     if chosen is None:
         raise typer.Exit(1)
 

@@ -7,6 +7,8 @@ import typer
 
 from agenteval.cli.options import AsJson, BaseUrl
 
+NO_LIST = "but lists no models: a base URL usually ends in /v1"
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -25,13 +27,13 @@ def models(*, base_url: BaseUrl = None, as_json: AsJson = False) -> None:
     import asyncio  # noqa: PLC0415 -- start-up time, as all imports below
 
     from agenteval.cli.served import ask_all  # noqa: PLC0415
-    from agenteval.config.models import ModelEntry, load_models  # noqa: PLC0415
+    from agenteval.config.models import at_url, load_models  # noqa: PLC0415
     from agenteval.config.paths import roots  # noqa: PLC0415
     from agenteval.models.persona import NAMES  # noqa: PLC0415
 
     entries: Mapping[str, ModelEntry] = load_models(roots())
     if base_url is not None:
-        entries = {base_url: ModelEntry(base_url=base_url, model="any")}
+        entries = {base_url: at_url(base_url, "any")}
     answers = asyncio.run(ask_all(list(entries.values())))
     if as_json:
         typer.echo(json.dumps(_as_data(entries, answers, NAMES), indent=2))
@@ -58,13 +60,9 @@ def _as_data(
 def _print(
     entries: "Mapping[str, ModelEntry]", answers: "list[Answer]", simulated: tuple[str, ...]
 ) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table("model", "kind", "server", "what it serves")
     for (name, entry), answer in zip(entries.items(), answers, strict=True):
-        listed = ", ".join(sorted(answer.ids)) or "answers, lists no models"
-        table.add_row(name, entry.architecture, entry.base_url, answer.problem or listed)
+        listed = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
+        typer.echo(f"{name}  {entry.architecture}  {entry.base_url}")
+        typer.echo(f"    {answer.problem or listed}")
     for name in simulated:
-        table.add_row(name, "SIMULATED", "started by agenteval itself", "")
-    Console().print(table)
+        typer.echo(f"{name}  SIMULATED, started by agenteval itself")

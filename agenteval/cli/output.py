@@ -1,5 +1,6 @@
 """What a command prints of some runs: the tables or the JSON, and the HTML report beside them."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.policy import Policy
 from agenteval.core.run import Run
+from agenteval.errors import UsageError
 from agenteval.report import console, html, json
 from agenteval.report.build import build_counts_view, build_view
 from agenteval.report.view import ClassText, View
@@ -38,6 +40,17 @@ def show_runs(
         typer.echo(f"Report: {path}")
 
 
+def check_report(path: Path | None) -> None:
+    """Raises UsageError for a report that could not be written: before a run, not after it."""
+    if path is not None and (path.is_dir() or not os.access(_above(path), os.W_OK)):
+        raise UsageError(f"--report {path}: not a file that can be written; name another")
+
+
+def _above(path: Path) -> Path:
+    """The nearest folder above the path that is there."""
+    return next(folder for folder in path.absolute().parents if folder.is_dir())
+
+
 def show_view(view: View, *, as_json: bool, brief: bool = True) -> None:
     if as_json:
         typer.echo(json.dumps(view))
@@ -45,8 +58,8 @@ def show_view(view: View, *, as_json: bool, brief: bool = True) -> None:
         console.render(view, Console(), brief=brief)
 
 
-def show_article(*, as_json: bool) -> None:
-    """Print the published comparison, judged again from its calls."""
+def show_article(*, report: Path | None, as_json: bool) -> None:
+    """Print the published comparison, judged again from its calls; its page only if asked for."""
     where = roots()
     policy = load_policy(POLICY, roots=where)
     counts = {
@@ -55,6 +68,8 @@ def show_article(*, as_json: bool) -> None:
     }
     title = "The published comparison, judged again from calls written after it"
     view = build_counts_view(title, counts, classes=class_texts(), fold=fold("article"))
+    if report is not None:
+        html.write(view, report)
     show_view(view, as_json=as_json)
 
 

@@ -29,12 +29,14 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
     """
-    from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import Plan, run_models  # noqa: PLC0415
+    from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.running import Plan, check_usable, run_models  # noqa: PLC0415
 
+    check_report(report)
     sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
     plan = Plan(targets or [], model, base_url, max_turns, sandbox, store, as_json, **sizes)
     runs, interrupted = run_models(plan)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     if interrupted:
         raise typer.Exit(130)
+    check_usable(runs)

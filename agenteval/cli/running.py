@@ -15,10 +15,12 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
+from agenteval.core.outcome import Outcome
 from agenteval.core.run import Run
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tools import PROTOCOL
+from agenteval.errors import UsageError
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.simulated import SimulatedServer
@@ -59,10 +61,24 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
             asyncio.run(Session(plan, stages, store, lines, started).play())
     except KeyboardInterrupt:
         interrupted = True
+    except UsageError as error:
+        kept = f" What was played is stored: agenteval show {' '.join(started)}" if started else ""
+        raise UsageError(f"{error}{kept}") from error
     try:
         return tuple(store.load(run_id) for run_id in started), interrupted
     finally:
         store.close()
+
+
+def check_usable(runs: Sequence[Run]) -> None:
+    """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
+    for run in runs:
+        reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
+        if reasons and len(reasons) == len(run.trials):
+            raise UsageError(
+                f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
+                f"first one: {reasons[0]}. Look at the server's log, then run again"
+            )
 
 
 def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:

@@ -28,7 +28,8 @@ async def _ask(entry: ModelEntry) -> Answer:
         try:
             return Answer(ids=tuple(await model.served()))
         except UsageError as error:
-            return Answer(problem=str(error).split(". Start one", maxsplit=1)[0])
+            problem = str(error).split(". Start one", maxsplit=1)[0]
+            return Answer(problem=problem.replace(f" at {entry.base_url}", ""))
 
 
 async def preflight(model: OpenAIModel, entry: ModelEntry) -> bool:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agenteval.cli import options as o
+from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from agenteval.core.run import Run
 
@@ -43,31 +44,26 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     from agenteval.store.sql import SqlStore  # noqa: PLC0415
 
     if runs == [ARTICLE]:
-        show_article(as_json=as_json)
+        show_article(report=report, as_json=as_json)
         return
+    if ARTICLE in (runs or ()):
+        raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
     opened = SqlStore(store)
     try:
         if runs:
             loaded = [opened.load(run) for run in runs]
             show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
         else:
-            _list(opened.runs())
+            _list(opened.runs(), opened.ended(), opened.shown)
     finally:
         opened.close()
 
 
-def _list(runs: "Sequence[Run]") -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
+def _list(runs: "Sequence[Run]", ended: "Mapping[str, int]", store: str) -> None:
     if not runs:
-        typer.echo("No runs yet. Try: agenteval run --model sim/qwen3.6-35b")
-        return
-    table = Table("run", "model", "trials", "state")
-    table.columns[0].no_wrap = True  # an id that is cut cannot be typed
+        typer.echo(f"No runs yet in {store}. Try: agenteval run --model sim/qwen3.6-35b")
     for run in runs:
-        name = f"{run.model.name} SIMULATED" if run.model.simulated else run.model.name
-        table.add_row(
-            run.id, name, str(run.trials_planned), "complete" if run.complete else "not finished"
-        )
-    Console().print(table)
+        simulated = " SIMULATED" if run.model.simulated else ""
+        state = "" if run.complete else "  not finished"
+        played = f"{ended.get(run.id, 0)} of {run.trials_planned} trials"
+        typer.echo(f"{run.id}  {run.model.name}{simulated}  {played}{state}")

@@ -43,7 +43,7 @@ def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:
         if (folder / FILES).is_dir():
             return folder
     known = sorted(
-        folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")
+        {folder.parent.name for root in roots for folder in (root / FIXTURES).glob(f"*/{FILES}")}
     )
     places = " or ".join(f"{root / FIXTURES}/" for root in roots)
     raise UsageError(

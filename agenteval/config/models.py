@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agenteval.config.paths import PROJECT_FILE
 from agenteval.config.toml import load_toml
@@ -12,6 +13,18 @@ from agenteval.core.run import ModelCard
 from agenteval.errors import UsageError
 
 SIMULATED = "sim/"
+
+
+def checked_url(url: str) -> str:
+    """The URL as given; raises ValueError when no server can stand there."""
+    parts = urlsplit(url)  # ValueError for half an IPv6 address
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        raise ValueError("no http(s) URL such as http://localhost:8000/v1")
+    return url
 
 
 class _Strict(BaseModel):
@@ -45,7 +58,7 @@ class Timeouts(_Strict):
 class ModelEntry(_Strict):
     """One served model."""
 
-    base_url: str = Field(pattern=r"^https?://")
+    base_url: Annotated[str, AfterValidator(checked_url)]
     model: str = Field(min_length=1, description="the id the server knows it by")
     api_key_env: str = "OPENAI_API_KEY"
     architecture: Literal["dense", "moe", ""] = ""
@@ -110,10 +123,18 @@ def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | Non
             f"or give --base-url http://HOST:PORT/v1, or try a simulated one: "
             f"--model {SIMULATED}qwen3.6-35b"
         )
-    if base_url is not None and not base_url.startswith(("http://", "https://")):
-        raise UsageError(
-            f"--base-url {base_url!r} is no http(s) URL, such as http://localhost:8000/v1"
-        )
-    if entry is None:
-        return ModelEntry(base_url=str(base_url), model=name)
-    return entry if base_url is None else entry.model_copy(update={"base_url": base_url})
+    if base_url is None and entry is not None:
+        return entry
+    return (
+        at_url(str(base_url), name)
+        if entry is None
+        else entry.model_copy(update={"base_url": at_url(str(base_url), name).base_url})
+    )
+
+
+def at_url(base_url: str, model: str) -> ModelEntry:
+    """The entry of a model that no file knows. Raises UsageError for a URL that is none."""
+    try:
+        return ModelEntry(base_url=checked_url(base_url), model=model)
+    except ValueError as error:
+        raise UsageError(f"--base-url {base_url!r}: {error}") from error

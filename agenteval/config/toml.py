@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -39,7 +39,10 @@ def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") 
     try:
         return schema.model_validate(tables)
     except ValidationError as error:
-        first, *rest = error.errors(include_url=False)
+        # A misspelt key is the cause of the one that is then missing.
+        first, *rest = sorted(
+            error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
+        )
         more = f" (and {len(rest)} more)" if rest else ""
         raise UsageError(f"{where}: {_complaint(first, schema)}{more}") from error
 
@@ -51,6 +54,8 @@ def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
         case "extra_forbidden":
             known = "" if above else f"; known keys: {', '.join(sorted(schema.model_fields))}"
             return f"unknown key {key}{known}"
+        case "model_type" | "model_attributes_type":
+            return f"{key}: expected a table, got {_short(error['input'])}"
         case "missing":
             return f"{key} is missing" if above else f"key {last} is missing"
     return f"{key}: {_lower(error['msg'])}, got {_short(error['input'])}"

@@ -29,12 +29,12 @@ class OpenAIModel:
     """One model behind an OpenAI-compatible server. Implements `protocols.Model`."""
 
     def __init__(self, entry: ModelEntry) -> None:
-        """Nothing is sent yet. A server that wants no key gets a placeholder: the SDK insists."""
+        """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
         self._client = AsyncOpenAI(
             base_url=self._url,
-            api_key=os.environ.get(entry.api_key_env) or "none",
+            api_key=_key(entry.api_key_env),
             max_retries=0,
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
             # Proxies of the environment are for the internet; a served model is on the user's net.
@@ -138,13 +138,10 @@ class OpenAIModel:
             if error.status_code in {404, 405, 501}:
                 return {}
             raise UsageError(str(self._refused(error, first=True))) from error
-        except (APIConnectionError, TimeoutError) as error:
-            raise UsageError(
-                f"no server answers at {self._url} ({_cause(error)}). Start one, for example "
-                f"`vllm serve {self._entry.model} --enable-auto-tool-choice --tool-call-parser "
-                "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
-                "with --base-url; or try a simulated model: --model sim/qwen3.6-35b"
-            ) from error
+        except TimeoutError as error:
+            raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
+        except APIConnectionError as error:
+            raise self._absent(_cause(error)) from error
         try:
             listed = json.loads(body)["data"]
             return {str(entry["id"]): str(entry.get("owned_by", "")) for entry in listed}
@@ -153,6 +150,22 @@ class OpenAIModel:
                 f"{self._url}/models answers something that is no model list; is it the right port,"
                 f" and does the URL end in /v1? It says {excerpt(body)}"
             ) from error
+
+    def _absent(self, cause: str) -> UsageError:
+        return UsageError(
+            f"no OpenAI-compatible server answers at {self._url} ({cause}). Start one, for example "
+            f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
+            "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
+            "with --base-url; or try a simulated model: --model sim/qwen3.6-35b"
+        )
+
+
+def _key(variable: str) -> str:
+    """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
+    return key or "none"
 
 
 def _cause(error: BaseException) -> str:

@@ -63,9 +63,7 @@ def parse_stream(body: str, seconds: float) -> Turn:
             if payload and payload != "[DONE]":
                 reply.add(json.loads(payload))
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise ReplyError(
-            f"a broken event ({type(error).__name__}) in the stream: {excerpt(payload)}"
-        ) from error
+        raise ReplyError(f"a broken event in the stream: {excerpt(payload)}") from error
     if not reply.finish_reason:
         raise ReplyError(f"the stream ended in the middle of a reply: {excerpt(body[-160:])}")
     calls = [reply.calls[index] for index in sorted(reply.calls)]

@@ -79,7 +79,7 @@ def parse_reply(body: str, seconds: float) -> Turn:
             seconds=seconds,
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ReplyError(f"no chat completion ({type(error).__name__}): {excerpt(body)}") from error
+        raise ReplyError(f"the reply is no chat completion: {excerpt(body)}") from error
 
 
 def _calls(calls: Sequence[Any]) -> list[ToolCall]:

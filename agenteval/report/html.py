@@ -5,6 +5,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from agenteval.errors import UsageError
 from agenteval.report.chart import signature_chart
 from agenteval.report.details import detail_tables, void_lines
 from agenteval.report.tables import MARK, comparison_table
@@ -13,8 +14,15 @@ from agenteval.report.view import View
 
 
 def write(view: View, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(page(view), encoding="utf-8")
+    """Write the page, making its folder. Raises UsageError where nothing can be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page(view), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--report {path}: cannot be written ({error.strerror}); name a file in a folder of "
+            "yours. The run itself is stored: see agenteval show"
+        ) from error
 
 
 def page(view: View) -> str:

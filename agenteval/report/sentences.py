@@ -97,9 +97,8 @@ def _per_100(rate: Rate) -> str:
 
 def _each(lead: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
     """One sentence that gives a rate for each model."""
-    if not rates:
-        return []
-    return [f"{lead} " + "; ".join(f"{rate} ({label})" for label, rate in rates) + "."]
+    seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
+    return [f"{lead} {'; '.join(seen)}."] if seen else []
 
 
 def _completed(view: RunView) -> Rate:

@@ -31,6 +31,10 @@ WORDS = (
         r"image not known|No such image",
         "fetch the image (podman pull IMAGE), or name another: AGENTEVAL_CONTAINER_IMAGE=...",
     ),
+    (
+        r"Permission denied: '[^']*python",
+        "this user cannot execute that Python: use one below /usr, or make it readable",
+    ),
     (r"daemon", "start the container engine, or let this user reach it"),
     (r"[Uu]nknown option", "this bubblewrap is too old: 0.7 or later is needed"),
     (

@@ -1,11 +1,12 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, func
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlmodel import Session, SQLModel, col, create_engine, select
 
@@ -25,16 +26,22 @@ class SqlStore:
         Raises UsageError when it cannot be opened or was written by another version's schema.
         """
         self.url = url if "://" in url else f"sqlite:///{url}"
+        # As it may be printed: a database URL can hold a password.
+        self.shown = re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", url)
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine, self.url)
+                _prepare_sqlite(self._engine, self.shown)
             _make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
+            cure = (
+                "install its driver"
+                if isinstance(error, ModuleNotFoundError)
+                else ("give a file path or a database URL such as sqlite:///runs.db")
+            )
             raise UsageError(
-                f"--store {url}: cannot be opened ({reason}). Give a file path or a database URL "
-                "such as sqlite:///runs.db"
+                f"--store {self.shown}: cannot be opened ({reason}); {cure}"
             ) from error
 
     def close(self) -> None:
@@ -59,6 +66,12 @@ class SqlStore:
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
         """Where the run's trials are written; `digests` maps a scenario to its policy's digest."""
         return RunRecorder(self._engine, run.id, run.taxonomy, digests)
+
+    def ended(self) -> Mapping[str, int]:
+        """How many trials of each run have ended."""
+        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "")
+        with Session(self._engine) as session:
+            return dict(session.exec(query.group_by(TrialRow.run_id)).all())
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
@@ -91,7 +104,7 @@ class SqlStore:
             return row
         known = ", ".join(session.exec(select(RunRow.id)).all()[-5:]) or "none yet"
         raise UsageError(
-            f"no run {run_id!r} in {self.url} (newest: {known}); `agenteval show` lists all"
+            f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
         )
 
 

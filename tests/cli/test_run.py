@@ -53,6 +53,11 @@ def test_a_run_prints_its_table_and_writes_its_report(cli, project) -> None:
     )
 
 
+def test_the_published_comparison_makes_a_page_when_one_is_asked_for(cli, project) -> None:
+    cli("show", "article", "--report", "article.html")
+    assert "12.03" in (project / "article.html").read_text()
+
+
 def test_what_a_run_depends_on_is_stored_with_it(cli, project) -> None:
     cli("run", "-m", "sim/qwen3.5-122b", "--trials", "1", "--seed", "3", "--max-turns", "4")
     run = stored(project)
@@ -89,7 +94,7 @@ def test_models_lists_the_configured_with_what_is_wrong_and_the_simulated(cli, p
     listed = {row["name"]: row for row in json.loads(said.out)}
     assert (
         said.code,
-        "no server answers at http://127.0.0.1:9/v1" in listed["mine"]["problem"],
+        "no OpenAI-compatible server answers" in listed["mine"]["problem"],
         listed["sim/qwen3.5-27b"]["simulated"],
     ) == (0, True, True)
 
@@ -103,7 +108,7 @@ def test_models_asks_the_server_that_is_named(cli, answering, reply) -> None:
 def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
     assert cli("show").out.startswith("No runs yet")
     cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "rendered-plot")
-    assert "SIMULATED" in cli("show").out
+    assert "sim/qwen3.5-27b SIMULATED  1 of 1 trials" in cli("show").out
 
 
 def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:

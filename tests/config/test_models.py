@@ -70,7 +70,7 @@ def test_an_unknown_model_names_the_known_and_the_ways_out() -> None:
 
 
 def test_a_base_url_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match="'localhost:8000' is no http"):
+    with pytest.raises(UsageError, match="'localhost:8000': no http"):
         resolve("x", {}, "localhost:8000")
 
 
