@@ -4,11 +4,10 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from agenteval.core.facts import Heredoc, Redirect, RedirectKind
+from agenteval.core.facts import Heredoc, Place, Redirect, RedirectKind
 from agenteval.core.shell_tree import Source
 from agenteval.core.shell_values import word_value
 
-Place = tuple[int, int]
 _WORDS = {"word", "number", "string", "raw_string", "ansi_c_string", "translated_string"}
 _WORDS |= {"concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$"}
 _SKIPPED = {"<<", "<<-", "heredoc_end", "file_descriptor"}
