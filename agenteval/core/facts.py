@@ -95,17 +95,25 @@ class Words(Sequence[Word]):
             self._argv = self._read()
         return self._argv
 
-    def _read(self) -> tuple[str, ...]:
-        values = []
-        for number, (start, end) in enumerate(self._raw_places):
+    @property
+    def first(self) -> str:
+        """`argv[0]`, for which the other words need not be read; "" without words."""
+        if self._argv is None and self._raw_places:
+            start, end = self._raw_places[0]
             value = self._text[start:end]
+            return value if _SPECIAL.isdisjoint(value) else word_value(self._text, start, end)[0]
+        return self._argv[0] if self._argv else ""
+
+    def _read(self) -> tuple[str, ...]:
+        text = self._text
+        values = [text[start:end] for start, end in self._raw_places]
+        for number, value in enumerate(values):
             if not _SPECIAL.isdisjoint(value):
-                value, quoted, dynamic = word_value(self._text, start, end)
+                values[number], quoted, dynamic = word_value(text, *self._raw_places[number])
                 if quoted:
                     self._quoted.add(number)
                 if dynamic:
                     self._dynamic.add(number)
-            values.append(value)
         return tuple(values)
 
     @property
@@ -155,7 +163,7 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> str:
-        return self.argv[0] if self.words else ""
+        return self.words.first
 
     @property
     def argv(self) -> tuple[str, ...]:

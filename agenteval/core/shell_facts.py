@@ -36,21 +36,21 @@ class _Reader:
                 commands.append(command)
                 if command.words and is_wrapper(command.program):
                     commands.extend(self._inside(command, inner))
-        return ShellFacts(
-            text=source.text,
-            commands=commands,
-            pipelines=[tuple(d.freeze(via) for d in drafts) for drafts in found.pipelines],
-            chains=found.chains,
-            redirects=found.redirects,
-            heredocs=found.heredocs,
-            substitutions=found.substitutions,
-            assignments=found.assignments,
-            background=found.background,
-            subshells=found.subshells,
-            control=found.control,
-            negations=found.negations,
-            errors=errors,
-            inner=inner,
+        return ShellFacts(  # by place, which takes half as long as by name
+            source.text,
+            commands,
+            [tuple([d.freeze(via) for d in drafts]) for drafts in found.pipelines],
+            found.chains,
+            found.redirects,
+            found.heredocs,
+            found.substitutions,
+            found.assignments,
+            found.background,
+            found.subshells,
+            found.control,
+            found.negations,
+            errors,
+            inner,
         )
 
     def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:

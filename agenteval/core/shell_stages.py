@@ -23,7 +23,7 @@ class Stages:
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
         """Begin a new stage, and note what joins it to the one before."""
-        draft = Draft(self.source, level, start, end)
+        draft = Draft(self.source, level.nested, start, end)
         if level.joint == "|":
             level.pipeline.append(draft)
             if len(level.pipeline) == 2:
@@ -51,7 +51,7 @@ class Stages:
         draft.assigned = end
         self.found.assignments.append(span)
 
-    def add_words(self, draft: Draft, places: Iterable[Place]) -> None:
+    def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
         """Give a command its words, mended where the tree cuts them wrongly."""
         merged: list[Place] = []
         for start, end in places:
@@ -59,7 +59,7 @@ class Stages:
                 self.close_words(draft, merged)
                 merged = [(start + 1, end)]
                 draft.end, whole = merged[-1][0] - 1, draft.end
-                draft = self.stage(draft.level, start + 1, whole)
+                draft = self.stage(level, start + 1, whole)
                 self.found.drafts.append(draft)
             elif merged and self._is_glued(merged[-1][1], start):
                 merged[-1] = (merged[-1][0], end)
@@ -91,4 +91,4 @@ class Stages:
     def words_after_redirect(self, places: list[Place], level: Level) -> None:
         """In `ls >f -l` the tree gives -l to the redirect."""
         if places and level.stage is not None:
-            self.add_words(level.stage, places)
+            self.add_words(level, level.stage, places)

@@ -101,7 +101,7 @@ class Walk(Stages):
                     later.append((child, None))
         self._stack.extend(reversed(later))
         if is_cut_wrongly:
-            self.add_words(draft, words)
+            self.add_words(level, draft, words)
         else:
             self.close_words(draft, words)
 
@@ -145,7 +145,10 @@ class Walk(Stages):
         children = node.children
         if node.kind_id in _WORDS_BEFORE_BODY:
             self._stack.extend(
-                [(child, inside if child.kind_id in _BODIES else None) for child in reversed(children)]
+                [
+                    (child, inside if child.kind_id in _BODIES else None)
+                    for child in reversed(children)
+                ]
             )
         else:
             self.push(children, inside)
@@ -166,7 +169,7 @@ class Walk(Stages):
         else:
             self.found.drafts.append(draft)
             words = _RAW_WORD.finditer(self.text, start, end)
-            self.add_words(draft, [word.span() for word in words])
+            self.add_words(level, draft, [word.span() for word in words])
         self.push_words(node)
 
     def assignments(self, node: Node, level: Level) -> None:
