@@ -6,7 +6,12 @@ Named tuples: a text has dozens of them, and a frozen dataclass takes three time
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, overload
+
+from agenteval.core.shell_values import word_value
+
+Place = tuple[int, int]
+_SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 
 
 class Span(NamedTuple):
@@ -41,6 +46,92 @@ class Word(NamedTuple):
     dynamic: bool = False
 
 
+class Words(Sequence[Word]):
+    """The words of a command, read when they are asked for: of most commands few ever are.
+
+    `argv` and `places` (in the whole text) are there without making a `Word` of each.
+    """
+
+    __slots__ = ("_argv", "_base", "_dynamic", "_quoted", "_raw_places", "_stand_in", "_text")
+
+    def __init__(
+        self, text: str, raw_places: Sequence[Place], base: int = 0, stand_in: Span | None = None
+    ) -> None:
+        self._text = text
+        self._raw_places = raw_places
+        self._base = base
+        self._stand_in = stand_in
+        self._argv: tuple[str, ...] | None = None
+        self._quoted: set[int] = set()
+        self._dynamic: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._raw_places)
+
+    @overload
+    def __getitem__(self, at: int) -> Word: ...
+    @overload
+    def __getitem__(self, at: slice) -> "Words": ...
+    def __getitem__(self, at: int | slice) -> "Word | Words":
+        if isinstance(at, slice):
+            return Words(self._text, self._raw_places[at], self._base, self._stand_in)
+        number = range(len(self))[at]
+        return Word(
+            self.argv[number],
+            self._span(*self._raw_places[number]),
+            number in self._quoted,
+            number in self._dynamic,
+        )
+
+    def _span(self, start: int, end: int) -> Span:
+        if self._stand_in is not None:
+            return self._stand_in
+        return Span(start + self._base, end + self._base, self._text[start:end])
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The words after quote removal."""
+        if self._argv is None:
+            self._argv = self._read()
+        return self._argv
+
+    @property
+    def first(self) -> str:
+        """`argv[0]`, for which the other words need not be read; "" without words."""
+        if self._argv is None and self._raw_places:
+            start, end = self._raw_places[0]
+            value = self._text[start:end]
+            return value if _SPECIAL.isdisjoint(value) else word_value(self._text, start, end)[0]
+        return self._argv[0] if self._argv else ""
+
+    def _read(self) -> tuple[str, ...]:
+        text = self._text
+        values = [text[start:end] for start, end in self._raw_places]
+        for number, value in enumerate(values):
+            if not _SPECIAL.isdisjoint(value):
+                values[number], quoted, dynamic = word_value(text, *self._raw_places[number])
+                if quoted:
+                    self._quoted.add(number)
+                if dynamic:
+                    self._dynamic.add(number)
+        return tuple(values)
+
+    @property
+    def dynamic(self) -> set[int]:
+        """The numbers of the words that bash still expands."""
+        return self._dynamic if self.argv else set()
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """Where each word stands in the whole text."""
+        if self._stand_in is not None:
+            return [self._stand_in[:2]] * len(self)
+        base = self._base
+        if not base:
+            return self._raw_places
+        return [(start + base, end + base) for start, end in self._raw_places]
+
+
 class Redirect(NamedTuple):
     kind: RedirectKind
     span: Span
@@ -63,7 +154,7 @@ class Command(NamedTuple):
     inside a substitution.
     """
 
-    words: tuple[Word, ...]
+    words: Words
     span: Span
     assignments: tuple[Span, ...] = ()
     redirects: tuple[Redirect, ...] = ()
@@ -72,11 +163,11 @@ class Command(NamedTuple):
 
     @property
     def program(self) -> str:
-        return self.words[0].text if self.words else ""
+        return self.words.first
 
     @property
     def argv(self) -> tuple[str, ...]:
-        return tuple(word.text for word in self.words)
+        return self.words.argv
 
 
 class ShellFacts(NamedTuple):

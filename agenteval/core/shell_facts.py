@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agenteval.core.facts import Command, ShellFacts, Span, Word
+from agenteval.core.facts import Command, ShellFacts, Span, Words
 from agenteval.core.shell_draft import Gathered
 from agenteval.core.shell_leaves import Leaves, read_leaves
 from agenteval.core.shell_tree import Source
@@ -34,46 +34,48 @@ class _Reader:
             if not draft.is_empty:
                 command = draft.freeze(via)
                 commands.append(command)
-                if command.words and is_wrapper(command.words[0]):
+                if command.words and is_wrapper(command.program):
                     commands.extend(self._inside(command, inner))
-        return ShellFacts(
-            text=source.text,
-            commands=commands,
-            pipelines=[tuple(d.freeze(via) for d in drafts) for drafts in found.pipelines],
-            chains=found.chains,
-            redirects=found.redirects,
-            heredocs=found.heredocs,
-            substitutions=found.substitutions,
-            assignments=found.assignments,
-            background=found.background,
-            subshells=found.subshells,
-            control=found.control,
-            negations=found.negations,
-            errors=errors,
-            inner=inner,
+        return ShellFacts(  # by place, which takes half as long as by name
+            source.text,
+            commands,
+            [tuple([d.freeze(via) for d in drafts]) for drafts in found.pipelines],
+            found.chains,
+            found.redirects,
+            found.heredocs,
+            found.substitutions,
+            found.assignments,
+            found.background,
+            found.subshells,
+            found.control,
+            found.negations,
+            errors,
+            inner,
         )
 
     def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
         if len(outer.via) == MAX_WRAPPED:
             return
-        via = (*outer.via, program_name(outer.words[0]))
-        for words, is_text in unwrap(outer.words):
+        via = (*outer.via, program_name(outer.program))
+        for begin, stop, is_text in unwrap(outer.argv):
+            words = outer.words[begin:stop]
             if is_text:
                 facts = self.facts(self._nested_source(words), via)
                 inner.append(facts)
                 yield from facts.commands
             else:
-                start, end = words[0].span.start, words[-1].span.end
-                span = Span(start, end, self._whole[start:end])
-                command = Command(words, span, via=via, nested=outer.nested)
+                command = Command(words, self._extent(words), via=via, nested=outer.nested)
                 yield command
                 yield from self._inside(command, inner)
 
-    def _nested_source(self, words: tuple[Word, ...]) -> Source:
+    def _nested_source(self, words: Words) -> Source:
         """The text a nested shell reads, placed where the whole text holds it as it is."""
-        text = " ".join(word.text for word in words)
-        start, end = words[0].span.start, words[-1].span.end
-        at = self._whole.find(text, start, end)
-        if at >= 0:
-            return Source(text, at)
-        return Source(text, 0, Span(start, end, self._whole[start:end]))
+        text = " ".join(words.argv)
+        extent = self._extent(words)
+        at = self._whole.find(text, extent.start, extent.end)
+        return Source(text, at) if at >= 0 else Source(text, 0, extent)
+
+    def _extent(self, words: Words) -> Span:
+        places = words.places
+        start, end = places[0][0], places[-1][1]
+        return Span(start, end, self._whole[start:end])

@@ -4,15 +4,17 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from agenteval.core.facts import Heredoc, Redirect, RedirectKind
-from agenteval.core.shell_tree import Source
+from agenteval.core.facts import Heredoc, Place, Redirect, RedirectKind
+from agenteval.core.shell_tree import Source, kinds
 from agenteval.core.shell_values import word_value
 
-Place = tuple[int, int]
-_WORDS = {"word", "number", "string", "raw_string", "ansi_c_string", "translated_string"}
-_WORDS |= {"concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$"}
-_SKIPPED = {"<<", "<<-", "heredoc_end", "file_descriptor"}
-_WORDS |= {"command_substitution", "process_substitution", "brace_expression"}
+_WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
+_WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")
+_WORDS |= kinds("command_substitution", "process_substitution", "brace_expression")
+_SKIPPED = kinds("<<", "<<-", "heredoc_end", "file_descriptor")
+_DESCRIPTOR = kinds("file_descriptor")
+_START = kinds("heredoc_start")
+_BODY = kinds("heredoc_body")
 
 
 def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
@@ -20,7 +22,7 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     number = operator = ""
     places: list[Place] = []
     for child in node.children:
-        if child.type == "file_descriptor":
+        if child.kind_id in _DESCRIPTOR:
             number = source.text[slice(*source.place(child))]
         elif not operator:
             operator = child.type
@@ -68,11 +70,11 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     words: list[Node] = []
     commands: list[Node] = []
     for child in node.children:
-        kind = child.type
-        if kind == "heredoc_start":
+        kind = child.kind_id
+        if kind in _START:
             start_place = source.place(child)
             head_end = start_place[1]
-        elif kind == "heredoc_body":
+        elif kind in _BODY:
             body = source.place(child)
         elif kind in _WORDS:
             words.append(child)
@@ -86,7 +88,7 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
 
 def read_herestring(source: Source, node: Node) -> HeredocParts:
     start, end = source.place(node)
-    body = next((source.place(c) for c in node.children if c.type in _WORDS), (end, end))
+    body = next((source.place(c) for c in node.children if c.kind_id in _WORDS), (end, end))
     value, _, dynamic = word_value(source.text, *body)
     span = source.span(start, end)
     heredoc = Heredoc(source.span(*body), span, dynamic)

@@ -3,15 +3,13 @@
 import re
 from collections.abc import Iterable
 
-from agenteval.core.facts import Redirect, Word
+from agenteval.core.facts import Place, Redirect
 from agenteval.core.shell_draft import Draft, Gathered, Level
-from agenteval.core.shell_tree import Source
-from agenteval.core.shell_values import word_value
+from agenteval.core.shell_tree import COST, Source
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")
 _TAIL = re.compile(r"[\r\v\f]+")
-_SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 
 
 class Stages:
@@ -25,7 +23,7 @@ class Stages:
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
         """Begin a new stage, and note what joins it to the one before."""
-        draft = Draft(self.source, level, start, end)
+        draft = Draft(self.source, level.nested, start, end)
         if level.joint == "|":
             level.pipeline.append(draft)
             if len(level.pipeline) == 2:
@@ -53,15 +51,15 @@ class Stages:
         draft.assigned = end
         self.found.assignments.append(span)
 
-    def add_words(self, draft: Draft, places: Iterable[tuple[int, int]]) -> None:
+    def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
         """Give a command its words, mended where the tree cuts them wrongly."""
-        merged: list[tuple[int, int]] = []
+        merged: list[Place] = []
         for start, end in places:
             if self.text.startswith("\n", start):  # before \\ the tree takes it for a character
                 self.close_words(draft, merged)
                 merged = [(start + 1, end)]
                 draft.end, whole = merged[-1][0] - 1, draft.end
-                draft = self.stage(draft.level, start + 1, whole)
+                draft = self.stage(level, start + 1, whole)
                 self.found.drafts.append(draft)
             elif merged and self._is_glued(merged[-1][1], start):
                 merged[-1] = (merged[-1][0], end)
@@ -72,17 +70,12 @@ class Stages:
     def _is_glued(self, end: int, start: int) -> bool:
         return end == start or _GLUE.fullmatch(self.text, end, start) is not None
 
-    def close_words(self, draft: Draft, places: list[tuple[int, int]]) -> None:
+    def close_words(self, draft: Draft, places: list[Place]) -> None:
         if self.is_odd and places and (tail := _TAIL.match(self.text, places[-1][1])):
             places[-1] = (places[-1][0], tail.end())
-        text = self.text
-        span = self.source.span
-        for start, end in places:
-            if _SPECIAL.isdisjoint(raw := text[start:end]):
-                draft.words.append(Word(raw, span(start, end)))
-            else:
-                value, quoted, dynamic = word_value(text, start, end)
-                draft.words.append(Word(value, span(start, end), quoted, dynamic))
+        if places:
+            self.source.room -= places[-1][1] - places[0][0] + COST * len(places)
+            draft.places += places
 
     def add_redirect(self, redirect: Redirect, level: Level) -> None:
         self.found.redirects.append(redirect)
@@ -95,7 +88,7 @@ class Stages:
         if not errors or errors[-1].end < span.end:  # errors inside an error are the same one
             errors.append(span)
 
-    def words_after_redirect(self, places: list[tuple[int, int]], level: Level) -> None:
+    def words_after_redirect(self, places: list[Place], level: Level) -> None:
         """In `ls >f -l` the tree gives -l to the redirect."""
         if places and level.stage is not None:
-            self.add_words(level.stage, places)
+            self.add_words(level, level.stage, places)

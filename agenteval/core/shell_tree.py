@@ -4,18 +4,21 @@ The tree explains and never allows: it is known to be wrong in places, which `sh
 """
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import count
+from typing import TypeVar
 
 import tree_sitter
 import tree_sitter_bash
 
-from agenteval.core.facts import Span
+from agenteval.core.facts import Place, Span, Words
 
 # The parser asks C's isdigit about any character, which reads far outside its table: `{` before
 # one like U+AA0E0 kills the process. To bash each of these is a letter of a word and no more, and
 # with one byte for each the tree counts characters.
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
-_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+_LANGUAGE = tree_sitter.Language(tree_sitter_bash.language())
+_PARSER = tree_sitter.Parser(_LANGUAGE)
 _SHORT = 2048  # bytes that are parsed without counting steps
 # Where very many things wait to be closed, the parser reads the rest of the text for each of them.
 # A step is a hundred of its operations; 10,000 real commands, some of 20 kB, took 7 at most.
@@ -24,8 +27,25 @@ _FEWEST_STEPS = 8
 _MOST_READS = 200  # a jump back is one; real commands need 8
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a text with more steps that are read
-_COST = 16  # of a span, beside its text
-_ROOM = 30_000 * _COST
+COST = 16  # of a span, beside its text
+_ROOM = 30_000 * COST
+
+
+_ERROR = 0xFFFF
+_KINDS = {
+    number: _LANGUAGE.node_kind_for_id(number) or ""
+    for number in (*range(_LANGUAGE.node_kind_count), _ERROR)
+}
+_T = TypeVar("_T")
+
+
+def by_kind(table: Mapping[str, _T]) -> dict[int, _T]:
+    """The table with `Node.kind_id` for keys, which costs half of what `Node.type` does."""
+    return {number: table[kind] for number, kind in _KINDS.items() if kind in table}
+
+
+def kinds(*names: str) -> frozenset[int]:
+    return frozenset(by_kind(dict.fromkeys(names)))
 
 
 def _parse(raw: bytes) -> tree_sitter.Tree | None:
@@ -72,16 +92,20 @@ class Source:
         self._base = base
         self._stand_in = stand_in
 
-    def place(self, node: tree_sitter.Node) -> tuple[int, int]:
+    def place(self, node: tree_sitter.Node) -> Place:
         """Where a node stands in this text, in characters."""
         return node.start_byte, node.end_byte
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
-        self.room -= end - start + _COST
+        self.room -= end - start + COST
         if self._stand_in is not None:
             return self._stand_in
         return Span(start + self._base, end + self._base, self.text[start:end])
+
+    def words(self, places: Sequence[Place]) -> Words:
+        """The words at these places of this text."""
+        return Words(self.text, places, self._base, self._stand_in)
 
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""

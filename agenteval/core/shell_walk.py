@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tree_sitter import Node
 
-from agenteval.core.facts import Redirect, RedirectKind, Span, SubstitutionKind
+from agenteval.core.facts import Place, Redirect, RedirectKind, Span, SubstitutionKind
 from agenteval.core.shell_draft import Gathered, Level
 from agenteval.core.shell_embedded import embedded_in
 from agenteval.core.shell_redirects import (
@@ -19,12 +19,14 @@ from agenteval.core.shell_redirects import (
     read_herestring,
 )
 from agenteval.core.shell_stages import Stages
-from agenteval.core.shell_tree import Source
+from agenteval.core.shell_tree import Source, by_kind, kinds
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
-_REDIRECTS = {"file_redirect", "heredoc_redirect", "herestring_redirect"}
-_NOT_WORDS = {*_REDIRECTS, "subshell"}
+_REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
+_NOT_WORDS = _REDIRECTS | kinds("subshell")
+_ASSIGNMENT = kinds("variable_assignment")
+_CLOSING = kinds(")")
 _MARK = re.compile(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
@@ -38,64 +40,74 @@ class Walk(Stages):
         self._depth = depth
         self._level = Level(nested=nested)
         self._stack: list[tuple[Node, Level | None]] = []
+        self._has_error = source.root.has_error
         self._is_live = "$" in self.text or "`" in self.text or "(" in self.text
 
     def run(self) -> None:
         stack = self._stack
         stack.append((self.source.root, self._level))
         source = self.source
-        has_error = source.root.has_error
+        has_error = self._has_error
         while stack and source.room > 0:
             node, level = stack.pop()
             if has_error and node.is_missing:
                 self.add_error(*source.place(node))
-            if level is not None and (visit := _IN_LISTS.get(node.type)):
+            if level is None:
+                if find := _ANYWHERE.get(node.kind_id):
+                    find(self, node, None)
+                else:
+                    self.push_words(node)
+            elif visit := _IN_LISTS.get(node.kind_id):
                 visit(self, node, level)
-            elif find := _ANYWHERE.get(node.type):
-                find(self, node, level)
-            elif node.child_count:
+            else:
                 stack.extend([(child, level) for child in reversed(node.children)])
 
     def push(self, nodes: Sequence[Node], level: Level | None) -> None:
         """Visit these next, first the first. Without a level only substitutions are seen."""
         self._stack.extend([(node, level) for node in reversed(nodes)])
 
+    def push_words(self, node: Node) -> None:
+        """Visit what is inside next, for substitutions only: most parts of words hold none."""
+        if self._has_error:  # anywhere, even where a word should be
+            self.push(node.children, None)
+        elif self._is_live:
+            found = [(child, None) for child in reversed(node.children) if child.child_count]
+            self._stack.extend(found)
+
     def command(self, node: Node, level: Level) -> None:
-        start, end = self.source.place(node)
-        draft = self.stage(level, start, end)
+        draft = self.stage(level, node.start_byte, node.end_byte)
         self.found.drafts.append(draft)
         later: list[tuple[Node, Level | None]] = []
-        words: list[tuple[int, int]] = []
+        words: list[Place] = []
         last = -1
-        is_cut_wrongly = self.is_odd
+        text, is_live, is_cut_wrongly = self.text, self._is_live, self.is_odd
         for child in node.children:
-            kind = child.type
-            start, end = self.source.place(child)
-            if draft.assignments and not words and self.is_next_line(draft, start):
+            kind, start, end = child.kind_id, child.start_byte, child.end_byte
+            if not words and draft.assignments and self.is_next_line(draft, start):
                 draft = self.stage(level, start, draft.end)
                 self.found.drafts.append(draft)
             if kind in _NOT_WORDS:
                 later.append((child, level))
-            elif kind == "variable_assignment" and not words:
+            elif not words and kind in _ASSIGNMENT:
                 self.add_assignment(draft, start, end)
                 later.append((child, None))
             elif start == end:  # the parser put it there, as something must stand there
                 self.add_error(start, end)
             else:
                 words.append((start, end))
-                is_cut_wrongly = is_cut_wrongly or start == last or self.text[start] == "\n"
+                is_cut_wrongly = is_cut_wrongly or start == last or text[start] == "\n"
                 last = end
-                if self._is_live and _MARK.search(self.text, start, end):
+                if is_live and _MARK.search(text, start, end):
                     later.append((child, None))
         self._stack.extend(reversed(later))
         if is_cut_wrongly:
-            self.add_words(draft, words)
+            self.add_words(level, draft, words)
         else:
             self.close_words(draft, words)
 
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
-        if children[0].type in _REDIRECTS:  # no command: only redirects
+        if children[0].kind_id in _REDIRECTS:  # no command: only redirects
             self.found.drafts.append(self.stage(level, *self.source.place(node)))
         self.push(children, level)
 
@@ -131,16 +143,19 @@ class Walk(Stages):
         self.stage(level, start, end)
         inside = Level(nested=level.nested)
         children = node.children
-        if node.type in _WORDS_BEFORE_BODY:
+        if node.kind_id in _WORDS_BEFORE_BODY:
             self._stack.extend(
-                [(child, inside if child.type in _BODIES else None) for child in reversed(children)]
+                [
+                    (child, inside if child.kind_id in _BODIES else None)
+                    for child in reversed(children)
+                ]
             )
         else:
             self.push(children, inside)
 
     def case_item(self, node: Node, level: Level) -> None:
         children = node.children
-        body = 1 + next((n for n, child in enumerate(children) if child.type == ")"), -1)
+        body = 1 + next((n for n, child in enumerate(children) if child.kind_id in _CLOSING), -1)
         level.restart()
         self.push(children[body:], level)
         self.push(children[:body], None)
@@ -154,17 +169,17 @@ class Walk(Stages):
         else:
             self.found.drafts.append(draft)
             words = _RAW_WORD.finditer(self.text, start, end)
-            self.add_words(draft, [word.span() for word in words])
-        self.push(node.children, None)
+            self.add_words(level, draft, [word.span() for word in words])
+        self.push_words(node)
 
     def assignments(self, node: Node, level: Level) -> None:
         """Assignments without a command."""
         draft = self.stage(level, *self.source.place(node))
         self.found.drafts.append(draft)
-        each = [node] if node.type == "variable_assignment" else node.children
+        each = [node] if node.kind_id in _ASSIGNMENT else node.children
         for child in each:
             self.add_assignment(draft, *self.source.place(child))
-        self.push(node.children, None)
+        self.push_words(node)
 
     def command_substitution(self, node: Node, _level: Level | None) -> None:
         self._substitution(SubstitutionKind.COMMAND, node, Level(nested=True))
@@ -180,13 +195,16 @@ class Walk(Stages):
 
     def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
         self.found.substitutions.append((kind, self.source.span(*self.source.place(node))))
-        self.push(node.children, inside)
+        if inside is None:
+            self.push_words(node)
+        else:
+            self.push(node.children, inside)
 
     def file_redirect(self, node: Node, level: Level) -> None:
         redirect, words = read_file_redirect(self.source, node)
         self.add_redirect(redirect, level)
         self.words_after_redirect(words, level)
-        self.push(node.children, None)
+        self.push_words(node)
 
     def heredoc(self, node: Node, level: Level) -> None:
         parts = read_heredoc(self.source, node)
@@ -199,7 +217,7 @@ class Walk(Stages):
 
     def herestring(self, node: Node, level: Level) -> None:
         self._add_heredoc(read_herestring(self.source, node), level)
-        self.push(node.children, None)
+        self.push_words(node)
 
     def _add_heredoc(self, parts: HeredocParts, level: Level) -> None:
         self.found.heredocs.append(parts.heredoc)
@@ -223,14 +241,17 @@ class Walk(Stages):
         self.push(node.children, level)
 
 
-_BODIES = {"do_group", "compound_statement", "subshell", "case_item", "test_command", *_REDIRECTS}
-_WORDS_BEFORE_BODY = {"for_statement", "c_style_for_statement", "case_statement"}
-_WORDS_BEFORE_BODY |= {"function_definition"}
+_BODIES = _REDIRECTS | kinds(
+    "do_group", "compound_statement", "subshell", "case_item", "test_command"
+)
+_WORDS_BEFORE_BODY = kinds(
+    "for_statement", "c_style_for_statement", "case_statement", "function_definition"
+)
 _RAW_WORD = re.compile(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""
 )
-_ANYWHERE: dict[str, Callable[[Walk, Node, Level | None], None]] = {
+_FIND: dict[str, Callable[[Walk, Node, Level | None], None]] = {
     "ERROR": Walk.error,
     "arithmetic_expansion": Walk.arithmetic,
     "command_substitution": Walk.command_substitution,
@@ -238,7 +259,7 @@ _ANYWHERE: dict[str, Callable[[Walk, Node, Level | None], None]] = {
     "process_substitution": Walk.process_substitution,
     "simple_expansion": Walk.parameter,
 }
-_IN_LISTS: dict[str, Callable[[Walk, Node, Level], None]] = {
+_VISIT: dict[str, Callable[[Walk, Node, Level], None]] = {
     "!": Walk.negation,
     "case_item": Walk.case_item,
     "command": Walk.command,
@@ -254,10 +275,12 @@ _IN_LISTS: dict[str, Callable[[Walk, Node, Level], None]] = {
     "variable_assignment": Walk.assignments,
     "variable_assignments": Walk.assignments,
 }
-_IN_LISTS |= dict.fromkeys(("|", "|&", "&&", "||", ";", "&"), Walk.operator)
-_IN_LISTS |= dict.fromkeys(("then", "do", "else", "elif", "fi", "done", "esac"), Walk.restart)
-_IN_LISTS |= dict.fromkeys((";;", ";&", ";;&"), Walk.restart)
-_IN_LISTS |= dict.fromkeys(("if_statement", "while_statement", "for_statement"), Walk.compound)
-_IN_LISTS |= dict.fromkeys(
+_VISIT |= dict.fromkeys(("|", "|&", "&&", "||", ";", "&"), Walk.operator)
+_VISIT |= dict.fromkeys(("then", "do", "else", "elif", "fi", "done", "esac"), Walk.restart)
+_VISIT |= dict.fromkeys((";;", ";&", ";;&"), Walk.restart)
+_VISIT |= dict.fromkeys(("if_statement", "while_statement", "for_statement"), Walk.compound)
+_VISIT |= dict.fromkeys(
     ("c_style_for_statement", "case_statement", "function_definition"), Walk.compound
 )
+_ANYWHERE = by_kind(_FIND)
+_IN_LISTS = by_kind({**_FIND, **_VISIT})

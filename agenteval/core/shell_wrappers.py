@@ -5,15 +5,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agenteval.core.facts import Word
-
-_Words = Sequence[Word]
+_Argv = Sequence[str]
 
 
 class Inside(NamedTuple):
-    """What a wrapper runs: a command of these words, or the shell text that they join to."""
+    """Which words a wrapper runs: as a command, or as the shell text that they join to."""
 
-    words: tuple[Word, ...]
+    start: int
+    stop: int
     is_text: bool = False
 
 
@@ -69,95 +68,95 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
 
 
-def program_name(word: Word) -> str:
-    return word.text.rpartition("/")[2]
+def program_name(word: str) -> str:
+    return word.rpartition("/")[2]
 
 
-def is_wrapper(program: Word) -> bool:
+def is_wrapper(program: str) -> bool:
     name = program_name(program)
     return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None
 
 
-def unwrap(words: _Words) -> list[Inside]:
+def unwrap(argv: _Argv) -> list[Inside]:
     """What the command of these words runs besides itself, one level deep."""
-    name = program_name(words[0])
+    name = program_name(argv[0])
     if see_through := _READERS.get(name):
-        return see_through(words)
+        return see_through(argv)
     if prefix := _PREFIXES.get(name):
-        return _behind(words, prefix, 1)
-    return _python(words) if _PYTHON.match(name) else []
+        return _behind(argv, prefix, 1)
+    return _python(argv) if _PYTHON.match(name) else []
 
 
-def _behind(words: _Words, prefix: _Prefix, at: int) -> list[Inside]:
-    at = _skip_options(words, prefix.valued, at)
-    if any(word.text in prefix.asks for word in words[1:at]):
+def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
+    at = _skip_options(argv, prefix.valued, at)
+    if any(word in prefix.asks for word in argv[1:at]):
         return []
-    while prefix.assignments and at < len(words) and _ASSIGNMENT.match(words[at].text):
+    while prefix.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at]):
         at += 1
-    rest = tuple(words[at + prefix.operands :])
-    return [Inside(rest, prefix.is_text)] if rest else []
+    at += prefix.operands
+    return [Inside(at, len(argv), prefix.is_text)] if at < len(argv) else []
 
 
-def _skip_options(words: _Words, valued: frozenset[str], at: int) -> int:
-    while at < len(words) and words[at].text.startswith("-"):
-        if words[at].text == "--":
+def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
+    while at < len(argv) and argv[at].startswith("-"):
+        if argv[at] == "--":
             return at + 1
-        at += 2 if words[at].text in valued else 1
+        at += 2 if argv[at] in valued else 1
     return at
 
 
-def _shell(words: _Words) -> list[Inside]:
+def _shell(argv: _Argv) -> list[Inside]:
     at, is_text = 1, False
-    while at < len(words) and words[at].text[:1] in ("-", "+") and words[at].text:
-        option = words[at].text
+    while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
+        option = argv[at]
         if not option.startswith("--"):
             is_text = is_text or "c" in option
         at += 2 if option in ("--rcfile", "--init-file") or option[-1] in "oO" else 1
-    return [Inside((words[at],), is_text=True)] if is_text and at < len(words) else []
+    return [Inside(at, at + 1, is_text=True)] if is_text and at < len(argv) else []
 
 
-def _find(words: _Words) -> list[Inside]:
+def _find(argv: _Argv) -> list[Inside]:
     inside: list[Inside] = []
     start = 0
-    for number, word in enumerate(words):
-        if word.text in _FIND_EXEC:
+    for number, word in enumerate(argv):
+        if word in _FIND_EXEC:
             start = number + 1
-        elif start and word.text in (";", "+"):
-            inside.append(Inside(tuple(words[start:number])))
+        elif start and word in (";", "+"):
+            inside.append(Inside(start, number))
             start = 0
-    return [each for each in inside if each.words]
+    return [each for each in inside if each.start < each.stop]
 
 
-def _python(words: _Words, at: int = 1) -> list[Inside]:
-    while at < len(words) and words[at].text.startswith("-"):
-        option = words[at].text
-        if option == "-m" and at + 1 < len(words):
-            return [Inside(tuple(words[at + 1 :]))]
+def _python(argv: _Argv, at: int = 1) -> list[Inside]:
+    while at < len(argv) and argv[at].startswith("-"):
+        option = argv[at]
+        if option == "-m" and at + 1 < len(argv):
+            return [Inside(at + 1, len(argv))]
         if option[:2] in ("-c", "-m"):
             return []
         at += 2 if option in ("-W", "-X") else 1
     return []
 
 
-def _runner(words: _Words) -> list[Inside]:
+def _runner(argv: _Argv) -> list[Inside]:
     """`uv run x`, with options before and behind `run`."""
-    prefix = _RUNNERS[program_name(words[0])]
-    at = _skip_options(words, prefix.valued, 1)
-    if at == len(words) or words[at].text != "run":
+    prefix = _RUNNERS[program_name(argv[0])]
+    at = _skip_options(argv, prefix.valued, 1)
+    if at == len(argv) or argv[at] != "run":
         return []
-    if any(word.text in ("-m", "--module") for word in words[at : at + 2]):
-        return _python(words, at + 1)
-    return _behind(words, prefix, at + 1)
+    if any(word in ("-m", "--module") for word in argv[at : at + 2]):
+        return _python(argv, at + 1)
+    return _behind(argv, prefix, at + 1)
 
 
-def _env(words: _Words) -> list[Inside]:
+def _env(argv: _Argv) -> list[Inside]:
     at = 1
-    while at + 1 < len(words) and words[at].text.startswith("-"):
-        if words[at].text in ("-S", "--split-string"):
-            return [Inside((words[at + 1],), is_text=True)]
+    while at + 1 < len(argv) and argv[at].startswith("-"):
+        if argv[at] in ("-S", "--split-string"):
+            return [Inside(at + 1, at + 2, is_text=True)]
         at += 1
-    return _behind(words, _ENV, 1)
+    return _behind(argv, _ENV, 1)
 
 
-_READERS: dict[str, Callable[[_Words], list[Inside]]] = {"env": _env, "find": _find}
+_READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
 _READERS |= dict.fromkeys(_SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)
