@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
-from agenteval.core.facts import ShellFacts, Span, Word
+from agenteval.core.facts import ShellFacts
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.programs import interpreter
 from agenteval.core.shell import Simple, read_simple
@@ -18,7 +18,6 @@ __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
 ALLOWED = Verdict(allowed=True)
 _NO_SHELL = ShellFacts("")
-_NOWHERE = Span(0, 0, "")
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
@@ -44,7 +43,7 @@ def _holds_others(argv: Sequence[str]) -> bool:
     program = argv[0]
     if program == "find":
         return not _FIND_RUNS.isdisjoint(argv)
-    return not interpreter(program) and program != "uv" and is_wrapper(Word(program, _NOWHERE))
+    return not interpreter(program) and program != "uv" and is_wrapper(program)
 
 
 def deny(
