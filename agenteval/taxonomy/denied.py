@@ -109,10 +109,9 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> tuple[Part, ...
     cores = _cores(commands)
     parts = []
     for number, command in enumerate(commands):
-        places = [(word.span.start, word.span.end) for word in command.words]
-        dynamic = [number for number, word in enumerate(command.words) if word.dynamic]
-        taken = _take(command.argv, dynamic, policy, world, is_core=number in cores)
-        parts.append(Part(command.argv, places, *taken, via=command.via, nested=command.nested))
+        words = command.words
+        taken = _take(words.argv, words.dynamic, policy, world, is_core=number in cores)
+        parts.append(Part(words.argv, words.places, *taken, via=command.via, nested=command.nested))
     return tuple(parts)
 
 
