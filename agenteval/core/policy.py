@@ -115,7 +115,9 @@ def _allows_joined(text: str, policy: Policy, world: World) -> bool:
 def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
     """Whether the file behind a redirect is open to this policy, as to its file tools."""
     target = redirect.target
-    if redirect.kind in _NO_FILE or target == "/dev/null" or _DESCRIPTOR.fullmatch(target):
+    if redirect.kind in _NO_FILE or target == "/dev/null":
+        return True
+    if _DESCRIPTOR.fullmatch(redirect.span.text):
         return True
     rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
     path = normalise(target, world.root)
@@ -123,7 +125,8 @@ def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_W
 
 
 _NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
-_DESCRIPTOR = re.compile(r"[0-9]|-")
+# Not by the target: `> 5` writes a file named 5.
+_DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
