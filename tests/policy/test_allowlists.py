@@ -48,6 +48,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     [
         ('[bash]\nallow = "ls"', "bash.allow: Expected array, got str"),
         ('[bash]\nallow = [" "]', "a rule needs at least one word"),
+        ('[bash]\nenv = ["A=1"]', "bash.env: 'A=1' is no variable's name"),
         ("[bash]\nalow = []", "bash: Object contains unknown field alow"),
         ('[bash]\nconstructs = ["pipes"]', "bash.constructs[0]: Invalid enum value 'pipes'"),
         ("[[bash.script]]\nrunner = 'x'", "bash.script[0]: Object missing required field path"),
