@@ -49,6 +49,7 @@ class ScriptTable(CommandTable, frozen=True, kw_only=True):
 class BashTable(Table, frozen=True):
     allow: tuple[str, ...] = ()
     constructs: tuple[Construct, ...] = ()
+    env: tuple[str, ...] = ()
     script: tuple[ScriptTable, ...] = ()
 
 
@@ -87,7 +88,10 @@ def bash_rules(table: BashTable) -> BashRules:
             scripts.append(ScriptRule(path, tuple(script.runner.split()), _command_line(script)))
         except ValueError as error:
             raise ValueError(f"bash.script {script.path}: {error}") from error
-    return BashRules(patterns, scripts, table.constructs)
+    for name in table.env:
+        if not (name.isascii() and name.isidentifier()):
+            raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
+    return BashRules(patterns, scripts, table.constructs, table.env)
 
 
 def path_rules(table: PathTable | None) -> PathRules:

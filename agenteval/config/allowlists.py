@@ -133,6 +133,7 @@ def _joined_bash(
     return tables.BashTable(
         allow=_both(base.allow, own.allow),
         constructs=_both(base.constructs, own.constructs),
+        env=_both(base.env, own.env),
         script=tuple(scripts.values()),
     )
 
@@ -154,7 +155,7 @@ def _digest(allow_list: tables.AllowList) -> str:
         "description": "",
         "extends": "",
         "scripts": scripts,
-        "bash": bash and (bash.allow, sorted(bash.constructs)),
+        "bash": bash and (bash.allow, sorted(bash.constructs), sorted(bash.env)),
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }

@@ -5,18 +5,22 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import dropwhile
 from typing import Self
 
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
+_LONGEST_NAME = 255
+_STILL = frozenset(("", ".", ".."))
 
 
 @dataclass(frozen=True, slots=True)
 class WordPattern:
     """One word of a rule; `*` stands for any characters, everything else for itself.
 
-    A dynamic word is matched by `*` alone: what bash will make of it cannot be known here. A
-    pattern with a slash never matches a word with a `..` part.
+    It never matches a dynamic word: bash makes any number of words of that, none included. A
+    pattern with both a star and a slash never matches a word in which a `..` could lead out, be it
+    behind an option: -I../x.
     """
 
     text: str
@@ -31,13 +35,11 @@ class WordPattern:
         return len(self.pieces) > 1
 
     def matches(self, word: str, *, dynamic: bool = False) -> bool:
-        if self.text == ANY:
-            return True
         if dynamic:
             return False
         if not self.wild:
             return word == self.text
-        if "/" in self.text and ".." in word.split("/"):
+        if "/" in self.text and ("../" in word or word.endswith("..")):
             return False
         return _in_order(self.pieces, word)
 
@@ -114,8 +116,14 @@ class CommandPattern:
 
 
 def normalise(path: str, root: str) -> str | None:
-    """`path` relative to the workspace `root`, without `.` and `..`; None when it leads outside."""
+    """`path` relative to the workspace `root`, without `.`; None when it may lead outside.
+
+    So may any `..` behind a folder: that can be a link, and then its parent lies elsewhere.
+    """
     if not path or len(path) > _LONGEST_PATH or "\0" in path or path.startswith("~"):
+        return None
+    names = path.split("/")
+    if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
         return None
     whole = posixpath.normpath(posixpath.join(root, path))
     if whole == root:
@@ -140,10 +148,29 @@ def wildcard_regex(pattern: str) -> re.Pattern[str]:
 
 @cache
 def path_regex(glob: str) -> re.Pattern[str]:
-    """`**` crosses folders, `*` and `?` do not."""
-    tokens = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
-    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(meaning.get(t) or re.escape(t) for t in tokens), re.DOTALL)
+    """`**` crosses folders, `*` and `?` do not; as above, so that no path is tried in many ways.
+
+    `**/` where a name begins stands for any folders, none included.
+    """
+    first, *others = re.split(r"((?:^|(?<=/))\*\*/|\*\*)", glob)
+    left = len(others) // 2
+    regex = _names(first, is_last=not left)
+    for star, part in zip(others[::2], others[1::2], strict=True):
+        folders = "(?:[^/]++/)*" if star == "**/" else ".*"
+        left -= 1
+        names = _names(part, is_last=not left)
+        regex += f"(?>{folders}?{names})" if left else f"{folders}{names}"
+    return re.compile(regex, re.DOTALL)
+
+
+def _names(glob: str, *, is_last: bool) -> str:
+    first, *others = (
+        "".join("[^/]" if c == "?" else re.escape(c) for c in part) for part in glob.split(ANY)
+    )
+    if not is_last:
+        return first + "".join(f"(?>[^/]*?{part})" for part in others)
+    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
+    return first + middle + "".join(f"[^/]*{part}" for part in others[-1:])
 
 
 @dataclass(frozen=True, slots=True)

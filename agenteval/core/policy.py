@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.facts import Redirect, RedirectKind
 from agenteval.core.patterns import PathRules, normalise
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import READ, WRITE, ToolRule, path_argument
+from agenteval.core.policy_bash import BashRules, changes_folder
+from agenteval.core.policy_tools import READ, WRITE, ToolRule, path_arguments
 from agenteval.core.shell import NotSimple, Simple, read_simple
-from agenteval.core.shell_leaves import read_leaves
+from agenteval.core.shell_leaves import Leaf, read_leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +85,20 @@ def allows(
     if policy.engine is not None:
         return policy.engine.allows(tool.name, call.arguments, world.root)
     if call.name == BASH:
+        if not _stays(call.arguments, world):
+            return False
         return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
     rules = policy.paths(call.name)
     return rules is None or admitted_path(call, rules, world) is not None
+
+
+def _stays(arguments: Mapping[str, Any], world: World) -> bool:
+    """Whether the command would run in the workspace, which is what its paths are relative to."""
+    folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
+    return all(isinstance(each, str) and normalise(each, world.root) == "." for each in folders)
+
+
+_FOLDERS = ("workdir", "cwd", "working_directory")
 
 
 def allows_command(
@@ -107,15 +118,25 @@ def _allows_joined(text: str, policy: Policy, world: World) -> bool:
     split = read_leaves(text)
     if isinstance(split, NotSimple) or not split.constructs <= policy.bash.constructs:
         return False
-    return all(
-        policy.bash.admits(leaf.argv, leaf.dynamic, root=world.root) for leaf in split.leaves
-    ) and all(admits_redirect(redirect, policy, world) for redirect in split.redirects)
+    if len(split.leaves) > 1 and any(changes_folder(leaf.argv) for leaf in split.leaves):
+        return False
+    return all(_admits_leaf(leaf, policy, world) for leaf in split.leaves) and all(
+        admits_redirect(redirect, policy, world) for redirect in split.redirects
+    )
+
+
+def _admits_leaf(leaf: Leaf, policy: Policy, world: World) -> bool:
+    rules = policy.bash
+    set_to = (word.text for word in leaf.assignments)
+    return rules.sets_only_named(set_to) and rules.admits(leaf.argv, leaf.dynamic, root=world.root)
 
 
 def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
     """Whether the file behind a redirect is open to this policy, as to its file tools."""
     target = redirect.target
-    if redirect.kind in _NO_FILE or target == "/dev/null" or _DESCRIPTOR.fullmatch(target):
+    if redirect.kind in _NO_FILE or target == "/dev/null":
+        return True
+    if _DESCRIPTOR.fullmatch(redirect.span.text):
         return True
     rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
     path = normalise(target, world.root)
@@ -123,11 +144,14 @@ def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_W
 
 
 _NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
-_DESCRIPTOR = re.compile(r"[0-9]|-")
+# Not by the target: `> 5` writes a file named 5.
+_DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
     """The normalised path of a file tool's call, if the rules allow it."""
-    path = path_argument(call.arguments or {})
-    inside = None if path is None else normalise(path, world.root)
+    paths = path_arguments(call.arguments or {})
+    if len(paths) != 1:  # each harness reads another key of them
+        return None
+    inside = normalise(*paths, world.root)
     return inside if inside is not None and rules.admits(inside) else None

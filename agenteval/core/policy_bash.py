@@ -13,6 +13,7 @@ from agenteval.core.shell import NEEDS_CARE
 from agenteval.core.shell_leaves import Construct
 
 _NONE: frozenset[int] = frozenset()
+MOVES = frozenset(("cd", "pushd", "popd"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class BashRules:
     """Deny by default: a command runs only when one rule fits every word of it.
 
     `listed` maps each script's path to the ways its calls may begin, `by_first_word` the first
-    word of each runner to one of its scripts.
+    word of each runner to one of its scripts. `env` are the variables that a command may set.
     """
 
     def __init__(
@@ -41,10 +42,12 @@ class BashRules:
         patterns: Iterable[CommandPattern] = (),
         scripts: Iterable[ScriptRule] = (),
         constructs: Iterable[Construct] = (),
+        env: Iterable[str] = (),
     ) -> None:
         self.patterns = tuple(patterns)
         self.scripts = tuple(scripts)
         self.constructs = frozenset(constructs)
+        self.env = frozenset(env)
         self.listed = _listed(self.scripts, self.patterns)
         self._loose = tuple(pattern for pattern in self.patterns if pattern.program.wild)
         self._by_program: dict[str, tuple[CommandPattern, ...]] = {}
@@ -73,9 +76,16 @@ class BashRules:
                 return True
         return False
 
+    def sets_only_named(self, assignments: Iterable[str]) -> bool:
+        """Whether each NAME=value sets a variable that the rules name."""
+        return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
+
     def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        program = argv[0]
         for runner in self._by_runner:
             at = len(runner)
+            if not runner and "/" not in program:
+                continue  # bash would look for a builtin, then in PATH
             if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
                 script = self.script(runner, argv[at], root)
                 if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
@@ -105,6 +115,13 @@ class BashRules:
         starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
         shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
         return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
+
+
+def changes_folder(argv: Sequence[str]) -> bool:
+    """Whether the paths in later commands are relative to somewhere else after this one."""
+    if argv[0] in {"builtin", "command"}:
+        return not MOVES.isdisjoint(argv)
+    return argv[0] in MOVES
 
 
 def stem(path: str) -> str:

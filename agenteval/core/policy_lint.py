@@ -1,15 +1,17 @@
 """What is wrong with an allow list: rules that can't match, say nothing new, or allow too much."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from agenteval.core.dialect_opencode import OpenCode, wildcard
-from agenteval.core.patterns import CommandPattern
+from agenteval.core.patterns import CommandPattern, WordPattern
 from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
+from agenteval.core.policy_bash import MOVES, BashRules
 from agenteval.core.programs import base_name, interpreter
 from agenteval.core.shell import NEEDS_CARE, program_obstacle
+from agenteval.core.shell_leaves import Construct
 
 
 class Trouble(StrEnum):
@@ -39,6 +41,7 @@ def lint(policy: Policy) -> list[Remark]:
         remarks += _shadowed(rule, others, twins)
         remarks += _wide(rule)
     remarks += _scripts(policy.bash)
+    remarks += _joining(policy.bash) if policy.engine is None else ()
     if isinstance(policy.engine, OpenCode):
         remarks += _overruled(policy.engine)
     return remarks
@@ -125,6 +128,10 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
     if rule.program.wild:
         yield Remark(rule.text, Trouble.WIDE, "its program is a pattern: say which programs")
         return
+    for word in rule.words[1:] if rule.rest is None else (*rule.words[1:], rule.rest):
+        if _begins_anywhere(word):
+            reason = f"{word.text} fits such a path anywhere, as below /etc: begin it with a folder"
+            yield Remark(rule.text, Trouble.WIDE, reason)
     if rule.rest is None or rule.rest.text != "*":
         return
     program, words = base_name(rule.program.text), [word.text for word in rule.words[1:]]
@@ -140,11 +147,40 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
         yield Remark(rule.text, Trouble.WIDE, reason)
 
 
+def _begins_anywhere(word: WordPattern) -> bool:
+    """Whether the end of a path is stated and its beginning is not, be it behind an option."""
+    first, last = word.pieces[0], word.pieces[-1]
+    return word.wild and not first.rpartition("=")[2] and bool(last)
+
+
+def _joining(rules: BashRules) -> Iterator[Remark]:
+    """Rules that what joins commands makes void, or wide."""
+    for rule in rules.patterns:
+        if rule.program.text in MOVES and rules.constructs:
+            reason = "beside other commands it never counts: their paths would mean something else"
+            yield Remark(rule.text, Trouble.NEVER, reason)
+    if Construct.ENV_ASSIGNMENT in rules.constructs and not rules.env:
+        reason = "no variable may be set: name those that may in env"
+        yield Remark(Construct.ENV_ASSIGNMENT.value, Trouble.NEVER, reason)
+    for name in sorted(rules.env):
+        if _STEERS.match(name):
+            yield Remark(f"env {name}", Trouble.WIDE, "it makes programs run or load other ones")
+
+
+_STEERS = re.compile(
+    r"(?:LD|DYLD|GIT|UV|PIP|NPM|PYTHON|PERL|RUBY|NODE|BASH|JAVA|CARGO|RUST)_?.*"
+    r"|(?:PATH|ENV|IFS|HOME|SHELL|SHELLOPTS|PAGER|EDITOR|VISUAL|BROWSER|CDPATH|GLOBIGNORE)$"
+)
+
+
 def _scripts(rules: BashRules) -> Iterator[Remark]:
     for script in rules.scripts:
         if script.path.startswith(("/", "../")):
             reason = "paths are compared relative to the workspace: none looks like this"
             yield Remark(script.start, Trouble.NEVER, reason)
+        elif script.runner and "/" not in script.path and not script.path.endswith(".py"):
+            reason = f"a runner may look for {script.path} in PATH: move it to a folder"
+            yield Remark(script.start, Trouble.WIDE, reason)
         wider = (rule for rule in rules.patterns if rule.matches([*script.start.split(), "*"]))
         for rule in wider:
             reason = f"`{rule.text}` allows it with any words, so its options are never checked"

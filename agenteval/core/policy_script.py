@@ -98,9 +98,8 @@ class _Reader:
         """Reads the option at `at` with its values: the place after them."""
         word = self.argv[at]
         option, value = _resolve(line, word)
-        while option and option.kind is Kind.FLAG and value and not word.startswith("--"):
-            seen.add(option.name)  # -vq is -v -q
-            option, value = line.options.get(f"-{value[0]}"), value[1:] or None
+        if option and option.kind is Kind.FLAG and value and not word.startswith("--"):
+            option, value = _clustered(line, option, value, seen)
         if option is None:
             return self._unknown(line, at)
         if option.name in seen and not option.repeatable:
@@ -154,6 +153,19 @@ class _Reader:
                     return Misuse(at, fault)
         at = next(queue, -1)
         return None if at < 0 else Misuse(at, f"{self.argv[at]!r} is one word too many")
+
+
+def _clustered(
+    line: CommandLine, first: Argument, letters: str, seen: set[str]
+) -> tuple[Argument | None, str | None]:
+    """The last option of a cluster, with the value behind it: -vqn5 is -v -q -n 5."""
+    option: Argument | None = first
+    for place, letter in enumerate(letters):
+        if option is None or option.kind is not Kind.FLAG:
+            return option, letters[place:]
+        seen.add(option.name)
+        option = line.options.get(f"-{letter}")
+    return option, None
 
 
 def _is_option(line: CommandLine, word: str) -> bool:

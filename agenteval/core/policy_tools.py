@@ -29,10 +29,13 @@ class ToolRule:
 
 def path_argument(arguments: Mapping[str, Any]) -> str | None:
     """The path that a file tool is asked for, under any name that harnesses give it."""
-    for key in _PATHS:
-        if isinstance(arguments.get(key), str):
-            return str(arguments[key])
-    return None
+    return next(iter(path_arguments(arguments)), None)
+
+
+def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    """The different paths that the arguments give; more than one says two things at once."""
+    given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
+    return tuple(dict.fromkeys(given))
 
 
 def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:

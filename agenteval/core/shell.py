@@ -76,6 +76,7 @@ class Simple:
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
 _RUN = "runs its arguments, or a file, as shell text"
 _READING = "changes how bash reads or finds what comes after it"
+_HISTORY = "writes and reads any file with -w and -r"
 # Programs that are harmless to name but not to hand arbitrary words: no rule with a wildcard
 # should match them. The reason is fit to print.
 NEEDS_CARE: Mapping[str, str] = MappingProxyType(
@@ -84,6 +85,7 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
     | dict.fromkeys(("let", "test", "[", "printf", "read", "unset", "getopts", "wait"), _ASSIGN)
     | dict.fromkeys(("declare", "typeset", "local", "export", "readonly"), _ASSIGN)
     | dict.fromkeys(("alias", "unalias", "set", "shopt", "enable", "hash"), _READING)
+    | {"history": _HISTORY}
 )
 
 _RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})

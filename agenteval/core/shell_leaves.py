@@ -209,7 +209,8 @@ class _Reader(Cursor):
         if found := _DUPLICATE.match(self.text, start):
             number, direction, target = found.groups()
             self.at = found.end()
-            kind = RedirectKind.STDERR if "2" in (number, target) else _KINDS.get(direction)
+            moves_stderr = number == "2" or (direction, target) == (">", "2")
+            kind = RedirectKind.STDERR if moves_stderr else _KINDS.get(direction)
         elif found := _REDIRECT.match(self.text, start):
             number, operator = found.groups()
             self.operator(found.end() - start)

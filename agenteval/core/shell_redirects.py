@@ -37,7 +37,7 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
 
 
 def _kind(number: str, operator: str, target: str) -> RedirectKind:
-    if operator.startswith("<") and operator != "<>":
+    if operator.startswith("<") and operator != "<>" and (number, operator) != ("2", "<&"):
         return RedirectKind.INPUT
     both = operator == ">&" and not number and not target.isdigit()
     if number == "2" or operator.startswith("&>") or both:

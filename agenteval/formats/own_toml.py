@@ -21,6 +21,7 @@ def to_toml(policy: Policy) -> str:
     bash = {
         "allow": [rule.text for rule in rules.patterns],
         "constructs": sorted(construct.value for construct in rules.constructs),
+        "env": sorted(rules.env),
         "script": [_script(script) for script in rules.scripts],
     }
     tables: dict[str, Any] = {

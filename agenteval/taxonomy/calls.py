@@ -93,7 +93,7 @@ def _script_behind(name: str, rules: BashRules) -> str:
     ],
     good=[
         tool("read", path="notes/2026-01-12.md"),
-        tool("read", path="/workspace/notes/../README.md"),
+        tool("read", path="/workspace/./README.md"),
         tool("write", path="notes/..hidden.md", content="x"),
     ],
 )
@@ -101,7 +101,7 @@ def blocked_path(call: DeniedCall) -> Seen | None:
     """A file tool asked for a path outside its rules.
 
     The path leads out of the workspace, or to a place inside it that the rules for reading or
-    writing do not open. It is judged after `.` and `..` are resolved.
+    writing do not open. A `..` behind a folder counts as leading out: the folder may be a link.
     """
     rules = call.policy.paths(call.call.name)
     path = path_argument(call.call.arguments or {})

@@ -116,7 +116,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
         "uv run scripts/../../evil.py",
         "python3 /tmp/x.py",
     ],
-    good=["uv run ./scripts/notes.py list", "uv run scripts/../scripts/notes.py list"],
+    good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
 )
 def unlisted_script(call: DeniedCall) -> Seen | None:
     """A script that is not on the allow list, though it is, or may be, there.

@@ -48,6 +48,7 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
     [
         ('[bash]\nallow = "ls"', "bash.allow: Expected array, got str"),
         ('[bash]\nallow = [" "]', "a rule needs at least one word"),
+        ('[bash]\nenv = ["A=1"]', "bash.env: 'A=1' is no variable's name"),
         ("[bash]\nalow = []", "bash: Object contains unknown field alow"),
         ('[bash]\nconstructs = ["pipes"]', "bash.constructs[0]: Invalid enum value 'pipes'"),
         ("[[bash.script]]\nrunner = 'x'", "bash.script[0]: Object missing required field path"),
@@ -231,7 +232,8 @@ def test_constructs_are_allowed_by_name_and_every_command_in_them_by_a_rule(
         ("scripts//x.py", True),
         ("/workspace/scripts/x.py", True),
         ("/work/scripts/x.py", False),
-        ("scripts/../scripts/x.py", True),
+        ("scripts/../scripts/x.py", False),
+        ("../workspace/scripts/x.py", True),
         ("scripts/../../evil.py", False),
         ("scripts/x.py/../y.py", False),
         ("scripts/x.p?", False),
@@ -244,7 +246,7 @@ def test_a_script_is_known_by_its_normalised_path(
     rules = policy(tmp_path, '[[bash.script]]\npath = "./scripts/x.py"')
     assert allows_command(f"uv run {path}", rules) is allowed
     assert allows_command(f"uv run {path}", rules, World(root="/w")) is (
-        allowed and not path.startswith("/")
+        allowed and "workspace" not in path
     )
 
 

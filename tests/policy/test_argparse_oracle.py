@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import io
+import time
 
 import pytest
 from hypothesis import example, given, settings
@@ -130,3 +131,9 @@ def test_two_dashes_end_the_options_as_in_argparse(argv: list[str]) -> None:
 
 def test_words_before_the_script_do_not_count() -> None:
     assert misuse(TREE, ["x*", "list"], 1, dynamic={0}, root="/w") is None
+
+
+def test_a_long_cluster_of_flags_is_read_in_linear_time() -> None:
+    start = time.perf_counter()
+    assert misuse(FLAT, ["a", "b", "-" + "vq" * 60_000], 0, dynamic=(), root="/w") is None
+    assert time.perf_counter() - start < 0.5

@@ -52,7 +52,8 @@ def test_a_rule_that_can_never_match_is_found(tmp_path: Path, rule: str, reason:
 def test_a_rule_that_says_nothing_new_is_found(
     tmp_path: Path, rules: list[str], shadowed: dict[str, str]
 ) -> None:
-    found = {remark.rule: remark for remark in lint(policy(tmp_path, f"bash.allow = {rules}"))}
+    remarks = lint(policy(tmp_path, f"bash.allow = {rules}"))
+    found = {each.rule: each for each in remarks if each.trouble is not Trouble.WIDE}
     assert set(found) == set(shadowed)
     for rule, reason in shadowed.items():
         assert found[rule].trouble is Trouble.SHADOWED
@@ -75,6 +76,10 @@ def test_a_rule_that_says_nothing_new_is_found(
         ("cat *", "outside the workspace"),
         ("* --help", "its program is a pattern"),
         ("g* x", "its program is a pattern"),
+        ("uv run *.py", "*.py fits such a path anywhere"),
+        ("foo *.txt", "begin it with a folder"),
+        ("foo --out=*.txt x", "begin it with a folder"),
+        ("cat */x.md", "begin it with a folder"),
     ],
 )
 def test_a_rule_that_lets_more_through_is_found(tmp_path: Path, rule: str, reason: str) -> None:
@@ -85,7 +90,17 @@ def test_a_rule_that_lets_more_through_is_found(tmp_path: Path, rule: str, reaso
 
 @pytest.mark.parametrize(
     "rule",
-    ["git status", "git status *", "ls *", "python3 scripts/x.py *", "uv run x.py *", "cat data/*"],
+    [
+        "git status",
+        "git status *",
+        "ls *",
+        "x --n=*",
+        "x * y",
+        "cat a/*.md",
+        "python3 scripts/x.py *",
+        "uv run x.py *",
+        "cat data/*",
+    ],
 )
 def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
     assert lint(policy(tmp_path, f'bash.allow = ["{rule}"]')) == []
@@ -100,6 +115,30 @@ def test_a_script_whose_options_are_never_checked_is_found(tmp_path: Path) -> No
         ("uv run ../y.py", Trouble.NEVER),
         ("uv run /z.py", Trouble.NEVER),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "trouble"),
+    [
+        ('allow = ["cd *"]\nconstructs = ["chain"]', "cd *", Trouble.NEVER),
+        ('constructs = ["env-assignment"]', "env-assignment", Trouble.NEVER),
+        ('env = ["LIMIT", "LD_PRELOAD"]', "env LD_PRELOAD", Trouble.WIDE),
+        ('env = ["PATH"]', "env PATH", Trouble.WIDE),
+        ('script = [{ path = "tool" }]', "uv run tool", Trouble.WIDE),
+    ],
+)
+def test_a_rule_that_other_rules_make_void_or_wide_is_found(
+    tmp_path: Path, text: str, rule: str, trouble: Trouble
+) -> None:
+    found = [(each.rule, each.trouble) for each in lint(policy(tmp_path, f"[bash]\n{text}"))]
+    assert found == [(rule, trouble)]
+
+
+@pytest.mark.parametrize(
+    "text", ['allow = ["cd *"]', 'script = [{ path = "tool", runner = "" }]', 'env = ["LIMIT"]']
+)
+def test_the_same_rule_alone_is_left_in_peace(tmp_path: Path, text: str) -> None:
+    assert lint(policy(tmp_path, f"[bash]\n{text}")) == []
 
 
 def test_a_rule_of_opencode_that_a_later_one_overrules_is_found() -> None:

@@ -1,6 +1,11 @@
-import pytest
+import re
+import time
 
-from agenteval.core.patterns import CommandPattern, PathRules, WordPattern, normalise
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from agenteval.core.patterns import CommandPattern, PathRules, WordPattern, normalise, path_regex
 
 
 @pytest.mark.parametrize(
@@ -23,6 +28,12 @@ from agenteval.core.patterns import CommandPattern, PathRules, WordPattern, norm
         ("cat data/*", "cat data/../x", False),
         ("cat data/*", "cat data/..", False),
         ("cat data/*", "cat data/..x", True),
+        ("foo --dir=*/data", "foo --dir=../data", False),
+        ("foo --dir=*/data", "foo --dir=../../data", False),
+        ("foo --dir=*/data", "foo --dir=a/data", True),
+        ("foo -I*/inc/*", "foo -I../inc/x", False),
+        ("foo -*/inc/*", "foo -I../inc/x", False),
+        ("foo a,*/x", "foo a,../x", False),
         ("cat --file=data/*", "cat --file=data/../x", False),
         ("x a*b*a", "x aba", True),
         ("x a*b*a", "x aa", False),
@@ -44,12 +55,13 @@ def test_words_are_compared_whole_and_never_as_joined_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "matches"), [("ls *", True), ("ls data/*", False), ("ls data/x", False)]
+    ("rule", "matches"),
+    [("ls *", True), ("ls data/*", False), ("ls data/x", False), ("ls * x", False), ("* *", True)],
 )
-def test_a_word_that_bash_expands_is_matched_by_a_lone_star_only(
+def test_a_word_that_bash_expands_is_matched_by_a_last_star_only(
     rule: str, *, matches: bool
 ) -> None:
-    assert CommandPattern.parse(rule).matches(["ls", "data/x"], frozenset({1})) is matches
+    assert CommandPattern.parse(rule).matches(["ls", "data/x", "x"], frozenset({1})) is matches
 
 
 def test_a_rule_of_no_words_is_refused() -> None:
@@ -68,7 +80,19 @@ def test_a_long_word_is_matched_in_linear_time() -> None:
     [
         ("a/b", "a/b"),
         ("./a//b/", "a/b"),
-        ("a/../b", "b"),
+        ("a/../b", None),
+        ("a//../b", None),
+        ("./a/./../b", None),
+        ("../w/a/../b", None),
+        ("/w/../w/a", None),
+        ("a/b/c/..", None),
+        (".../../a", None),
+        (".a/../a", None),
+        ("./../w/a", "a"),
+        ("a/..b", "a/..b"),
+        ("a/b..", "a/b.."),
+        ("x" * 256, None),
+        ("a/" + "x" * 255, "a/" + "x" * 255),
         ("/w/a", "a"),
         ("/w", "."),
         ("", None),
@@ -79,7 +103,7 @@ def test_a_long_word_is_matched_in_linear_time() -> None:
         ("/work/a", None),
         ("~/a", None),
         ("a\0b", None),
-        ("a" * 4097, None),
+        ("a/" * 2048 + "a", None),
         ("...", "..."),
         ("a b\nc", "a b\nc"),
     ],
@@ -117,3 +141,43 @@ def test_globs_open_paths_and_deny_wins(path: str, *, admitted: bool) -> None:
 
 def test_nothing_is_open_without_a_rule() -> None:
     assert not PathRules().admits("a")
+
+
+def tried_in_every_way(glob: str) -> str:
+    tokens = re.split(r"((?:^|(?<=/))\*\*/|\*\*|\*|\?)", glob)
+    meaning = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    return "".join(meaning.get(token) or re.escape(token) for token in tokens)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(["**/", "**", "*", "?", "/", "a", "b"]), max_size=9).map("".join),
+    st.lists(st.sampled_from("ab/"), max_size=9).map("".join),
+)
+def test_a_glob_fits_as_if_every_way_had_been_tried(glob: str, path: str) -> None:
+    assume("//" not in path)
+    expected = re.fullmatch(tried_in_every_way(glob), path, re.DOTALL)
+    assert (path_regex(glob).fullmatch(path) is None) == (expected is None)
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("notes/*-*-*.md", "notes/" + "-" * 3000),
+        ("notes/*-*-*-*-*.md", "notes/" + "-/" * 2000),
+        ("**/node_modules/**/*.key", "node_modules/" * 315),
+        ("**a*a**a*a**b", "a" * 255 + "/" + "a" * 255),
+        ("**/*a*a*/**/*a*b/**/c", ("a" * 200 + "/") * 20),
+    ],
+)
+def test_no_path_takes_long(glob: str, path: str) -> None:
+    start = time.perf_counter()
+    assert not PathRules((glob,)).admits(path)
+    assert time.perf_counter() - start < 0.5
+
+
+@pytest.mark.parametrize("part", ["a/", "./", "../", "a/./", "//"])
+def test_no_path_takes_long_to_normalise(part: str) -> None:
+    start = time.perf_counter()
+    normalise(part * (4096 // len(part)), "/w")
+    assert time.perf_counter() - start < 0.5

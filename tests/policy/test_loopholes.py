@@ -1,0 +1,168 @@
+"""Calls that look as if a rule fitted, and that bash or the file system takes otherwise."""
+
+import tomllib
+
+import pytest
+
+from agenteval.config.allowlists import convert, policy
+from agenteval.core.call import ToolCall
+from agenteval.core.policy import Policy, allows, allows_command
+
+
+def allow_list(text: str) -> Policy:
+    return policy(convert("t", tomllib.loads(text)), name="t", where="t")
+
+
+REDIRECTS = """
+[bash]
+allow = ["echo *", "cat"]
+constructs = ["file-redirect", "stderr-redirect", "input-redirect", "pipe"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo hi > 5", False),
+        ("echo hi > -", False),
+        ("echo hi >5", False),
+        ("echo hi 2> 1", False),
+        ("echo hi &> 9", False),
+        ("echo hi &>> 9", False),
+        ("cat < 5", False),
+        ("cat < -", False),
+        ("echo hi >&5", True),
+        ("echo hi 2>&1", True),
+        ("echo hi 2>&-", True),
+        ("cat <&3", True),
+        ("echo hi |& cat", True),
+        ("echo hi > /dev/null", True),
+    ],
+)
+def test_a_file_named_as_a_descriptor_is_a_file(command: str, *, allowed: bool) -> None:
+    assert allows_command(command, allow_list(REDIRECTS)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [("cat <&2", False), ("cat 0<&2", False), ("cat 2<&1", True), ("cat >&2", True)],
+)
+def test_reading_from_stderr_is_input(command: str, *, allowed: bool) -> None:
+    rules = allow_list('[bash]\nallow = ["cat"]\nconstructs = ["stderr-redirect"]')
+    assert allows_command(command, rules) is allowed
+
+
+def test_no_wildcard_reaches_history_which_writes_files() -> None:
+    assert not allows_command("history -w out.txt", allow_list('bash.allow = ["history *"]'))
+    assert allows_command("history -w x", allow_list('bash.allow = ["history -w x"]'))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git -C [ap]* status", "git -C $(echo a push) status", "git -C ~ status", "foo $(echo) bar"],
+)
+def test_no_star_before_other_words_takes_what_bash_makes_more_words_of(command: str) -> None:
+    rules = allow_list(
+        """
+        [bash]
+        allow = ["git -C * status", "foo * bar", "echo *"]
+        constructs = ["command-substitution"]
+        """
+    )
+    assert not allows_command(command, rules)
+    assert allows_command("echo [ap]*", rules)
+    assert allows_command("git -C a status", rules)
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("LIMIT=5 git status", True),
+        ("LIMIT+=5 git status", True),
+        ("LIMIT=5 MODE=x git status", True),
+        ("PATH=evil:/usr/bin git status", False),
+        ("GIT_EXTERNAL_DIFF=./evil git status", False),
+        ("LIMIT=5 LD_PRELOAD=x git status", False),
+        ("git status; BASH_ENV=x git status", False),
+    ],
+)
+def test_only_named_variables_may_be_set(command: str, *, allowed: bool) -> None:
+    constructs = '[bash]\nallow = ["git status"]\nconstructs = ["env-assignment", "chain"]\n'
+    rules = allow_list(constructs + 'env = ["LIMIT", "MODE"]')
+    assert allows_command(command, rules) is allowed
+    assert not allows_command(command, allow_list(constructs))
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("deploy", False),
+        ("./deploy", True),
+        ("/workspace/deploy", True),
+        ("test -- x", False),
+        ("uv run tool.py", True),
+    ],
+)
+def test_a_bare_name_is_no_script_in_the_workspace(command: str, *, allowed: bool) -> None:
+    rules = allow_list(
+        """
+        bash.script = [
+            { path = "deploy", runner = "" },
+            { path = "test", runner = "", positionals = ["word"] },
+            { path = "tool.py" },
+        ]
+        """
+    )
+    assert allows_command(command, rules) is allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("cd .. && echo hi > notes/x", False),
+        ("cd /tmp && echo x", False),
+        ("echo x; pushd a", False),
+        ("popd; echo x", False),
+        ("(cd a; echo x)", False),
+        ("echo $(cd a)", False),
+        ("builtin cd .. && echo x", False),
+        ("cd a", True),
+        ("echo cd && echo x", True),
+    ],
+)
+def test_no_command_stands_beside_one_that_changes_the_folder(
+    command: str, *, allowed: bool
+) -> None:
+    rules = allow_list(
+        """
+        [bash]
+        allow = ["cd *", "pushd *", "popd", "echo *", "builtin cd .."]
+        constructs = ["chain", "file-redirect", "subshell", "command-substitution"]
+        [write]
+        allow = ["notes/**"]
+        """
+    )
+    assert allows_command(command, rules) is allowed
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "allowed"),
+    [
+        ("bash", {"command": "ls"}, True),
+        ("bash", {"command": "ls", "workdir": None}, True),
+        ("bash", {"command": "ls", "workdir": "."}, True),
+        ("bash", {"command": "ls", "workdir": "/workspace/"}, True),
+        ("bash", {"command": "ls", "workdir": "/tmp/evil"}, False),
+        ("bash", {"command": "ls", "workdir": "scripts"}, False),
+        ("bash", {"command": "ls", "cwd": ".."}, False),
+        ("bash", {"command": "ls", "cwd": 5}, False),
+        ("read", {"path": "notes/a", "file_path": "notes/a"}, True),
+        ("read", {"path": "notes/a", "file_path": "/etc/passwd"}, False),
+        ("read", {"path": "notes/a", "filePath": "notes/b"}, False),
+    ],
+)
+def test_an_argument_beside_the_command_or_path_leads_nowhere_else(
+    tool: str, arguments: dict[str, object], *, allowed: bool
+) -> None:
+    rules = allow_list('bash.allow = ["ls"]\nread.allow = ["notes/**"]')
+    assert allows(ToolCall("", tool, "", arguments), rules) is allowed
