@@ -5,27 +5,19 @@ nice, nohup and stdbuf before it are looked through. Nobody is there to answer, 
 denial. Not followed: the harmless programs that Claude Code allows without any rule.
 """
 
-import posixpath
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH
+from agenteval.core.dialect_claude_parts import parts
+from agenteval.core.dialect_paths import absolute, inside, named_paths
 from agenteval.core.patterns import path_regex, wildcard_regex
-from agenteval.core.policy_tools import path_argument
 
-_TOKEN = re.compile(
-    r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|&&|\|\||\|&|[0-9]?>&[0-9-]?|&>|[;|&\n]""", re.DOTALL
-)
-_JOINTS = frozenset(("&&", "||", "|&", ";", "|", "&", "\n"))
-_WRAPPER = re.compile(
-    r"(?:timeout(?:\s+-\S+)*\s+[\d.]+[smhd]?|time(?:\s+-p)?|nice(?:\s+-n\s*-?\d+)?|nohup"
-    r"|stdbuf(?:\s+-\S+)+)\s+"
-)
 _FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
     ("grep", "glob", "ls"), "read"
 )
+_LONGEST_PATH = 4096  # what Linux opens
 # What needs no rule at all inside the project.
 _FREE = frozenset(("read", "todowrite", "task", "exitplanmode"))
 
@@ -56,18 +48,30 @@ class ClaudeCode:
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"])
-        family = _FAMILY.get(tool, tool)
-        path = path_argument(arguments)
-        return self._decide(
-            lambda rule: rule.tool in {tool, family} and _fits_path(rule.what, path, root),
-            otherwise=self._is_free(family, path, root),
-        )
+        paths = named_paths(arguments) or (None,)
+        return all(self._allows_path(tool, path, root) for path in paths)
 
     def allows_command(self, text: str) -> bool:
-        if "$(" in _without_quoted(text) or "`" in _without_quoted(text):
-            return False
-        parts = list(_parts(text))
-        return bool(parts) and all(self._allows_part(part) for part in parts)
+        found = parts(text)
+        if found is None:
+            return self._allows_any_command()
+        return bool(found) and all(map(self._allows_part, found))
+
+    def _allows_any_command(self) -> bool:
+        """Whether no rule looks at what a command says."""
+        bash = [rule.tool == BASH and not rule.what for rule in self.allow]
+        strict = any(rule.tool == BASH for rule in (*self.deny, *self.ask))
+        return not strict and (self.mode == "bypassPermissions" or any(bash))
+
+    def _allows_path(self, tool: str, path: str | None, root: str) -> bool:
+        if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
+            return False  # whose home it is can't be known here
+        family = _FAMILY.get(tool, tool)
+        whole = None if path is None else absolute(path, root)
+        return self._decide(
+            lambda rule: rule.tool in {tool, family} and _fits_path(rule.what, whole, root),
+            otherwise=self._is_free(family, whole, root),
+        )
 
     def _allows_part(self, part: str) -> bool:
         return self._decide(
@@ -81,31 +85,9 @@ class ClaudeCode:
             return True
         return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or otherwise)
 
-    def _is_free(self, family: str, path: str | None, root: str) -> bool:
-        inside = path is None or _relative(path, root) is not None
-        return inside and (family in _FREE or (family == "edit" and self.mode == "acceptEdits"))
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The commands between operators outside quotes, without what only wraps them."""
-    at = 0
-    for token in _TOKEN.finditer(text):
-        if token[0] in _JOINTS:
-            yield from _unwrapped(text[at : token.start()])
-            at = token.end()
-    yield from _unwrapped(text[at:])
-
-
-def _unwrapped(part: str) -> Iterator[str]:
-    part = part.strip()
-    while wrapper := _WRAPPER.match(part):
-        part = part[wrapper.end() :]
-    if part:
-        yield part
-
-
-def _without_quoted(text: str) -> str:
-    return re.sub(r"'[^']*'|\\.", "", text, flags=re.DOTALL)
+    def _is_free(self, family: str, whole: str | None, root: str) -> bool:
+        within = whole is None or inside(whole, root) is not None
+        return within and (family in _FREE or (family == "edit" and self.mode == "acceptEdits"))
 
 
 def _fits_command(what: str, part: str) -> bool:
@@ -117,23 +99,16 @@ def _fits_command(what: str, part: str) -> bool:
     return any(wildcard_regex(pattern).fullmatch(part) for pattern in patterns)
 
 
-def _fits_path(what: str, path: str | None, root: str) -> bool:
+def _fits_path(what: str, whole: str | None, root: str) -> bool:
     """As .gitignore matches: // is absolute, a pattern without a folder fits at any depth."""
     if not what:
         return True
-    if path is None:
+    if whole is None:
         return what in {"*", "**"}
-    whole = posixpath.normpath(posixpath.join(root, path))
     if what.startswith("//"):
         return path_regex(what[1:]).fullmatch(whole) is not None
-    inside = _relative(path, root)
     pattern = what.removeprefix("./").removeprefix("/")
-    if "/" not in pattern.rstrip("/*"):
+    if "/" not in what.rstrip("/"):
         pattern = f"**/{pattern}"
-    return inside is not None and path_regex(pattern).fullmatch(inside) is not None
-
-
-def _relative(path: str, root: str) -> str | None:
-    whole = posixpath.normpath(posixpath.join(root, path))
-    inside = posixpath.relpath(whole, root)
-    return None if inside.startswith("..") else inside
+    within = inside(whole, root)
+    return within is not None and path_regex(pattern).fullmatch(within) is not None

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
+from agenteval.core.dialect_paths import absolute, inside, named_paths
 from agenteval.core.patterns import wildcard_regex
 from agenteval.core.shell_tree import Source
 
@@ -83,23 +84,27 @@ class OpenCode:
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root)
+            return self.allows_command(arguments["command"], root, _start(arguments, root))
         return all(
             self.action(permission, subject) == "allow"
             for permission, subject in _subjects(tool, arguments, root)
         )
 
-    def allows_command(self, text: str, root: str) -> bool:
-        for segment in segments(text):
-            outside = (outside_folder(word, root) for word in segment.paths)
-            if any(
-                folder and self.action("external_directory", f"{folder}/*") != "allow"
-                for folder in outside
-            ):
-                return False
-            if segment.program != "cd" and self.action(BASH, segment.text) != "allow":
-                return False
-        return True
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (inside(start, root) is not None or self._opens(start))
+            and all(
+                all(map(self._opens, segment.folders_outside(start, root)))
+                and (segment.program == "cd" or self.action(BASH, segment.text) == "allow")
+                for segment in segments(source)
+            )
+        )
+
+    def _opens(self, folder: str) -> bool:
+        return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +120,20 @@ class OpenCode10:
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root)
+            return self.allows_command(arguments["command"], root, _start(arguments, root))
         return self.actions.get(_permission(tool), "allow") == "allow"
 
-    def allows_command(self, text: str, root: str) -> bool:
-        return all(
-            (self._opens_outside or not any(outside_folder(path, root) for path in segment.paths))
-            and (segment.program == "cd" or self._action(segment.words) == "allow")
-            for segment in segments(text)
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (self._opens_outside or inside(start, root) is not None)
+            and all(
+                (self._opens_outside or not any(segment.folders_outside(start, root)))
+                and (segment.program == "cd" or self._action(segment.words) == "allow")
+                for segment in segments(source)
+            )
         )
 
     @property
@@ -157,10 +168,18 @@ class Segment:
         marks = ("-", "+") if self.program == "chmod" else ("-",)
         return tuple(word for word in self.words[1:] if not word.startswith(marks))
 
+    def folders_outside(self, start: str, root: str) -> Iterator[str]:
+        """What its paths need open outside the project: both readings of one that may be a file."""
+        for path in self.paths:
+            whole = absolute(path, start)
+            if inside(whole, root) is None:
+                yield whole
+                if self.program != "cd":
+                    yield posixpath.dirname(whole)
 
-def segments(text: str) -> Iterator[Segment]:
+
+def segments(source: Source) -> Iterator[Segment]:
     """Every command of a text, as OpenCode finds them."""
-    source = Source(text)
     stack: list[Node] = [source.root]
     while stack:
         node = stack.pop()
@@ -177,25 +196,20 @@ def _text(source: Source, node: Node) -> str:
     return source.text[start:end]
 
 
-def outside_folder(path: str, root: str) -> str:
-    """The folder that has to be open for a path outside the project; "" for one inside."""
-    whole = posixpath.normpath(posixpath.join(root, path))
-    return (
-        ""
-        if whole == root or whole.startswith(root.rstrip("/") + "/")
-        else posixpath.dirname(whole)
-    )
+def _start(arguments: Mapping[str, Any], root: str) -> str:
+    return absolute(str(arguments.get("workdir") or root), root)
 
 
 def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
     """The permissions that a call needs, each with what it is needed for."""
-    subject = str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
-    if _SUBJECTS.get(tool) == "filePath":
-        whole = posixpath.normpath(posixpath.join(root, subject))
-        if folder := outside_folder(whole, root):
-            yield "external_directory", f"{folder}/*"
-        subject = posixpath.relpath(whole, root) if tool in EDIT_TOOLS else whole
-    yield _permission(tool), subject
+    if _SUBJECTS.get(tool) != "filePath":
+        yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
+        return
+    for path in named_paths(arguments) or ("*",):
+        whole = absolute(path, root)
+        if inside(whole, root) is None:
+            yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
+        yield _permission(tool), posixpath.relpath(whole, root) if tool in EDIT_TOOLS else whole
 
 
 def _permission(tool: str) -> str:

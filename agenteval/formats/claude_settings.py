@@ -48,7 +48,8 @@ def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[T
     rules = permissions.get(key, [])
     if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
         raise UsageError(f"{path}: permissions.{key}: expected a list of rules, got {rules!r}")
-    return tuple(map(ToolSpecifier.parse, rules))
+    home = f"(/{Path.home()}/"
+    return tuple(ToolSpecifier.parse(rule.replace("(~/", home, 1)) for rule in rules)
 
 
 def _pattern(what: str) -> str:
