@@ -114,7 +114,8 @@ def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone:
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
     start, end, text = seen.span
-    end = min(end, len(denied.text)) if start < end else end
-    # The facts may be about mended words; what is shown are those of the call.
-    evidence = Evidence(denied.text[start:end] or text, start, end)
+    if start < end:  # the facts may be about mended words; what is shown are those of the call
+        start, end = min(start, len(denied.text)), min(end, len(denied.text))
+        text = denied.text[start:end]
+    evidence = Evidence(text, start, end)
     return Finding(failure_class.id, evidence, hint, facets)

@@ -12,6 +12,12 @@ from agenteval.core.shell_facts import read_facts
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
+# The tree takes what stands so before a compound command for a program, and its words for more.
+_BEFORE_COMPOUND = re.compile(
+    r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
+    r"(?=(?:\{|\[\[|if|for|while|until|case|select)[ \t\n])"
+)
+_LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 _HEREDOC = re.compile(r"(?<!<)<<-?[ \t]*(['\"]?)(\w++)\1")
 
 
@@ -20,7 +26,8 @@ def _blank(found: re.Match[str]) -> str:
 
 
 _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"\b(?:time(?:[ \t]++-p)?|coproc(?:[ \t]++\w++)?)(?=[ \t]++\{[ \t\n])"), _blank),
+    (_BEFORE_COMPOUND, _blank),
+    (re.compile(r"\b(done|esac|fi)[ \t](?=[ \t]*+\})"), r"\1;"),
     (re.compile("<>"), ">>"),
     (re.compile(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
     (
@@ -48,7 +55,7 @@ def _ones(found: re.Match[str]) -> str:
 def facts_of(text: str) -> ShellFacts:
     """What stands in a denied text. `errors` are those that bash has with it too."""
     shell = _without_wanted_commands(read_facts(text))
-    if not (shell.errors or strays(shell)):
+    if len(text) > _LONGEST or not (shell.errors or strays(shell)):
         return shell
     mended = text
     for mistake, other in _MENDS:
@@ -62,10 +69,14 @@ def facts_of(text: str) -> ShellFacts:
 
 def strays(shell: ShellFacts) -> list[Span]:
     """The reserved words that stand where a command begins and have nothing to end there."""
-    first = [
-        command.words[0].span for command in shell.commands if command.words[:1] and not command.via
+    return [
+        command.words[0].span
+        for command in shell.commands
+        if command.words
+        and command.words[0].span.text in _INNER
+        and not (command.via or command.assignments)
+        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
     ]
-    return [span for span in first if span.text in _INNER]
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:
