@@ -1,5 +1,6 @@
 """What programs are, by name: filters, interpreters, and what a bare one could do."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
@@ -43,6 +44,7 @@ _CODE_LETTERS: Mapping[str, str] = {
 }
 _CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
 _WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
+_SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 _RUNNERS = frozenset(("hatch", "pdm", "pipenv", "poetry", "rye", "uv"))
 _RUNNER_WITH_VALUE = _names(
     "--directory --env-file --extra --group --index --project --python --with --with-editable"
@@ -73,13 +75,19 @@ def after_runner(argv: Sequence[str]) -> int:
     return _past_options(argv, 2, _RUNNER_WITH_VALUE)
 
 
+def is_shell(argv: Sequence[str]) -> bool:
+    """Whether a command starts a shell, itself or through a runner."""
+    at = after_runner(argv)
+    return at < len(argv) and base_name(argv[at]) in SHELLS
+
+
 def code_at(argv: Sequence[str]) -> int | None:
     """Where an interpreter is told to run code given in a word: the option before it."""
     at = after_runner(argv)
     if at >= len(argv) or not (name := interpreter(argv[at])):
         return None
     letters = _CODE_LETTERS[name].replace("m", "")
-    end = _past_options(argv, at + 1, _WITH_VALUE, letters)
+    end = _past_own_options(argv, at, letters)
     if end < len(argv) and (_is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS):
         return end
     return None
@@ -96,17 +104,25 @@ def script_at(argv: Sequence[str]) -> int | None:
     if not name:
         return None
     letters = _CODE_LETTERS[name]
-    end = _past_options(argv, at + 1, _WITH_VALUE, letters)
+    end = _past_own_options(argv, at, letters)
     if end == len(argv) or _is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS:
         return None
     return end
+
+
+def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
+    """The first word of an interpreter, which stands at `at`, that `_past_options` stops at."""
+    start, with_value = at + 1, _WITH_VALUE
+    if base_name(argv[at]) in SHELLS:
+        with_value = frozenset(filter(_SHELL_VALUE.fullmatch, argv[start:]))
+    return _past_options(argv, start, with_value, letters)
 
 
 def _past_options(
     argv: Sequence[str], at: int, with_value: frozenset[str], stop_letters: str = ""
 ) -> int:
     """The first word from `at` that is no option, or is one with a letter of `stop_letters`."""
-    while at < len(argv) and argv[at].startswith("-") and argv[at] not in _CODE_WORDS:
+    while at < len(argv) and argv[at].startswith(("-", "+")) and argv[at] not in _CODE_WORDS:
         if _is_cluster(argv[at], stop_letters):
             return at
         at += 2 if argv[at] in with_value else 1

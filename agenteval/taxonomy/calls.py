@@ -9,7 +9,7 @@ from agenteval.core.policy import admitted_path
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import path_argument
 from agenteval.core.programs import base_name
-from agenteval.core.shell import NotSimple, Obstacle, read_simple
+from agenteval.core.shell import Obstacle
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
 
@@ -36,10 +36,8 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     rule = call.policy.tool(call.call.name)
     if complaint := rule.complaint(call.call.arguments) if rule else "":
         return Seen(call.whole, complaint)
-    if not call.parts and call.command is not None:
-        gate = read_simple(call.command)
-        if isinstance(gate, NotSimple) and gate.reason is Obstacle.EMPTY:
-            return Seen(call.whole, "there is no command in it")
+    if not call.parts and call.stop and call.stop.reason is Obstacle.EMPTY:
+        return Seen(call.whole, "there is no command in it")
     return None
 
 

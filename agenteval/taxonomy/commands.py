@@ -9,10 +9,10 @@ from agenteval.core.programs import (
     DESTRUCTIVE,
     NETWORK,
     READ_ONLY,
-    SHELLS,
     base_name,
+    is_shell,
 )
-from agenteval.core.shell import NotSimple, read_simple
+from agenteval.core.shell import Obstacle
 from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
@@ -53,7 +53,13 @@ def env_assignment(call: DeniedCall) -> Seen | None:
 
 
 @failure_class(
-    bad=["bash -c 'uv run scripts/notes.py list'", "eval 'uv run scripts/notes.py list'"],
+    bad=[
+        "bash -c 'uv run scripts/notes.py list'",
+        "eval 'uv run scripts/notes.py list'",
+        "bash --norc -l -c ls",
+        "bash -euo pipefail -c 'git status'",
+        "uv run bash +O extglob --rcfile x -c ls",
+    ],
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
     cure="Send the inner command itself: it already runs in bash.",
 )
@@ -63,8 +69,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     The text inside is shell again, behind one more layer of quotes.
     """
     for part in call.parts:
-        in_shell = part.code and base_name(part.argv[part.code - 1]) in SHELLS
-        if in_shell or part.argv[0] == "eval":
+        if (part.code and is_shell(part.argv)) or part.argv[0] == "eval":
             return Seen(call.words(part))
     return None
 
@@ -84,7 +89,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
     It can do anything, and no rule can read it.
     """
     for part in call.parts:
-        if part.code and SHELLS.isdisjoint(map(base_name, part.argv[: part.code])):
+        if part.code and not is_shell(part.argv):
             return Seen(call.words(part))
     return None
 
@@ -173,6 +178,9 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py add buy milk",
         "uv run scripts/notes.py show $NOTE",
         "uv run scripts/echo.py $HOME",
+        "uv run scripts/notes.py add $'a\\nb'",
+        'uv run scripts/notes.py add $"x"',
+        "uv run scripts/notes.py add a\\",
         "git push",
         "sha256sum data/../.env",
     ],
@@ -194,7 +202,18 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
         return seen
     computed = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
     spans = [span for kind, span in call.shell.substitutions if kind in computed]
-    return Seen(spans[0]) if spans else None
+    return Seen(spans[0]) if spans else _unplain(call)
+
+
+def _unplain(call: DeniedCall) -> Seen | None:
+    """A word of a listed command, to the end of the text, whose quoting no rule can read."""
+    stop = call.stop
+    if not (stop and call.alone):
+        return None
+    marked = stop.reason is Obstacle.EXPANSION and call.text.startswith(("$'", '$"'), stop.start)
+    if marked or stop.reason is Obstacle.BACKSLASH:
+        return Seen(call.span(stop.start, len(call.text)))
+    return None
 
 
 @failure_class(
@@ -239,7 +258,4 @@ def other_shell(call: DeniedCall) -> Seen | None:
 
     No class before this one explains it. What the gate can't read in one way only is denied.
     """
-    gate = read_simple(call.command or "")
-    return Seen(
-        call.span(gate.start, len(call.text)) if isinstance(gate, NotSimple) else call.whole
-    )
+    return Seen(call.span(call.stop.start, len(call.text)) if call.stop else call.whole)

@@ -9,12 +9,12 @@ from agenteval.core.facts import Command, ShellFacts, Span
 from agenteval.core.policy import Policy, World
 from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
-from agenteval.core.shell import Simple
+from agenteval.core.shell import NotSimple, Simple
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
     ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
-).union(("stdbuf", "sudo", "time", "timeout", "unbuffer"))
+).union(("coproc", "stdbuf", "sudo", "time", "timeout", "unbuffer"))
 
 
 class Part(NamedTuple):
@@ -39,7 +39,7 @@ class DeniedCall:
     """One denied call. `command` is None unless it is a bash call that carries one.
 
     `shell` and `parts` are empty without a command. `misses` holds for each reason the first part
-    that no rule fits for it.
+    that no rule fits for it. `stop` is where the reader that decides for this policy gave up.
     """
 
     call: ToolCall
@@ -49,6 +49,7 @@ class DeniedCall:
     shell: ShellFacts
     parts: tuple[Part, ...]
     misses: Mapping[Miss, Part]
+    stop: NotSimple | None = None
     objection: str = ""
 
     @property

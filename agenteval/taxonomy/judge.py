@@ -7,11 +7,12 @@ from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.facts import ShellFacts
 from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
 from agenteval.core.programs import interpreter
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell import NotSimple, Simple, read_simple
+from agenteval.core.shell_leaves import read_leaves
 from agenteval.core.shell_wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
+from agenteval.taxonomy.mended import facts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
@@ -54,10 +55,16 @@ def deny(
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
     """
     command = call.command
-    shell = _NO_SHELL if command is None else read_facts(command)
+    shell = _NO_SHELL if command is None else facts_of(command)
     parts = parts_of(shell, policy, world)
     misses = misses_of(parts)
-    return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, objection))
+    stop = None if command is None else _stop(command, policy)
+    return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, stop, objection))
+
+
+def _stop(command: str, policy: Policy) -> NotSimple | None:
+    read = read_leaves(command) if policy.bash.constructs else read_simple(command)
+    return read if isinstance(read, NotSimple) else None
 
 
 def judge_many(
@@ -85,25 +92,29 @@ def _explain(denied: DeniedCall) -> Verdict:
     alone = denied.alone
     permitted = policy.bash.constructs
     findings = [
-        _finding(each, seen, policy, alone)
+        _finding(each, seen, denied, alone)
         for each in (_PLAIN if shell is _NO_SHELL else _CLASSES)
         if (not each.seen_in or getattr(shell, each.seen_in))
         and (seen := each.look(denied))
         and each.construct not in permitted
     ]
     if not findings and (seen := _REST.look(denied)):
-        findings.append(_finding(_REST, seen, policy, alone))
+        findings.append(_finding(_REST, seen, denied, alone))
     return Verdict(allowed=False, findings=tuple(findings))
 
 
-def _finding(failure_class: FailureClass, seen: Seen, policy: Policy, alone: str) -> Finding:
+def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:
     hint = seen.hint or failure_class.cure
     if "{alone}" in hint:
         hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
     facets = seen.facets
     if alone:
         facets += ("script-listed",)
-    if failure_class.id in policy.stated:
+    if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    span = seen.span
-    return Finding(failure_class.id, Evidence(span.text, span.start, span.end), hint, facets)
+    start, end, text = seen.span
+    if start < end:  # the facts may be about mended words; what is shown are those of the call
+        start, end = min(start, len(denied.text)), min(end, len(denied.text))
+        text = denied.text[start:end]
+    evidence = Evidence(text, start, end)
+    return Finding(failure_class.id, evidence, hint, facets)

@@ -6,6 +6,8 @@ from itertools import pairwise
 from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
 from agenteval.core.policy import admits_redirect
 from agenteval.core.programs import FILTERS, base_name
+from agenteval.core.shell import Obstacle
+from agenteval.core.shell_embedded import embedded_in
 from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
@@ -18,6 +20,7 @@ _ALONE = "Run `{alone}` alone"
         'uv run scripts/context_cache.py --command set --value "$(cat)" << EOF\nx\nEOF',
         "cat << 'END' | uv run scripts/notes.py add -\nhello\nEND",
         "uv run python <<< 'print(1)'",
+        "uv run scripts/notes.py add - <<EOF\nno end",
     ],
     good=["uv run scripts/notes.py add 'cat <<EOF'", "uv run scripts/notes.py add 'two\nlines'"],
     cure=_ALONE + " and give the text as a quoted argument; it may span lines.",
@@ -79,11 +82,11 @@ def pipe(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list || true",
         "uv run scripts/notes.py list; echo done",
         "uv run scripts/notes.py list\nuv run scripts/notes.py list --json",
+        "uv run scripts/notes.py list ;",
     ],
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in="chains",
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -94,11 +97,19 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
     outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
     if not outer:
-        return None
+        return _lone_semicolon(call)
     if any(span.text == "||" for span in outer):
         return Seen(next(span for span in outer if span.text == "||"), facets=("fallback",))
     programs = {command.program for command in call.shell.commands}
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
+
+
+def _lone_semicolon(call: DeniedCall) -> Seen | None:
+    """A last `;`, which the facts leave out, as it joins nothing."""
+    stop = call.stop
+    if stop and stop.reason is Obstacle.OPERATOR and call.text[stop.start :].rstrip() == ";":
+        return Seen(call.span(stop.start, stop.start + 1), facets=("list",))
+    return None
 
 
 @failure_class(
@@ -119,6 +130,7 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     bad=[
         'uv run scripts/notes.py add "$(date)"',
         "uv run scripts/notes.py show `uv run scripts/notes.py list`",
+        "uv run scripts/notes.py show ${x:-`date`}",
     ],
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
     cure="Run the inner command in a call of its own and write its result out.",
@@ -130,7 +142,18 @@ def command_substitution(call: DeniedCall) -> Seen | None:
 
     What the outer command gets is not known before the inner one has run, so no rule can check it.
     """
-    return _substitution(call, SubstitutionKind.COMMAND)
+    return _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
+
+
+def _in_expansion(call: DeniedCall) -> Seen | None:
+    """Backticks in a ${...}, which the parse tree holds as plain characters."""
+    for kind, span in call.shell.substitutions:
+        if kind is SubstitutionKind.PARAMETER and any(
+            inner.kind is SubstitutionKind.COMMAND
+            for inner in embedded_in(span.text, 1, len(span.text))
+        ):
+            return Seen(span)
+    return None
 
 
 @failure_class(
@@ -138,25 +161,30 @@ def command_substitution(call: DeniedCall) -> Seen | None:
         "for n in 1 2 3; do uv run scripts/notes.py show $n; done",
         "if true; then uv run scripts/notes.py list; fi",
         "[[ -f README.md ]]",
+        "! uv run scripts/notes.py list",
+        "case $x in []abc]) uv run scripts/notes.py list;; esac",
+        "for ((i=1; i&0xFF; i++)); do uv run scripts/notes.py list; done",
+        "case x in (a) git status;; b) git status;& esac",
         "notes() { uv run scripts/notes.py list; }",
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
     cure=_ALONE + ", one call for each value, and decide between calls.",
-    seen_in="control",
 )
 def control_flow(call: DeniedCall) -> Seen | None:
-    """A loop, condition, case or function.
+    """A loop, condition, case or function, or a result negated by `!`.
 
     It runs commands that depend on what happens on the way: the agent should decide that itself,
     from the result of each call.
     """
-    return _first(call.shell.control)
+    return _first((*call.shell.control, *call.shell.negations))
 
 
 @failure_class(
     bad=[
         "uv run scripts/notes.py list &",
         "uv run scripts/report.py & uv run scripts/notes.py list",
+        "coproc uv run scripts/notes.py list",
+        "coproc NOTES { uv run scripts/notes.py list; }",
     ],
     good=[
         "uv run scripts/notes.py add 'a & b'",
@@ -164,18 +192,27 @@ def control_flow(call: DeniedCall) -> Seen | None:
     ],
     cure=_ALONE + " and wait for its result.",
     construct=Construct.BACKGROUND,
-    seen_in="background",
 )
 def background(call: DeniedCall) -> Seen | None:
     """A command left running in the background.
 
     Nothing waits for it, and its output and exit code are lost.
     """
-    return _first(call.shell.background)
+    if call.shell.background:
+        return Seen(call.shell.background[0])
+    stop = call.stop
+    if stop and stop.reason is Obstacle.RESERVED and call.text.startswith("coproc", stop.start):
+        return Seen(call.span(stop.start, stop.start + len("coproc")))
+    return None
 
 
 @failure_class(
-    bad=["(uv run scripts/notes.py list)", "{ uv run scripts/notes.py list; }"],
+    bad=[
+        "(uv run scripts/notes.py list)",
+        "{ uv run scripts/notes.py list; }",
+        "time { uv run scripts/notes.py list; }",
+        "{ uv run scripts/notes.py list; } {fd}>log",
+    ],
     good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
     cure=_ALONE + ", without brackets around it.",
     construct=Construct.SUBSHELL,
@@ -212,6 +249,9 @@ def stderr_redirect(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list > notes.txt",
         "uv run scripts/notes.py list >> notes.txt",
         "uv run scripts/notes.py add - < notes.txt",
+        "uv run scripts/notes.py list <>notes.txt",
+        "exec 3<>notes.txt",
+        "Q=('select 1' x) > notes.txt",
     ],
     good=[
         "uv run scripts/notes.py search 'a > b'",

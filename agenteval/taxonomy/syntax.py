@@ -2,6 +2,7 @@
 
 from agenteval.core.shell import Obstacle, unreadable_text
 from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.mended import strays
 from agenteval.taxonomy.registry import Seen, failure_class
 
 
@@ -10,18 +11,29 @@ from agenteval.taxonomy.registry import Seen, failure_class
         "uv run scripts/notes.py add 'an open quote",
         "uv run scripts/notes.py list )",
         "uv run scripts/notes.py list <",
+        'uv run scripts/notes.py add "a"b"',
+        "uv run scripts/notes.py list; fi",
+        "uv run scripts/notes.py list;;",
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
-    seen_in="errors",
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.
 
-    A quote or bracket stays open, or an operator has nothing to join. Often the JSON around the
+    A quote or bracket stays open, an operator has nothing to join, or a word such as `fi` ends
+    what nothing began. Often the JSON around the
     command was escaped once too much or too little.
     """
-    return Seen(call.shell.errors[0]) if call.shell.errors else None
+    for span in (*call.shell.errors, *strays(call.shell)):
+        return Seen(span)
+    stop = call.stop
+    if stop and (stop.reason is Obstacle.QUOTE or call.text.startswith(_CASE_ENDS, stop.start)):
+        return Seen(call.span(stop.start, len(call.text)))
+    return None
+
+
+_CASE_ENDS = (";;", ";&")  # the reader knows no case, and nothing else ends so
 
 
 @failure_class(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import load_policy
@@ -37,6 +37,7 @@ def bash(command: str) -> ToolCall:
 
 @settings(max_examples=400, deadline=None)
 @given(TEXTS)
+@example("\\ <<EOF")
 def test_any_text_gets_a_verdict_and_a_denied_one_exactly_one_primary_class(text: str) -> None:
     verdict = judge(bash(text), DEMO)
     assert verdict.allowed == allows(bash(text), DEMO)
@@ -264,3 +265,63 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
     call = ToolCall("", "bash", "", {"command": command})
     verdict = judge(call, DEMO)
     assert "shell-chain" not in [finding.failure_class for finding in verdict.findings]
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        ("while read x; do ls; done {fd}<f", "control-flow"),
+        ("for ((;;)); do ls; done {fd}>f", "control-flow"),
+        ("case $x in [!]abc]) ls;; esac", "control-flow"),
+        ("time -p -- for x in a b; do ls; done", "control-flow"),
+        ("time ! { ls; }", "subshell"),
+        ("coproc X { while true; do ls; done }", "control-flow"),
+        ("echo $[[1+2]*3]", "bad-arguments"),
+        ("{ls,-l}", "bare-binary"),
+        ("cat <<A <<B\nx", "heredoc"),
+        ("A=1 > f", "file-redirect"),
+        ("echo a\\", "bare-binary"),
+        ("x=1 fi", "env-assignment"),
+        (">f fi", "file-redirect"),
+        ("'fi'", "bare-binary"),
+        ("timeout 5 done", "wrapper-prefix"),
+    ],
+)
+def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> None:
+    found = [each.failure_class for each in judge(bash(command), DEMO).findings]
+    assert found[0] == first
+    assert "shell-syntax-error" not in found
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x", "done " * 9999],
+)
+def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: str) -> None:
+    assert primary(bash(command), DEMO) == "shell-syntax-error"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("exec 3<>f", "3<>f"),
+        ("{ ls; } {log}>f 2>g", "{ ls; }"),
+        ("cat <<EOF\nx", "<<EOF"),
+        ("uv run scripts/notes.py add a\\", "\\"),
+        ("! git status", "!"),
+        ("echo ${x:-`ls`}", "${x:-`ls`}"),
+    ],
+)
+def test_what_is_shown_is_the_text_as_the_model_wrote_it(command: str, shown: str) -> None:
+    found = judge(bash(command), DEMO).primary
+    assert found
+    assert found.evidence.text == shown
+    assert command[found.evidence.start : found.evidence.end] == shown
+
+
+def test_a_last_semicolon_is_no_chain_where_the_policy_splits_commands(tmp_path: Path) -> None:
+    file = tmp_path / "p.toml"
+    file.write_text('bash = { allow = ["ls"], constructs = ["pipe"] }')
+    policy = load_policy(str(file), roots=[])
+    assert primary(bash("ls ;"), policy) == "allowed"
+    assert primary(bash("rm x ;"), policy) == "bare-binary"
