@@ -173,7 +173,7 @@ def segments(text: str) -> Iterator[Segment]:
 
 
 def _text(source: Source, node: Node) -> str:
-    start, end = source.place(node)
+    start, end = node.byte_range
     return source.text[start:end]
 
 
