@@ -192,7 +192,7 @@ def segments(source: Source) -> Iterator[Segment]:
 
 
 def _text(source: Source, node: Node) -> str:
-    start, end = source.place(node)
+    start, end = node.byte_range
     return source.text[start:end]
 
 

@@ -62,8 +62,6 @@ class Words(Sequence[Word]):
         self._base = base
         self._stand_in = stand_in
         self._argv: tuple[str, ...] | None = None
-        self._quoted: set[int] = set()
-        self._dynamic: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._raw_places)
@@ -76,8 +74,9 @@ class Words(Sequence[Word]):
         if isinstance(at, slice):
             return Words(self._text, self._raw_places[at], self._base, self._stand_in)
         number = range(len(self))[at]
+        value = self.argv[number]
         return Word(
-            self.argv[number],
+            value,
             self._span(*self._raw_places[number]),
             number in self._quoted,
             number in self._dynamic,
@@ -105,6 +104,8 @@ class Words(Sequence[Word]):
         return self._argv[0] if self._argv else ""
 
     def _read(self) -> tuple[str, ...]:
+        self._quoted: set[int] = set()
+        self._dynamic: set[int] = set()
         text = self._text
         values = [text[start:end] for start, end in self._raw_places]
         for number, value in enumerate(values):

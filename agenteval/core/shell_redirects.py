@@ -23,12 +23,12 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     places: list[Place] = []
     for child in node.children:
         if child.kind_id in _DESCRIPTOR:
-            number = source.text[slice(*source.place(child))]
+            number = source.text[slice(*child.byte_range)]
         elif not operator:
             operator = child.type
         else:
-            places.append(source.place(child))
-    start, end = source.place(node)
+            places.append(child.byte_range)
+    start, end = node.byte_range
     if places:
         end = places[0][1]
     target = word_value(source.text, *places[0])[0] if places else "-"
@@ -63,7 +63,7 @@ class HeredocParts:
 
 
 def read_heredoc(source: Source, node: Node) -> HeredocParts:
-    start, end = source.place(node)
+    start, end = node.byte_range
     head_end = end
     body = (end, end)
     start_place = (end, end)
@@ -72,10 +72,10 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     for child in node.children:
         kind = child.kind_id
         if kind in _START:
-            start_place = source.place(child)
+            start_place = child.byte_range
             head_end = start_place[1]
         elif kind in _BODY:
-            body = source.place(child)
+            body = child.byte_range
         elif kind in _WORDS:
             words.append(child)
         elif kind not in _SKIPPED:
@@ -87,8 +87,8 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
 
 
 def read_herestring(source: Source, node: Node) -> HeredocParts:
-    start, end = source.place(node)
-    body = next((source.place(c) for c in node.children if c.kind_id in _WORDS), (end, end))
+    start, end = node.byte_range
+    body = next((c.byte_range for c in node.children if c.kind_id in _WORDS), (end, end))
     value, _, dynamic = word_value(source.text, *body)
     span = source.span(start, end)
     heredoc = Heredoc(source.span(*body), span, dynamic)

@@ -71,6 +71,8 @@ def _parse(raw: bytes) -> tree_sitter.Tree | None:
 class Source:
     """A text, its tree, and how to name a part of it.
 
+    A node's `byte_range` is its place in this text, in characters.
+
     Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
     who reads a source stops when it is used up. `is_cut` when only the head of the text was parsed.
 
@@ -91,10 +93,6 @@ class Source:
         self.room = _ROOM + 8 * len(text)
         self._base = base
         self._stand_in = stand_in
-
-    def place(self, node: tree_sitter.Node) -> Place:
-        """Where a node stands in this text, in characters."""
-        return node.start_byte, node.end_byte
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""

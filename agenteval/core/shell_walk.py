@@ -51,7 +51,7 @@ class Walk(Stages):
         while stack and source.room > 0:
             node, level = stack.pop()
             if has_error and node.is_missing:
-                self.add_error(*source.place(node))
+                self.add_error(*node.byte_range)
             if level is None:
                 if find := _ANYWHERE.get(node.kind_id):
                     find(self, node, None)
@@ -75,14 +75,15 @@ class Walk(Stages):
             self._stack.extend(found)
 
     def command(self, node: Node, level: Level) -> None:
-        draft = self.stage(level, node.start_byte, node.end_byte)
+        draft = self.stage(level, *node.byte_range)
         self.found.drafts.append(draft)
         later: list[tuple[Node, Level | None]] = []
         words: list[Place] = []
         last = -1
         text, is_live, is_cut_wrongly = self.text, self._is_live, self.is_odd
         for child in node.children:
-            kind, start, end = child.kind_id, child.start_byte, child.end_byte
+            kind = child.kind_id
+            start, end = place = child.byte_range
             if not words and draft.assignments and self.is_next_line(draft, start):
                 draft = self.stage(level, start, draft.end)
                 self.found.drafts.append(draft)
@@ -94,8 +95,8 @@ class Walk(Stages):
             elif start == end:  # the parser put it there, as something must stand there
                 self.add_error(start, end)
             else:
-                words.append((start, end))
-                is_cut_wrongly = is_cut_wrongly or start == last or text[start] == "\n"
+                words.append(place)
+                is_cut_wrongly = is_cut_wrongly or start == last
                 last = end
                 if is_live and _MARK.search(text, start, end):
                     later.append((child, None))
@@ -108,11 +109,11 @@ class Walk(Stages):
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
         if children[0].kind_id in _REDIRECTS:  # no command: only redirects
-            self.found.drafts.append(self.stage(level, *self.source.place(node)))
+            self.found.drafts.append(self.stage(level, *node.byte_range))
         self.push(children, level)
 
     def operator(self, node: Node, level: Level) -> None:
-        start, end = self.source.place(node)
+        start, end = node.byte_range
         mark = node.type
         if mark in ("|", "|&"):
             level.joint = "|"
@@ -134,11 +135,11 @@ class Walk(Stages):
         self._open(node, level, self.found.control)
 
     def group(self, node: Node, level: Level) -> None:
-        is_arithmetic = self.text.startswith("((", self.source.place(node)[0])
+        is_arithmetic = self.text.startswith("((", node.byte_range[0])
         self._open(node, level, self.found.control if is_arithmetic else self.found.subshells)
 
     def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
-        start, end = self.source.place(node)
+        start, end = node.byte_range
         kind.append(self.source.span(start, end))
         self.stage(level, start, end)
         inside = Level(nested=level.nested)
@@ -162,7 +163,7 @@ class Walk(Stages):
 
     def test(self, node: Node, level: Level) -> None:
         """[[ ]] is syntax; [ ] is a program with words."""
-        start, end = self.source.place(node)
+        start, end = node.byte_range
         draft = self.stage(level, start, end)
         if self.text.startswith("[[", start):
             self.found.control.append(self.source.span(start, end))
@@ -174,11 +175,11 @@ class Walk(Stages):
 
     def assignments(self, node: Node, level: Level) -> None:
         """Assignments without a command."""
-        draft = self.stage(level, *self.source.place(node))
+        draft = self.stage(level, *node.byte_range)
         self.found.drafts.append(draft)
         each = [node] if node.kind_id in _ASSIGNMENT else node.children
         for child in each:
-            self.add_assignment(draft, *self.source.place(child))
+            self.add_assignment(draft, *child.byte_range)
         self.push_words(node)
 
     def command_substitution(self, node: Node, _level: Level | None) -> None:
@@ -194,7 +195,7 @@ class Walk(Stages):
         self._substitution(SubstitutionKind.PARAMETER, node, None)
 
     def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
-        self.found.substitutions.append((kind, self.source.span(*self.source.place(node))))
+        self.found.substitutions.append((kind, self.source.span(*node.byte_range)))
         if inside is None:
             self.push_words(node)
         else:
@@ -209,7 +210,7 @@ class Walk(Stages):
     def heredoc(self, node: Node, level: Level) -> None:
         parts = read_heredoc(self.source, node)
         self._add_heredoc(parts, level)
-        self.words_after_redirect([self.source.place(word) for word in parts.words], level)
+        self.words_after_redirect([word.byte_range for word in parts.words], level)
         self.push(parts.commands, level)
         self.push(parts.words, None)
         if parts.body:
@@ -234,10 +235,10 @@ class Walk(Stages):
                 Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
 
     def negation(self, node: Node, _level: Level) -> None:
-        self.found.negations.append(self.source.span(*self.source.place(node)))
+        self.found.negations.append(self.source.span(*node.byte_range))
 
     def error(self, node: Node, level: Level | None) -> None:
-        self.add_error(*self.source.place(node))
+        self.add_error(*node.byte_range)
         self.push(node.children, level)
 
 

@@ -187,3 +187,21 @@ def test_kinds_are_what_the_taxonomy_compares_with():
     facts = read_facts("a 2>&1 $(b)")
     assert facts.redirects[0].kind is RedirectKind.STDERR
     assert facts.substitutions[0][0] is SubstitutionKind.COMMAND
+
+
+@pytest.mark.parametrize(
+    ("text", "dynamic"),
+    [
+        ("grep 'a b' *.py $x", [{2, 3}]),
+        ("bash -c 'ls *.py'", [set(), {1}]),
+        ('sh -c "e\\"f\\" *"', [set(), {1}]),
+        (">f", [set()]),
+    ],
+)
+def test_what_a_command_says_of_its_words_at_once_is_what_each_word_says(text, dynamic):
+    commands = [command.words for command in read_facts(text).commands]
+    assert [words.dynamic for words in commands] == dynamic
+    for words in commands:
+        assert words.argv == tuple(word.text for word in words)
+        assert list(words.places) == [word.span[:2] for word in words]
+        assert words.dynamic == {number for number, word in enumerate(words) if word.dynamic}
