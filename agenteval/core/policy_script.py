@@ -187,7 +187,10 @@ def _resolve(line: CommandLine, word: str) -> tuple[Argument | None, str | None]
     if word.startswith("--"):
         fitting = [option for flag, option in line.options.items() if flag.startswith(name)]
         return (fitting[0], carried) if len(fitting) == 1 else (None, None)
-    return line.options.get(word[:2]), word[2:]
+    short = [(line.options[word[:2]], word[2:])] if word[:2] in line.options else []
+    long = [(option, None) for flag, option in line.options.items() if flag.startswith(word)]
+    found: list[tuple[Argument, str | None]] = [*short, *long]
+    return found[0] if len(found) == 1 else (None, None)
 
 
 def _no_such(what: str, word: str, known: Collection[str]) -> str:

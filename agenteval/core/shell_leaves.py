@@ -14,6 +14,7 @@ from agenteval.core.shell import NotSimple, Obstacle, program_obstacle, unreadab
 from agenteval.core.shell_cursor import Cursor, UnreadableError
 
 MAX_DEPTH = 16  # groups and substitutions inside each other
+MOST_PARTS = 4096  # commands and redirects; more of them only keep the reader busy
 
 
 class Construct(StrEnum):
@@ -202,7 +203,12 @@ class _Reader(Cursor):
                 words.append(word)
         if not words:
             self.fail()
+        self._count()
         self.leaves.append(Leaf(tuple(words), tuple(assignments), tuple(redirects)))
+
+    def _count(self) -> None:
+        if len(self.leaves) + len(self.redirects) == MOST_PARTS:
+            self.fail(Obstacle.LENGTH)
 
     def _redirect(self) -> Redirect | None:
         start = self.at
@@ -223,6 +229,7 @@ class _Reader(Cursor):
         else:
             return None
         kind = kind or RedirectKind.FILE
+        self._count()
         self.constructs.add(_CONSTRUCTS[kind])
         redirect = Redirect(kind, Span(start, self.at, self.text[start : self.at]), target)
         self.redirects.append(redirect)

@@ -76,6 +76,9 @@ FLAT = CommandLine.of(
     (Argument("name"), Argument("rest", most=None)),
 )
 REQUIRED = CommandLine.of([option("--sql", required=True), option("--dry", Kind.FLAG)])
+LONG = CommandLine.of(
+    [option("-long"), option("-lot", Kind.INT), option("-l1", Kind.FLAG), option("-v", Kind.FLAG)]
+)
 TREE = CommandLine.of(
     [option("--db")],
     (),
@@ -87,14 +90,18 @@ TREE = CommandLine.of(
 PLAIN = """
 --limit -n -n5 -n=5 -nx --limit=5 --limit=x --lim --li --l=3 5 x --like --like= -l -lx - -5 -.5 -5x
 --verbose --verbose=1 -v -vq -vqn5 -vx -q --ratio --ratio=1e3 --format --format=csv json xml --tags
---pair --nope --nope=1 --sql --dry list add --db --db=x --tag 1_0
+-long -lon -lo -lot -l1 -l1=x -long=3 -lon=3 -lo5 --pair --nope --nope=1
+--sql --dry list add --db --db=x --tag 1_0
 """
 WORDS = st.sampled_from([*PLAIN.split(), "-x y", "--no such", "", "a b", "--sql=select 1", "- x"])
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from([FLAT, REQUIRED, TREE]), st.lists(WORDS, max_size=6))
+@given(st.sampled_from([FLAT, REQUIRED, LONG, TREE]), st.lists(WORDS, max_size=6))
 @example(FLAT, ["x", "y", "-vqn5"])
+@example(LONG, ["-lon", "v"])
+@example(LONG, ["-lo", "v"])
+@example(LONG, ["-l", "v"])
 @example(TREE, ["--db", "x", "add", "--tag", "t", "text", "5"])
 def test_a_command_line_fits_exactly_when_argparse_takes_it(
     line: CommandLine, argv: list[str]

@@ -1,5 +1,6 @@
 """Calls that look as if a rule fitted, and that bash or the file system takes otherwise."""
 
+import time
 import tomllib
 
 import pytest
@@ -166,3 +167,21 @@ def test_an_argument_beside_the_command_or_path_leads_nowhere_else(
 ) -> None:
     rules = allow_list('bash.allow = ["ls"]\nread.allow = ["notes/**"]')
     assert allows(ToolCall("", tool, "", arguments), rules) is allowed
+
+
+@pytest.mark.parametrize("part", ["a&", "a;", "(a);", "a >b;"])
+def test_no_joined_text_takes_long(part: str) -> None:
+    rules = allow_list(
+        """
+        [bash]
+        allow = ["a *"]
+        constructs = ["pipe", "chain", "background", "file-redirect", "subshell"]
+        [write]
+        allow = ["b"]
+        """
+    )
+    assert allows_command(part + "\na", rules)
+    start = time.perf_counter()
+    assert not allows_command(part * (120_000 // len(part)), rules)
+    assert not allows_command("a " + ">b" * 60_000, rules)
+    assert time.perf_counter() - start < 2
