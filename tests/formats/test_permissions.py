@@ -121,6 +121,11 @@ def test_a_tool_that_opencode_denies_altogether_is_not_offered(tmp_path: Path) -
     assert found.failure_class == "hallucinated-tool"
 
 
+def test_a_tool_that_no_rule_of_opencode_is_about_is_offered() -> None:
+    engine = OpenCode((PermissionRule("read", "*", "deny"),))
+    assert [engine.offers(tool) for tool in ("read", "grep")] == [False, True]
+
+
 def test_the_last_rule_of_opencode_counts_and_without_one_everything_is_allowed(
     tmp_path: Path,
 ) -> None:
