@@ -1,15 +1,16 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
-from agenteval.core.facts import Command, ShellFacts, Span
-from agenteval.core.policy import Policy, World
+from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span
+from agenteval.core.policy import Policy, World, admits_redirect
 from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
 from agenteval.core.shell import NotSimple, Simple
+from agenteval.core.shell_leaves import Construct
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
@@ -81,6 +82,15 @@ class DeniedCall:
         at = part.mismatch.at if part.mismatch else 0
         return self.span(*part.places[min(at, len(part.places) - 1)])
 
+    def closed_redirects(self, *wanted: RedirectKind) -> Iterator[Span]:
+        """The redirects of these kinds that the policy does not open, or not to that file."""
+        for redirect in self.shell.redirects:
+            if redirect.kind in wanted and not (
+                _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+                and admits_redirect(redirect, self.policy, self.world)
+            ):
+                yield redirect.span
+
     @property
     def alone(self) -> str:
         """The listed command inside the denied one, as the model wrote it; "" without one."""
@@ -88,6 +98,15 @@ class DeniedCall:
             if part.admitted and not part.nested:
                 return self.words(part).text
         return ""
+
+
+_CONSTRUCTS = {
+    RedirectKind.STDERR: Construct.STDERR_REDIRECT,
+    RedirectKind.FILE: Construct.FILE_REDIRECT,
+    RedirectKind.INPUT: Construct.INPUT_REDIRECT,
+    RedirectKind.HEREDOC: Construct.HEREDOC,
+    RedirectKind.HERESTRING: Construct.HERESTRING,
+}
 
 
 def misses_of(parts: Iterable[Part]) -> dict[Miss, Part]:

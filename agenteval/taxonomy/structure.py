@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
-from agenteval.core.policy import admits_redirect
 from agenteval.core.programs import FILTERS, base_name
 from agenteval.core.shell import Obstacle
 from agenteval.core.shell_embedded import embedded_in
@@ -162,9 +161,6 @@ def _in_expansion(call: DeniedCall) -> Seen | None:
         "if true; then uv run scripts/notes.py list; fi",
         "[[ -f README.md ]]",
         "! uv run scripts/notes.py list",
-        "case $x in []abc]) uv run scripts/notes.py list;; esac",
-        "for ((i=1; i&0xFF; i++)); do uv run scripts/notes.py list; done",
-        "case x in (a) git status;; b) git status;& esac",
         "notes() { uv run scripts/notes.py list; }",
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
@@ -211,7 +207,6 @@ def background(call: DeniedCall) -> Seen | None:
         "(uv run scripts/notes.py list)",
         "{ uv run scripts/notes.py list; }",
         "time { uv run scripts/notes.py list; }",
-        "{ uv run scripts/notes.py list; } {fd}>log",
     ],
     good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
     cure=_ALONE + ", without brackets around it.",
@@ -251,7 +246,6 @@ def stderr_redirect(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py add - < notes.txt",
         "uv run scripts/notes.py list <>notes.txt",
         "exec 3<>notes.txt",
-        "Q=('select 1' x) > notes.txt",
     ],
     good=[
         "uv run scripts/notes.py search 'a > b'",
@@ -277,25 +271,8 @@ def _substitution(call: DeniedCall, wanted: SubstitutionKind) -> Seen | None:
     return _first(span for kind, span in call.shell.substitutions if kind is wanted)
 
 
-_CONSTRUCTS = {
-    RedirectKind.STDERR: Construct.STDERR_REDIRECT,
-    RedirectKind.FILE: Construct.FILE_REDIRECT,
-    RedirectKind.INPUT: Construct.INPUT_REDIRECT,
-    RedirectKind.HEREDOC: Construct.HEREDOC,
-    RedirectKind.HERESTRING: Construct.HERESTRING,
-}
-
-
 def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
-    """The first redirect of these kinds that the policy does not open, or not to that file."""
-    permitted = call.policy.bash.constructs
-    for redirect in call.shell.redirects:
-        if redirect.kind in wanted and not (
-            _CONSTRUCTS[redirect.kind] in permitted
-            and admits_redirect(redirect, call.policy, call.world)
-        ):
-            return Seen(redirect.span)
-    return None
+    return _first(call.closed_redirects(*wanted))
 
 
 def _joints(call: DeniedCall) -> Iterable[tuple[Command, Command]]:
