@@ -47,7 +47,7 @@ class Word(NamedTuple):
 
 
 class Words(Sequence[Word]):
-    """The words of a command, read when they are asked for: of most commands few ever are.
+    """The words of a command, read when they are asked for.
 
     `argv` and `places` (in the whole text) are there without making a `Word` of each.
     """

@@ -23,7 +23,7 @@ class Stages:
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
         """Begin a new stage, and note what joins it to the one before."""
-        draft = Draft(self.source, level.nested, start, end)
+        draft = Draft(self.source, start, end, nested=level.nested)
         if level.joint == "|":
             level.pipeline.append(draft)
             if len(level.pipeline) == 2:
