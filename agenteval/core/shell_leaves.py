@@ -14,7 +14,7 @@ from agenteval.core.shell import NotSimple, Obstacle, program_obstacle, unreadab
 from agenteval.core.shell_cursor import Cursor, UnreadableError
 
 MAX_DEPTH = 16  # groups and substitutions inside each other
-MOST_PARTS = 4096  # commands and redirects; more of them only keep the reader busy
+MOST_PARTS = 1024  # commands and redirects; more of them only keep the reader busy
 
 
 class Construct(StrEnum):

@@ -8,6 +8,7 @@ import pytest
 from agenteval.config.allowlists import convert, policy
 from agenteval.core.call import ToolCall
 from agenteval.core.policy import Policy, allows, allows_command
+from agenteval.formats.own_toml import to_toml
 
 
 def allow_list(text: str) -> Policy:
@@ -185,3 +186,8 @@ def test_no_joined_text_takes_long(part: str) -> None:
     assert not allows_command(part * (120_000 // len(part)), rules)
     assert not allows_command("a " + ">b" * 60_000, rules)
     assert time.perf_counter() - start < 2
+
+
+def test_the_variables_that_may_be_set_are_written_out_and_are_part_of_the_digest() -> None:
+    rules = allow_list('bash.env = ["LIMIT"]')
+    assert allow_list(to_toml(rules)).digest == rules.digest != allow_list("[bash]").digest
