@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -16,7 +16,9 @@ from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
+from agenteval.core.policy import Policy
 from agenteval.core.run import Run
+from agenteval.core.scenario import Scenario
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tools import PROTOCOL
@@ -90,9 +92,19 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     for scenario in scenarios:
         load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
     return tuple(
-        Stage(scenario, policies[scenario.policy], partial(load_fixture, scenario, roots=where))
+        Stage(
+            scenario,
+            _offered(policies[scenario.policy], scenario),
+            partial(load_fixture, scenario, roots=where),
+        )
         for scenario in scenarios
     )
+
+
+def _offered(policy: Policy, scenario: Scenario) -> Policy:
+    """The policy with the tools that the scenario offers: to the model there are no others."""
+    tools = {name: rule for name, rule in policy.tools.items() if name in scenario.tools}
+    return replace(policy, tools=tools)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,20 +13,22 @@ if TYPE_CHECKING:
     from agenteval.core.run import Run
 
 ARTICLE = "article"
+RunIds = Annotated[
+    list[str] | None,
+    typer.Argument(help="Run ids, `last`, or `article`. Without any: the list of runs."),
+]
+Details = Annotated[
+    bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
+]
 
 
 def show(  # noqa: PLR0913 -- each is an option of the command line
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(help="Run ids, `last`, or `article`. Without any: the list of runs."),
-    ] = None,
+    runs: RunIds = None,
     *,
     store: o.Store = o.DEFAULT_STORE,
     report: o.Report = None,
     taxonomy: o.Taxonomy = "full",
-    details: Annotated[
-        bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
-    ] = False,
+    details: Details = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Show stored runs side by side, or list them.

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy import Policy, World
+from agenteval.core.policy_tools import path_argument
 from agenteval.core.scenario import Limits
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_leaves import Leaves, read_leaves
@@ -60,15 +61,15 @@ class Hands:
         async with self.running:
             if call.name == BASH:
                 return await self.sandbox.run(_argv(str(call.command)))
-            return await self._read(call.arguments or {})
+            return await self._read(path_argument(call.arguments or {}) or "")
 
-    async def _read(self, arguments: Mapping[str, object]) -> Execution:
+    async def _read(self, path: str) -> Execution:
         started = time.perf_counter()
         try:
-            content = await self.sandbox.read(str(arguments["path"]))
+            content = await self.sandbox.read(path)
             text, code = content.decode("utf-8", "replace"), 0
         except OSError as error:
-            text, code = f"{arguments['path']}: {error.strerror or error}", 1
+            text, code = f"{path}: {error.strerror or error}", 1
         return Execution(code, text, time.perf_counter() - started)
 
 

@@ -80,7 +80,8 @@ def judge_many(
 
     def of_call(call: ToolCall) -> Verdict:
         command = call.command
-        if command is None or len(command) > _KEPT or not only_command_counts:
+        alone = only_command_counts and call.arguments is not None and len(call.arguments) == 1
+        if command is None or len(command) > _KEPT or not alone:
             return judge(call, policy, world)
         return of_command(call.name, command)
 

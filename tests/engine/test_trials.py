@@ -102,6 +102,11 @@ async def test_the_read_tool_reads_what_its_rules_allow(play, path, *, allowed, 
     assert (record.verdict.allowed, said in record.reply) == (allowed, True)
 
 
+async def test_the_read_tool_takes_its_path_under_the_names_that_harnesses_give_it(play) -> None:
+    (trial,) = await play(ScriptedModel(tool("read", filePath="notes/n.txt")))
+    assert trial.calls[0].reply == "a note"
+
+
 async def test_globs_are_expanded_as_bash_does(play) -> None:
     (trial,) = await play(ScriptedModel("ls notes/*"))
     assert trial.calls[0].reply == "notes/n.txt\n"

@@ -228,6 +228,13 @@ def test_repeats_get_the_verdict_that_the_first_got() -> None:
     assert judged(calls[3]) is not judged(calls[3])
 
 
+def test_a_repeat_with_another_folder_is_judged_anew() -> None:
+    judged = judge_many(DEMO)
+    judged(bash("git status"))
+    elsewhere = {"command": "git status", "workdir": "/tmp"}
+    assert not judged(ToolCall("", "bash", "", elsewhere)).allowed
+
+
 @pytest.mark.parametrize(
     "text", ["{\U000aa0e0", "${\U000485a6{{\U000fb9ec", "echo {😀..😎}", "{\U0010ffff"]
 )

@@ -1,0 +1,8 @@
+from agenteval.cli.running import load_stages
+
+
+def test_a_model_has_the_tools_that_its_scenario_offers_and_no_others() -> None:
+    assert {
+        stage.scenario.name: set(stage.policy.tools) <= set(stage.scenario.tools)
+        for stage in load_stages([])
+    } == {"pantry-audit": True, "ralf-handshake": True, "rendered-plot": True}
