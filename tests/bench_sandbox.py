@@ -159,6 +159,7 @@ async def main(trials: int) -> None:
     for name in AUTOMATIC:
         if (await probe(BACKENDS[name]())).works:
             backends[name] = BACKENDS[name]()
+            backends[f"{name}, pre-forked"] = BACKENDS[name](prefork=True)
     columns = await measure(backends, trials)
     table = Table("", *columns, "call / plain", f"{trials} x {PER_TRIAL} / plain")
     call, *_, whole = columns.values()
@@ -166,7 +167,7 @@ async def main(trials: int) -> None:
         cells = [f"{column[name]:.2f}" if name in column else "-" for column in columns.values()]
         ratios = [f"{column[name] / column[Plain.name]:.2f}" for column in (call, whole)]
         table.add_row(name, *cells, *ratios)
-    Console(width=120).print(table)
+    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

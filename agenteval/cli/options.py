@@ -23,6 +23,13 @@ Models = Annotated[
     list[str],
     Option("--model", "-m", envvar="AGENTEVAL_MODEL", help="A model by name; may be repeated."),
 ]
+Prefork = Annotated[
+    bool,
+    Option(
+        "--prefork/--no-prefork",
+        help="Run the fixture's own Python scripts, while unchanged, in a fork of a warm Python.",
+    ),
+]
 Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
 SandboxName = Annotated[
     str | None,

@@ -15,6 +15,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     concurrency: o.Concurrency = 4,
     max_turns: o.MaxTurns = None,
     sandbox: o.SandboxName = None,
+    prefork: o.Prefork = True,
     store: o.Store = o.DEFAULT_STORE,
     report: o.Report = None,
     taxonomy: o.Taxonomy = "full",
@@ -34,7 +35,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
     check_report(report)
     sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
-    plan = Plan(targets or [], model, base_url, max_turns, sandbox, store, as_json, **sizes)
+    plan = Plan(
+        targets or [], model, base_url, max_turns, sandbox, prefork, store, as_json, **sizes
+    )
     runs, interrupted = run_models(plan)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     if interrupted:

@@ -42,6 +42,7 @@ class Plan:
     base_url: str | None
     max_turns: int | None
     sandbox: str | None
+    prefork: bool
     store: str
     quiet: bool
     trials: int
@@ -121,7 +122,7 @@ class Session:
         """Every server is asked before the first trial, so that no typing error costs a run."""
         configured = load_models(roots())
         entries = {name: await self._asked(name, configured) for name in self.plan.models}
-        backend = await choose(self.plan.sandbox)
+        backend = await choose(self.plan.sandbox, prefork=self.plan.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
                 simulated = await preflight(model, ready)
@@ -183,6 +184,7 @@ class Session:
             max_turns=self.plan.max_turns,
             concurrency=self.plan.concurrency,
             sandbox=backend.name,
+            prefork=self.plan.prefork,
             protocol=PROTOCOL,
             taxonomy=TAXONOMY_VERSION,
             policies={stage.policy.name: stage.policy.digest for stage in self.stages},

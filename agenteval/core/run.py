@@ -30,6 +30,7 @@ class ModelCard:
 class Run:
     """One run as stored. `policies` maps each allow list used to its digest.
 
+    `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
     """
@@ -45,6 +46,7 @@ class Run:
     protocol: str  # version of prompts and denial texts
     taxonomy: str  # version of the taxonomy
     policies: Mapping[str, str]
+    prefork: bool = False
     complete: bool = False
     second_reader: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()

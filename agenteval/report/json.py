@@ -13,8 +13,8 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                   first_rate, second_rate,        difference is first minus second
                   kinds: {distance, by_chance, p, p_adjusted} or null}]
     runs        one for each model, absent figures null:
-                {id, model, simulated, sandbox, started, complete, seed, trials_planned, max_turns,
-                 concurrency, protocol, taxonomy, policies: {name: digest},
+                {id, model, simulated, sandbox, prefork, started, complete, seed, trials_planned,
+                 max_turns, concurrency, protocol, taxonomy, policies: {name: digest},
                  trials, voids: [{scenario, number, reason}], outcomes: {outcome: rate},
                  trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
                  second_reader_objections, second_reader: {answer: count},
@@ -107,6 +107,7 @@ def _run(view: RunView) -> Document:
         "model": asdict(replace(run.model, sampling=dict(run.model.sampling))),
         "simulated": run.model.simulated,
         "sandbox": run.sandbox,
+        "prefork": run.prefork,
         "started": run.started,
         "complete": run.complete,
         "seed": run.seed,

@@ -24,6 +24,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("trials", f"{len(run.trials)} of {run.trials_planned}"),
         *_model_facts(run.model),
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
+        ("pre-forked scripts", "yes" if run.prefork else "no"),
         ("seed", str(run.seed)),
         ("max turns", "by scenario" if run.max_turns is None else str(run.max_turns)),
         ("concurrency", str(run.concurrency)),

@@ -8,7 +8,7 @@ from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox
 from agenteval.sandbox.interpreter import Interpreter, interpreter
-from agenteval.sandbox.launch import START_RUNNER, Launcher
+from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Launcher
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import (
     BIN,
@@ -28,7 +28,8 @@ class Bubblewrap:
 
     name = "bubblewrap"
 
-    def __init__(self) -> None:
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
         self._python = interpreter()
         self._launcher = Launcher(self._python)
 
@@ -45,7 +46,7 @@ class Bubblewrap:
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
             "prefix": self._python.prefix,
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart())
+        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
         return open_session(self._launcher, Plan("program", build, runner), files, limits)
 
 
@@ -54,6 +55,8 @@ def _options(world: World) -> Iterator[str]:
         yield f"--unshare-{namespace}"
     yield from ("--uid", "1000", "--gid", "1000", "--hostname", HOSTNAME)
     yield from ("--new-session", "--die-with-parent", "--as-pid-1", "--clearenv")
+    for name, value in LANGUAGE.items():
+        yield from ("--setenv", name, value)
     for path in ("/etc", "/run", BIN):
         yield from ("--perms", "0755", "--dir", path)
     for path in world.binds:

@@ -10,7 +10,7 @@ from agenteval.sandbox.namespaces import Namespaces
 from agenteval.sandbox.none import Bare
 from agenteval.sandbox.probe import Probe, probe
 
-BACKENDS: dict[str, Callable[[], SandboxBackend]] = {
+BACKENDS: dict[str, Callable[..., SandboxBackend]] = {
     "bubblewrap": Bubblewrap,
     "namespaces": Namespaces,
     "container": Container,
@@ -20,8 +20,8 @@ AUTOMATIC = ("bubblewrap", "namespaces")
 ISOLATING = (*AUTOMATIC, "container")
 
 
-async def choose(name: str | None = None) -> SandboxBackend:
-    """The backend of this name, or the first that works here.
+async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBackend:
+    """The backend of this name, or the first that works here; `prefork`: see README.md.
 
     Raises UsageError, with the reason and the cure, when its probe fails. `none` isolates nothing
     and is never chosen but by name.
@@ -29,10 +29,10 @@ async def choose(name: str | None = None) -> SandboxBackend:
     if name is not None and name not in BACKENDS:
         raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(BACKENDS)}")
     if name == Bare.name:
-        return Bare()
+        return Bare(prefork=prefork)
     failed = []
     for candidate in AUTOMATIC if name is None else (name,):
-        backend = BACKENDS[candidate]()
+        backend = BACKENDS[candidate](prefork=prefork)
         seen = await probe(backend)
         if seen.works:
             return backend

@@ -43,7 +43,8 @@ class Container:
 
     name = "container"
 
-    def __init__(self) -> None:
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
         self._image = os.environ.get("AGENTEVAL_CONTAINER_IMAGE", IMAGE)
 
     def open(
@@ -64,7 +65,11 @@ class Container:
             with theirs:
                 process = await _start(words, theirs.fileno(), complaints)
             code = shipped(until="runner", compiled=False)
-            first = len(code).to_bytes(4, "big") + code + wire.request(_runner(limits))
+            first = (
+                len(code).to_bytes(4, "big")
+                + code
+                + wire.request(_runner(limits, prefork=self._prefork))
+            )
             try:
                 yield await begin(link, first, files, limits, lambda: _last_line(complaints))
             finally:
@@ -98,8 +103,8 @@ def _options(engine: str, limits: Limits) -> Iterator[str]:
         yield "--read-only-tmpfs=false"  # else it adds places of any size
 
 
-def _runner(limits: Limits) -> dict[str, Any]:
-    return runner_spec(limits, own_user=True) | {
+def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
+    return runner_spec(limits, own_user=True, prefork=prefork) | {
         "links": {f"{BIN}/python3": "", f"{BIN}/python": ""},
         "programs": {f"{BIN}/uv": UV},
         "filter": {"loopback": limits.loopback},

@@ -19,8 +19,9 @@ SHIPPED: Final = (
     "wire",
     "files",
     "usage",
-    "call",
     "linux",
+    "prefork",
+    "call",
     "seccomp",
     "runner",
     "namespace",
@@ -56,7 +57,9 @@ for name, module in marshal.loads(exactly(int.from_bytes(exactly(4), 'big'))):
 made.serve(0, 1)
 """
 START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
-START_LAUNCHER: Final = BOOT + "made.main(int(sys.argv[2]), code)\n"
+START_LAUNCHER: Final = BOOT + "made.main(int(sys.argv[2]), code, warm=len(sys.argv) > 3)\n"
+# As commands have it: what Python takes from it at its start, a fork of it cannot change.
+LANGUAGE: Final = {"LANG": "C.UTF-8"}
 
 
 @cache
@@ -72,8 +75,9 @@ def shipped(*, until: str, compiled: bool) -> bytes:
 class Launcher:
     """One launcher process, started at the first world; it ends with this object, or with us."""
 
-    def __init__(self, python: Interpreter) -> None:
-        self._python = python
+    def __init__(self, python: Interpreter, *, warm: bool = False) -> None:
+        """`warm`: it holds the modules that pre-forked scripts share, once for all its worlds."""
+        self._python, self._warm = python, warm
         self._control: socket.socket | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the launcher
         weakref.finalize(self, self._complaints.close)
@@ -107,9 +111,9 @@ class Launcher:
         with theirs, os.fdopen(sink, "wb") as pipe:
             words = [self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
             process = subprocess.Popen(
-                [*words, str(source), str(theirs.fileno())],
+                [*words, str(source), str(theirs.fileno()), *(["warm"] if self._warm else [])],
                 cwd="/",
-                env={},
+                env=LANGUAGE,
                 pass_fds=(source, theirs.fileno()),
                 start_new_session=True,  # Ctrl-C is for the evaluator: it closes what it opened
                 stdin=subprocess.DEVNULL,

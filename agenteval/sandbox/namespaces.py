@@ -24,9 +24,10 @@ class Namespaces:
 
     name = "namespaces"
 
-    def __init__(self) -> None:
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
         self._python = interpreter()
-        self._launcher = Launcher(self._python)
+        self._launcher = Launcher(self._python, warm=prefork)
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -38,5 +39,5 @@ class Namespaces:
             "loopback": limits.loopback,
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart())
+        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
         return open_session(self._launcher, Plan("namespaces", build, runner), files, limits)

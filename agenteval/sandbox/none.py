@@ -19,9 +19,10 @@ class Bare:
 
     name = "none"
 
-    def __init__(self) -> None:
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
         self._python = interpreter()
-        self._launcher = Launcher(self._python)
+        self._launcher = Launcher(self._python, warm=prefork)
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -31,12 +32,13 @@ class Bare:
     @asynccontextmanager
     async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
         with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
-            plan = Plan("none", {}, _furnish(Path(folder), self._python, limits))
+            spec = runner_spec(limits, own_user=False, prefork=self._prefork)
+            plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
             async with open_session(self._launcher, plan, files, limits) as session:
                 yield session
 
 
-def _furnish(folder: Path, python: Interpreter, limits: Limits) -> dict[str, Any]:
+def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:
     """Make the folders of one trial, and say what its runner is told."""
     workspace, programs = folder / "workspace", folder / "bin"
     workspace.mkdir()
@@ -47,7 +49,7 @@ def _furnish(folder: Path, python: Interpreter, limits: Limits) -> dict[str, Any
     (programs / "uv").chmod(0o755)
     home = {"HOME": str(workspace), "PWD": str(workspace)}
     path = f"{programs}:{ENVIRONMENT['PATH'].removeprefix(f'{BIN}:')}"
-    return runner_spec(limits, own_user=False) | {
+    return spec | {
         "env": ENVIRONMENT | home | {"PATH": path},
         "places": [],
         "workspace": str(workspace),

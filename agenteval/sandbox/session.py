@@ -50,11 +50,12 @@ class Session:
         return content
 
     async def write(self, path: str, content: bytes) -> None:
-        await self.write_all({path: content})
+        await self.write_all({path: content}, fixture=False)
 
-    async def write_all(self, files: Mapping[str, bytes]) -> None:
+    async def write_all(self, files: Mapping[str, bytes], *, fixture: bool) -> None:
+        """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
         sizes = [(path, len(content)) for path, content in files.items()]
-        request = {"do": "write", "files": sizes}
+        request = {"do": "write", "files": sizes, "fixture": fixture}
         body = b"".join(files.values())
         reply, _ = await self._ask(request, body, seconds=GRACE_SECONDS)
         _raise_errno(reply, reply.get("path", ""))
@@ -117,7 +118,7 @@ async def begin(
         raise InfrastructureError(f"sandbox: {reply['error']}")
     session = Session(link, limits)
     try:
-        await session.write_all(files)
+        await session.write_all(files, fixture=True)
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EFBIG, errno.EINVAL}:
             raise InfrastructureError(f"sandbox: {error}") from error

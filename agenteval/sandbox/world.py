@@ -96,7 +96,7 @@ def world(python: Interpreter, limits: Limits) -> World:
     )
 
 
-def runner_spec(limits: Limits, *, own_user: bool) -> dict[str, Any]:
+def runner_spec(limits: Limits, *, own_user: bool, prefork: bool = False) -> dict[str, Any]:
     """What the runner is told. `own_user`: the kernel counts this world's processes apart."""
     memory, processes = 2 * limits.memory, limits.processes + 2
     rlimits = {
@@ -109,6 +109,7 @@ def runner_spec(limits: Limits, *, own_user: bool) -> dict[str, Any]:
     return {
         "env": ENVIRONMENT,
         "limits": asdict(limits),
+        "prefork": prefork,
         "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
         "rlimits": rlimits | ({"RLIMIT_NPROC": processes} if own_user else {}),
         "workspace": WORKSPACE,

@@ -7,7 +7,7 @@ from sqlmodel import Field, SQLModel
 
 from agenteval.store.text import ExactText
 
-SCHEMA = 1  # raised with every change of a table
+SCHEMA = 2  # raised with every change of a table
 
 
 class RunRow(SQLModel, table=True):
@@ -22,6 +22,7 @@ class RunRow(SQLModel, table=True):
     max_turns: int | None
     concurrency: int
     sandbox: str
+    prefork: bool
     protocol: str
     taxonomy: str
     complete: bool = False

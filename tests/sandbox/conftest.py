@@ -20,6 +20,12 @@ def backend(backend_name):
 
 
 @pytest.fixture(scope="session")
+def forking(backend_name):
+    """The same backend, running unchanged scripts of the fixture in a fork."""
+    return BACKENDS[backend_name](prefork=True)
+
+
+@pytest.fixture(scope="session")
 def shared_copy():
     folder = copy_of_the_project()
     yield folder

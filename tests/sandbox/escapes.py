@@ -11,6 +11,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from witness import WITNESS
+
 from agenteval.core.scenario import Limits
 from agenteval.sandbox.choose import BACKENDS
 
@@ -31,12 +33,12 @@ INODES = "import time\nfor number in range(100000): open(f'f{number}', 'w').clos
 OUTPUT = "import os\nfor _ in range(1024): os.write(1, b'x' * (1 << 20))\n"
 STUBBORN = "trap '' TERM INT HUP; kill -STOP $$; sleep 600"
 LIMITS = [
-    ("fork without end", ["python3", "-c", BOMB], "processes"),
-    ("hoard memory in one process", ["python3", "-c", HOARD], "memory"),
-    ("hoard memory in many processes", ["python3", "-c", MANY], "memory"),
-    ("fill the disk", ["python3", "-c", DISK], "workspace"),
-    ("use up the inodes", ["python3", "-c", INODES], "inodes"),
-    ("write a gigabyte of output", ["python3", "-c", OUTPUT], "output"),
+    ("fork without end", BOMB, "processes"),
+    ("hoard memory in one process", HOARD, "memory"),
+    ("hoard memory in many processes", MANY, "memory"),
+    ("fill the disk", DISK, "workspace"),
+    ("use up the inodes", INODES, "inodes"),
+    ("write a gigabyte of output", OUTPUT, "output"),
 ]
 
 
@@ -82,7 +84,7 @@ class Host:
 
     def files(self) -> dict[str, bytes]:
         attempts = {path.name: path.read_bytes() for path in (HERE / "attempts").glob("*.py")}
-        return attempts | {"bait.json": self.bait()}
+        return attempts | {"bait.json": self.bait(), "witness.py": WITNESS}
 
     def noticed(self) -> dict[str, str]:
         try:
@@ -95,9 +97,12 @@ class Host:
         return {"send udp to the host": udp, "signal host processes": alive}
 
 
-async def attempts(backend, host: Host) -> dict[str, str]:
+async def attempts(backend, host: Host, way: str) -> dict[str, str]:
     """Those that one process makes inside, then what the host has noticed of them."""
     async with backend.open(host.files(), Limits()) as sandbox:
+        witness = await sandbox.run(["python3", "witness.py"])
+        if witness.output != f"{way}\n":
+            raise SystemExit(f"scripts are not {way}: {witness}")
         done = await sandbox.run(["python3", "try_all.py", "bait.json"])
         try:
             stopped = json.loads(done.output.strip().rpartition("\n")[2])
@@ -123,9 +128,9 @@ async def over_loopback(backend, host: Host) -> dict[str, str]:
 async def limits(backend) -> dict[str, str]:
     """Each limit strikes by its name, within its time, and the sandbox can still be used."""
     stopped = {}
-    for name, argv, limit in LIMITS:
-        async with backend.open({}, SMALL) as sandbox:
-            done = await sandbox.run(argv)
+    for name, code, limit in LIMITS:
+        async with backend.open({"attempt.py": code.encode()}, SMALL) as sandbox:
+            done = await sandbox.run(["python3", "attempt.py"])
             after = await sandbox.run(["echo", "alive"])
         held = done.limit == limit and after.output == "alive\n" and len(done.output) <= 1 << 20
         stopped[name] = done.limit if held else ""
@@ -217,11 +222,11 @@ async def another_trial(backend) -> dict[str, str]:
     }
 
 
-async def main(name: str) -> None:
-    backend = BACKENDS[name]()
+async def main(name: str, way: str) -> None:
+    backend = BACKENDS[name](prefork=way == "forked")
     with ExitStack() as stack:
         host = Host(stack)
-        stopped = await attempts(backend, host)
+        stopped = await attempts(backend, host, way)
         stopped |= await over_loopback(backend, host)
         stopped |= await through_files(backend, host)
         stopped |= await lingering(backend)
@@ -231,4 +236,4 @@ async def main(name: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -36,9 +36,11 @@ SUCCEED_WITHOUT = [
 ]
 
 
+@pytest.mark.parametrize("way", ["executed", "forked"])
 @pytest.mark.parametrize("user", USERS)
-def test_no_attempt_at_leaving_succeeds(backend_name, user, shared_copy):
-    with start(user, shared_copy, "escapes.py", backend_name, AGENTEVAL_CANARY=CANARY) as process:
+def test_no_attempt_at_leaving_succeeds(backend_name, user, way, shared_copy):
+    words = ["escapes.py", backend_name, way]
+    with start(user, shared_copy, *words, AGENTEVAL_CANARY=CANARY) as process:
         output, complaints = process.communicate(timeout=120)
     assert process.returncode == 0, complaints
     stopped = json.loads(output)

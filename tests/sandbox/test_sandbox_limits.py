@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from witness import WITNESS
 
 from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
@@ -53,6 +54,20 @@ async def test_a_limit_is_named(backend, limit, changes, argv, codes):
         after = await sandbox.run(["echo", "alive"])
     assert (done.limit, after.output, done.exit_code in codes) == (limit, "alive\n", True), done
     assert done.seconds < 5
+
+
+@pytest.mark.parametrize(
+    ("limit", "changes", "argv", "codes"), [row for row in STRUCK if row[2][0] == "python3"]
+)
+async def test_a_limit_is_named_in_a_pre_forked_script(forking, limit, changes, argv, codes):
+    files = {"attempt.py": argv[-1].encode(), "witness.py": WITNESS}
+    async with forking.open(files, Limits()) as sandbox:  # a small limit would strike it as well
+        forked = await sandbox.run(["python3", "witness.py"])
+    async with forking.open(files, replace(Limits(), **changes)) as sandbox:
+        done = await sandbox.run(["python3", "attempt.py"])
+        after = await sandbox.run(["echo", "alive"])
+    assert (forked.output, done.limit, after.output) == ("forked\n", limit, "alive\n"), done
+    assert (done.exit_code in codes, done.seconds < 5) == (True, True), done
 
 
 async def test_a_command_that_leaves_too_many_files_is_told_so_and_the_next_may_clean_up(backend):

@@ -8,7 +8,7 @@ import os
 import select
 import time
 
-from agenteval.sandbox.inside import usage, wire
+from agenteval.sandbox.inside import prefork, usage, wire
 
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
 KILL_SECONDS = 5.0
@@ -26,10 +26,13 @@ class RefusedError(Exception):
 class Runner:
     """What all calls of one trial share. `peer` is watched: when it closes, everything ends."""
 
-    def __init__(
-        self, peer: int, env: dict[str, str], limits: dict[str, int], places: list[str]
-    ) -> None:
-        self.peer, self.env, self.limits, self.places = peer, env, limits, places
+    def __init__(self, peer: int, spec: wire.Message) -> None:
+        self.peer = peer
+        self.env: dict[str, str] = spec["env"]
+        self.limits: dict[str, int] = spec["limits"]
+        self.places: list[str] = spec["places"]
+        self.prefork: bool = spec["prefork"]
+        self.scripts = prefork.Scripts(self.env)
         self.nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.bell, ringer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
@@ -40,7 +43,7 @@ class Runner:
         source, sink = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(source, False)
         try:
-            child = start(argv, self.env, [self.nothing, sink, sink])
+            child = self._start(argv, [self.nothing, sink, sink])
         except RefusedError as refused:
             os.close(source)
             reply = {"code": refused.code, "limit": "", "cut": False}
@@ -59,6 +62,15 @@ class Runner:
         reply = {"code": code, "cut": call.total > len(call.kept), "clean": clean}
         reply |= {"killed": bool(limit), "limit": limit or call.struck_unnoticed(code)}
         return reply | {"seconds": time.perf_counter() - started}, bytes(call.kept)
+
+    def _start(self, argv: list[str], streams: list[int]) -> int:
+        words = self.scripts.words(argv)
+        if words is not None:
+            try:
+                return self.scripts.start(words, streams)
+            except OSError:
+                pass  # no process is to be had: the exec says so in bash's words
+        return start(argv, self.env, streams)
 
 
 class Call:

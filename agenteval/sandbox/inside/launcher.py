@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 
-from agenteval.sandbox.inside import linux, namespace, runner, wire
+from agenteval.sandbox.inside import linux, namespace, prefork, runner, wire
 
 TYPE_CHECKING = False  # as in wire
 if TYPE_CHECKING:
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 FIRST_UID, INSIDE = 2_000_000_000, 1000
 
 
-def main(fd: int, code: bytes) -> None:
+def main(fd: int, code: bytes, *, warm: bool) -> None:
     """Start one world for each (kind, socket) that arrives; end them all with the sender."""
     control = socket.socket(fileno=fd)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     modules = marshal.loads(code)
     names = [name for name, _ in modules]
     runner_code = marshal.dumps(modules[: names.index(runner.__name__) + 1])
+    if warm:
+        prefork.warm()
     while True:
         kind, fds, _, _ = socket.recv_fds(control, 64, 1)
         if not kind:

@@ -1,7 +1,13 @@
 """The few kernel calls that Python lacks."""
 
+from __future__ import annotations
+
 import ctypes
 import os
+
+TYPE_CHECKING = False  # as in wire
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -20,6 +26,7 @@ CAPSET = {"x86_64": 126, "aarch64": 91}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
+_libc.fopen.restype = ctypes.c_void_p
 MACHINE = os.uname().machine
 
 
@@ -81,3 +88,12 @@ def install_filter(program: bytes) -> None:
     argument = _Program(len(program) // 8, program)
     result = _libc.prctl(SECCOMP, ctypes.c_ulong(2), ctypes.byref(argument), 0, 0)
     _check(result, "seccomp filter")
+
+
+def run_main(path: bytes) -> NoReturn:
+    """What `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
+    file = _libc.fopen(path, b"rbe")
+    python = ctypes.pythonapi
+    failed = python.PyRun_SimpleFileExFlags(ctypes.c_void_p(file), path, 1, None)
+    python.Py_Exit(1 if failed else 0)
+    raise AssertionError  # Py_Exit does not return

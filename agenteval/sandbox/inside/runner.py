@@ -18,7 +18,7 @@ def serve(inlet: int, outlet: int) -> None:
             return
         spec = first[0]
         _set_up(inlet, outlet, spec)
-        runner = call.Runner(inlet, spec["env"], spec["limits"], spec["places"])
+        runner = call.Runner(inlet, spec)
         wire.reply(outlet, {"ready": True})
         while (frame := wire.receive(inlet)) is not None:
             wire.reply(outlet, *_answer(runner, *frame))
@@ -55,7 +55,7 @@ def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wi
             case "read":
                 return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
             case "write":
-                return _write_all(request["files"], body), b""
+                return _write_all(runner, request, body), b""
             case other:
                 return {"error": f"no request {other!r}"}, b""
     except OSError as error:
@@ -63,9 +63,12 @@ def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wi
         return reason | {"path": error.filename or ""}, b""
 
 
-def _write_all(sizes: list[tuple[str, int]], body: bytes) -> wire.Message:
+def _write_all(runner: call.Runner, request: wire.Message, body: bytes) -> wire.Message:
     start = 0
-    for path, size in sizes:
-        files.write(".", path, body[start : start + size])
+    for path, size in request["files"]:
+        content = body[start : start + size]
+        files.write(".", path, content)
+        if request["fixture"] and runner.prefork:
+            runner.scripts.pin(path, content)
         start += size
     return {}

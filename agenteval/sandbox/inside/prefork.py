@@ -1,0 +1,153 @@
+"""The fixture's own scripts, run by a fork of the runner: a Python that is warm already."""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
+import builtins
+import gc
+import os
+import stat
+import sys
+
+from agenteval.sandbox.inside import files, linux
+
+TYPE_CHECKING = False  # as in wire
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+CALLS = (["uv", "run", "--script"], ["uv", "run"], ["python3"], ["python"])
+# What scripts import most, and what argparse and sqlite3 import when they are used.
+PRELOADED = ("argparse", "datetime", "json", "math", "pathlib", "re", "shutil", "sqlite3")
+LARGEST = 100_000  # of all words: beyond that the kernel may refuse an exec
+CRASHED = 125
+
+
+def warm() -> None:
+    """Import what is worth it. Nothing that a command wrote is on the path here."""
+    for name in PRELOADED:
+        __import__(name)
+
+
+class Scripts:
+    """The pinned scripts of a trial; each is forked only while an exec would do the same.
+
+    That is: its file is as it was, and no file that a command made would be imported before ours.
+    """
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self.env = env
+        self.pinned: dict[str, bytes] = {}
+        self.loaded: set[str] = set()
+
+    def pin(self, path: str, content: bytes) -> None:
+        if path.endswith(".py"):
+            self.pinned[path] = content
+
+    def words(self, argv: list[str]) -> list[str] | None:
+        """The script and its arguments, as they would arrive; None when an exec must run them."""
+        words = next((argv[len(call) :] for call in CALLS if argv[: len(call)] == call), [])
+        if not words or words[0] not in self.pinned:
+            return None
+        try:
+            raw = [os.fsencode(word) for word in words]
+            same = self._unchanged(words[0])
+        except (OSError, ValueError):
+            return None
+        if not same or sum(map(len, raw)) > LARGEST or any(b"\0" in word for word in raw):
+            return None
+        return [os.fsdecode(word) for word in raw]
+
+    def _unchanged(self, path: str) -> bool:
+        content = self.pinned[path]
+        if not stat.S_ISREG(os.lstat(path).st_mode) or files.read(path, len(content)) != content:
+            return False
+        if os.path.lexists(f"{self.env['HOME']}/.local"):  # a user's site, with its start-up files
+            return False
+        self._load()
+        beside = os.listdir(os.path.dirname(path) or ".")
+        return bool(self.pinned) and self.loaded.isdisjoint(
+            name.partition(".")[0] for name in beside
+        )
+
+    def _load(self) -> None:
+        if self.loaded:
+            return
+        import site  # noqa: PLC0415 - once per trial, and only where a script is called
+
+        site.main()  # the runner was started without it
+        site.enablerlcompleter()
+        warm()
+        gc.collect()
+        gc.freeze()  # else each fork walks, and so copies, all of it when it ends
+        if len(sys._current_frames()) > 1:  # noqa: SLF001
+            self.pinned.clear()  # a site file of this machine started a thread: no safe fork
+        self.loaded = {name.partition(".")[0] for name in sys.modules}
+
+    def start(self, words: list[str], streams: list[int]) -> int:
+        """Fork a child that runs the script in its own session. Raises OSError."""
+        child = os.fork()
+        if child:
+            return child
+        try:
+            _detach(streams)
+            _become(words, self.env)
+        finally:
+            os._exit(CRASHED)
+
+
+def _detach(streams: list[int]) -> None:
+    """Leave the runner's session, signals, descriptors and protection, as an exec would."""
+    os.setsid()
+    _signal.set_wakeup_fd(-1)
+    _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    for number, fd in enumerate(streams):
+        os.dup2(fd, number)
+    os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
+    linux.prctl(linux.DUMPABLE, 1)
+
+
+def _become(words: list[str], env: dict[str, str]) -> NoReturn:
+    """What Python does between its start and the first line of a script, and all after that."""
+    os.environ.clear()
+    os.environ.update(env)
+    path = f"{os.getcwd()}/{words[0]}"
+    sys.argv, sys.orig_argv = words, ["python3", *words]
+    sys.executable = sys._base_executable = _found("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
+    sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    _open_streams()
+    _renew_main()
+    linux.run_main(os.fsencode(path))
+
+
+def _found(program: str, path: str) -> str:
+    places = (f"{folder}/{program}" for folder in path.split(":"))
+    return next(filter(os.path.isfile, places), sys.executable)
+
+
+def _open_streams() -> None:
+    import io  # noqa: PLC0415
+
+    for fd, (name, mode, errors) in enumerate(
+        [
+            ("stdin", "r", "surrogateescape"),
+            ("stdout", "w", "surrogateescape"),
+            ("stderr", "w", "backslashreplace"),
+        ]
+    ):
+        binary = open(fd, f"{mode}b", closefd=False)  # noqa: SIM115 - as long as we live
+        binary.raw.name = f"<{name}>"  # type: ignore[attr-defined]
+        stream = io.TextIOWrapper(binary, "utf-8", errors, "\n", line_buffering=fd == 2)
+        stream.mode = mode  # type: ignore[misc]
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _renew_main() -> None:
+    main = type(sys)("__main__")
+    main.__dict__["__builtins__"] = builtins
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    sys.modules["__main__"] = main
+    for name in [name for name in sys.modules if name.startswith("agenteval.")]:
+        del sys.modules[name]
