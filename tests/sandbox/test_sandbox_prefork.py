@@ -159,7 +159,7 @@ print(0)
 """,
     "threads": r"""
 import threading, time
-def f(n): time.sleep(n / 50); print(n, flush=True)
+def f(n): time.sleep((n + 1) / 5); print(n, flush=True)
 for n in range(3): threading.Thread(target=f, args=[n]).start()
 print('main', flush=True)
 """,
