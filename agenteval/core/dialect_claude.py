@@ -11,8 +11,9 @@ from typing import Any
 
 from agenteval.core.call import BASH
 from agenteval.core.dialect_claude_parts import parts
-from agenteval.core.dialect_paths import absolute, inside, named_paths
+from agenteval.core.dialect_paths import absolute, inside
 from agenteval.core.patterns import path_regex, wildcard_regex
+from agenteval.core.policy_tools import path_arguments
 
 _FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
     ("grep", "glob", "ls"), "read"
@@ -48,7 +49,7 @@ class ClaudeCode:
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"])
-        paths = named_paths(arguments) or (None,)
+        paths = path_arguments(arguments) or (None,)
         return all(self._allows_path(tool, path, root) for path in paths)
 
     def allows_command(self, text: str) -> bool:

@@ -14,8 +14,9 @@ from typing import Any, Literal
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
-from agenteval.core.dialect_paths import absolute, inside, named_paths
+from agenteval.core.dialect_paths import absolute, inside
 from agenteval.core.patterns import wildcard_regex
+from agenteval.core.policy_tools import path_arguments
 from agenteval.core.shell_tree import Source
 
 Action = Literal["allow", "ask", "deny"]
@@ -205,7 +206,7 @@ def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tu
     if _SUBJECTS.get(tool) != "filePath":
         yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
         return
-    for path in named_paths(arguments) or ("*",):
+    for path in path_arguments(arguments) or ("*",):
         whole = absolute(path, root)
         if inside(whole, root) is None:
             yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")

@@ -9,7 +9,7 @@ from typing import Any
 from agenteval.core.call import BASH
 
 READ, WRITE = "read", "write"
-_PATHS = ("path", "filePath", "file_path")
+_PATHS = ("path", "filePath", "file_path", "notebook_path")
 
 
 @dataclass(frozen=True, slots=True)
