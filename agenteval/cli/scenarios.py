@@ -34,6 +34,9 @@ def show(
     name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
+    profile: o.Profile = "strict",
+    prompt_variant: o.PromptVariant = "plain",
+    rules: o.RulesPlace = "start",
 ) -> None:
     """Print exactly what a model reads at the start of the trial with this seed.
 
@@ -42,10 +45,12 @@ def show(
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
-    from agenteval.core.prompt import render  # noqa: PLC0415 -- start-up time, as all imports below
+    from agenteval.config.prompts import load_setting  # noqa: PLC0415 -- start-up time, as below
+    from agenteval.core.prompt import render  # noqa: PLC0415
 
+    setting = load_setting(profile, prompt_variant, rules)
     for number, scenario in enumerate(_load([name])):
-        prompt = render(scenario, seed)
+        prompt = render(scenario, seed, setting)
         before = "\n" if number else ""
         typer.echo(f"{before}----- {scenario.name}, system message -----\n{prompt.system}")
         typer.echo(f"----- {scenario.name}, first message of the user -----\n{prompt.task}")

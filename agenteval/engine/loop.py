@@ -47,7 +47,7 @@ class Loop:
 
     async def _turns(self, deadline: float) -> Ending:
         """Only waiting for the model is cut short; a running command has a limit of its own."""
-        schemas = tools.schemas(self.scenario.tools)
+        schemas = tools.schemas(self.hands.profile, self.scenario.tools)
         for number in range(self.max_turns):
             async with asyncio.timeout_at(deadline):
                 turn = await self.model.ask(self.messages, schemas, seed=self.key.seed)

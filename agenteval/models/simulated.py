@@ -25,6 +25,7 @@ from agenteval.models.conversation import Memory, past_calls, text, turns, user_
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
+from agenteval.models.speech import Speech
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 
@@ -123,6 +124,7 @@ class SimulatedServer:
     def _completion(self, asked: ChatRequest) -> Completion:
         messages = [message.model_dump() for message in asked.messages]
         seed, number = asked.seed or 0, turns(messages)
+        speech = Speech([tool.model_dump() for tool in asked.tools])
         known = self._memory.recall(user_words(messages), seed)
         draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
         reply = _STRANGER
@@ -130,10 +132,10 @@ class SimulatedServer:
             player = Player(
                 persona=load_persona(asked.model),
                 prompt=known[1],
-                tools=frozenset(tool.function.name for tool in asked.tools),
+                tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = player.reply(past_calls(messages))
+            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(messages)]))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,

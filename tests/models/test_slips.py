@@ -11,6 +11,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.policy import World
+from agenteval.core.profiles import STRICT
 from agenteval.core.prompt import render
 from agenteval.engine import tools
 from agenteval.models.conversation import past_calls
@@ -118,7 +119,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
     written = KINDS[kind](right, Random(0))
     call = tool_call(written.name, written.arguments, "a", 0)
-    denial = tools.denial(call, judge(call, policy, files))
+    denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
         [
