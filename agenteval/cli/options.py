@@ -16,6 +16,14 @@ BaseUrl = Annotated[
     ),
 ]
 Concurrency = Annotated[int, Option(min=1, help="Trials at the same time.")]
+Context = Annotated[
+    str,
+    Option(
+        help="Tokens that a prompt is filled up to with what stands around a task in production, "
+        "such as 40k; 0 for nothing.",
+        metavar="TOKENS",
+    ),
+]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]

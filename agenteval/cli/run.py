@@ -17,6 +17,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     profile: o.Profile = "strict",
     prompt_variant: o.PromptVariant = "plain",
     rules: o.RulesPlace = "start",
+    context: o.Context = "0",
     sandbox: o.SandboxName = None,
     prefork: o.Prefork = True,
     store: o.Store = o.DEFAULT_STORE,
@@ -38,7 +39,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
     check_report(report)
-    setting = load_setting(profile, prompt_variant, rules)
+    setting = load_setting(profile, prompt_variant, rules, context)
     sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
     plan = Plan(
         targets or [],

@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.console import Console
 
-from agenteval.cli.served import preflight
+from agenteval.cli.served import measured, preflight
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
@@ -154,6 +154,7 @@ class Session:
         names = [stage.scenario.name for stage in self.stages]
         digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
         keys = trial_keys(names, self.plan.trials, self.plan.seed)
+        setting = await measured(model, self.stages[0].scenario, self.plan.setting)
         progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
@@ -163,7 +164,7 @@ class Session:
                 recorder=self.store.recorder(run, digests),
                 observer=progress,
                 concurrency=self.plan.concurrency,
-                setting=self.plan.setting,
+                setting=setting,
                 max_turns=self.plan.max_turns,
             )
             complete = False

@@ -13,8 +13,11 @@ from agenteval.errors import UsageError
 TOOLS = ("bash", "read", "write")
 
 
-def load_setting(profile: str, variant: str, place: Place) -> Setting:
-    """Raises UsageError for an unknown profile or variant, and for a template with a fault."""
+def load_setting(profile: str, variant: str, place: Place, context: str) -> Setting:
+    """`context` is a number of tokens, such as 40k or 32768.
+
+    Raises UsageError for what is unknown or no number, and for a template with a fault.
+    """
     if profile not in PROFILES:
         raise UsageError(f"--profile: no profile {profile!r}. Known: {', '.join(PROFILES)}")
     rules = VARIANTS.get(variant)
@@ -22,7 +25,7 @@ def load_setting(profile: str, variant: str, place: Place) -> Setting:
     if rules is None:
         rules = _file(Path(variant))
         name = f"{Path(variant).name}/{hashlib.sha256(rules.encode()).hexdigest()[:8]}"
-    setting = Setting(PROFILES[profile], rules, name, place)
+    setting = Setting(PROFILES[profile], rules, name, place, _tokens(context))
     try:
         setting.rules_for(TOOLS)
     except TemplateError as error:
@@ -38,3 +41,12 @@ def _file(path: Path) -> str:
             f"--prompt-variant: no variant {str(path)!r} and no such file ({error}). "
             f"Known: {', '.join(VARIANTS)}; or give a template of your own"
         ) from error
+
+
+def _tokens(text: str) -> int:
+    number, kilo = text.lower().removesuffix("k"), text.lower().endswith("k")
+    if not number.isascii() or not number.isdigit():
+        raise UsageError(
+            f"--context: {text!r} is no number of tokens. Give one such as 40k or 8192"
+        )
+    return int(number) * (1000 if kilo else 1)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.template import fill
+from agenteval.core.trial import Message
 from agenteval.core.variant import Variables, variables
 
 SYSTEM_HEADING = "# System\n"
@@ -15,7 +16,10 @@ _GAP = re.compile(r"\n{3,}")  # where the rules would stand
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One variant of a scenario: `system` and `task` are the two messages a trial begins with."""
+    """One variant of a scenario: what a trial begins with, and what it is judged by.
+
+    Its first messages are `system`, the `history` of a chat that went before, and `task`.
+    """
 
     system: str
     task: str
@@ -23,6 +27,11 @@ class Prompt:
     goal: tuple[Check, ...]
     handshake: tuple[Check, ...]
     solution: tuple[Step, ...]
+    history: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (Message("system", self.system), *self.history, Message("user", self.task))
 
 
 def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:

@@ -34,10 +34,7 @@ class Loop:
 
     async def play(self) -> Trial:
         """Raises InfrastructureError when the server or the sandbox fails."""
-        self.messages += [
-            Message("system", self.prompt.system),
-            Message("user", self.prompt.task),
-        ]
+        self.messages += self.prompt.messages
         deadline = asyncio.get_running_loop().time() + self.scenario.limits.trial_seconds
         try:
             ending = await self._turns(deadline)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agenteval.core.context import posed
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.policy import Policy, World
-from agenteval.core.prompt import render
 from agenteval.core.scenario import Scenario
 from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
@@ -90,7 +90,7 @@ class Orchestrator:
     def _loop(self, stage: Stage, key: TrialKey, hands: Hands) -> Loop:
         return Loop(
             scenario=stage.scenario,
-            prompt=render(stage.scenario, key.seed, self.setting),
+            prompt=posed(stage.scenario, key.seed, self.setting),
             key=key,
             max_turns=self.max_turns or stage.scenario.max_turns,
             model=self.model,

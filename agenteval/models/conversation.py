@@ -27,6 +27,16 @@ def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
 
 
+def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
+    """What came after the task was given: a chat may have gone before."""
+    given = (
+        at
+        for at, message in enumerate(messages)
+        if message.get("role") == "user" and task in text(message)
+    )
+    return messages[next(given, -1) + 1 :]
+
+
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:
     return sum(message.get("role") == "assistant" for message in messages)
 

@@ -21,7 +21,7 @@ from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.scenario import Scenario
 from agenteval.models.chat_request import ChatRequest
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
-from agenteval.models.conversation import Memory, past_calls, text, turns, user_words
+from agenteval.models.conversation import Memory, past_calls, since, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
@@ -123,9 +123,11 @@ class SimulatedServer:
 
     def _completion(self, asked: ChatRequest) -> Completion:
         messages = [message.model_dump() for message in asked.messages]
-        seed, number = asked.seed or 0, turns(messages)
+        seed = asked.seed or 0
         speech = Speech([tool.model_dump() for tool in asked.tools])
         known = self._memory.recall(user_words(messages), seed)
+        done = since(messages, known[1].task) if known else messages
+        number = turns(done)
         draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
         reply = _STRANGER
         if known:
@@ -135,7 +137,7 @@ class SimulatedServer:
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(messages)]))
+            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(done)]))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,

@@ -58,6 +58,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     ("options", "says"),
     [
         (("--profile", "cursor"), "no profile 'cursor'. Known: strict, opencode, claude-code"),
+        (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
         (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
         (("--prompt-variant", "faulty.md"), "--prompt-variant faulty.md: 'colour' is undefined"),
     ],
@@ -68,3 +69,12 @@ def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
     said = cli("run", "-m", "sim/qwen3.6-35b", "rendered-plot", *options)
 
     assert (said.code, says in said.err) == (2, True), said.err
+
+
+def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) -> None:
+    run = played(cli, project, "--context", "6k")
+
+    counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
+
+    assert run.protocol == "strict/2, rules plain/2 at start, context 6000"
+    assert all(5900 < tokens < 6500 for tokens in counted), counted
