@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy import Policy, World
-from agenteval.core.policy_tools import path_argument
+from agenteval.core.policy_tools import WRITE, path_argument
 from agenteval.core.scenario import Limits
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_leaves import Leaves, read_leaves
@@ -61,13 +61,27 @@ class Hands:
         async with self.running:
             if call.name == BASH:
                 return await self.sandbox.run(_argv(str(call.command)))
-            return await self._read(path_argument(call.arguments or {}) or "")
+            arguments = call.arguments or {}
+            path = path_argument(arguments) or ""
+            if call.name == WRITE:
+                return await self._write(path, str(arguments["content"]))
+            return await self._read(path)
 
     async def _read(self, path: str) -> Execution:
         started = time.perf_counter()
         try:
             content = await self.sandbox.read(path)
             text, code = content.decode("utf-8", "replace"), 0
+        except OSError as error:
+            text, code = f"{path}: {error.strerror or error}", 1
+        return Execution(code, text, time.perf_counter() - started)
+
+    async def _write(self, path: str, content: str) -> Execution:
+        started = time.perf_counter()
+        inside = path.removeprefix(f"{self.world.root}/")
+        try:
+            await self.sandbox.write(inside, content.encode("utf-8", "surrogatepass"))
+            text, code = f"wrote {len(content.splitlines())} lines to {inside}", 0
         except OSError as error:
             text, code = f"{path}: {error.strerror or error}", 1
         return Execution(code, text, time.perf_counter() - started)

@@ -1,6 +1,7 @@
 """One trial: ask, judge, run or deny, answer; until the goal, a stop or a limit."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agenteval.core.call import ToolCall
@@ -11,7 +12,7 @@ from agenteval.core.scenario import Scenario
 from agenteval.core.trial import CallRecord, HandshakeStep, Message, Trial, Turn
 from agenteval.engine import tools
 from agenteval.engine.hands import Hands
-from agenteval.engine.world import holding, snapshot
+from agenteval.engine.world import holding, passes, snapshot
 from agenteval.protocols import Model, Observer, Recorder, TrialKey
 
 
@@ -80,13 +81,19 @@ class Loop:
         self.observer.called(self.key, denied=not record.verdict.allowed)
         self.messages.append(Message("tool", record.reply, call_id=call.id))
 
-    async def _goal_met(self) -> bool:
-        files = await snapshot(self.hands.sandbox, self.scenario.database)
-        return all(holding(files, self.prompt.goal))
+    async def _goal_met(self, files: Mapping[str, bytes] | None = None) -> bool:
+        files = files or await snapshot(self.hands.sandbox, self.scenario.database)
+        return all(holding(files, self.prompt.goal)) and await self._tests_pass()
+
+    async def _tests_pass(self) -> bool:
+        for test in self.scenario.tests:
+            if not await passes(self.hands.sandbox, test, self.prompt.variables):
+                return False
+        return True
 
     async def _finished(self, ending: Ending) -> Trial:
         files = await snapshot(self.hands.sandbox, self.scenario.database)
-        goal_met = all(holding(files, self.prompt.goal))
+        goal_met = ending is Ending.GOAL or await self._goal_met(files)
         last_denied = bool(self.calls) and not self.calls[-1].verdict.allowed
         steps = zip(self.prompt.handshake, holding(files, self.prompt.handshake), strict=True)
         return Trial(

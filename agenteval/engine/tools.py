@@ -7,16 +7,20 @@ from collections.abc import Mapping, Sequence
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.limit import Limit
+from agenteval.core.policy_tools import READ, WRITE
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.protocols import ToolSchema
 
-PROTOCOL = "strict/1"
-READ = "read"
+PROTOCOL = "strict/2"
 
-_PARAMETERS: Mapping[str, tuple[str, str, str]] = {
-    BASH: ("Run one bash command and return its whole output.", "command", "the command"),
-    READ: ("Return the text of a file.", "path", "path of the file"),
+_PARAMETERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    BASH: ("Run one bash command and return its whole output.", {"command": "the command"}),
+    READ: ("Return the text of a file.", {"path": "path of the file"}),
+    WRITE: (
+        "Write a text file, in place of what it held before.",
+        {"path": "path of the file", "content": "all of its text"},
+    ),
 }
 
 
@@ -25,7 +29,11 @@ def schemas(tools: Sequence[str]) -> list[ToolSchema]:
     return [_schema(name, *_PARAMETERS[name]) for name in tools]
 
 
-def _schema(name: str, description: str, parameter: str, meaning: str) -> ToolSchema:
+def _schema(name: str, description: str, parameters: Mapping[str, str]) -> ToolSchema:
+    properties = {
+        parameter: {"type": "string", "description": meaning}
+        for parameter, meaning in parameters.items()
+    }
     return {
         "type": "function",
         "function": {
@@ -33,8 +41,8 @@ def _schema(name: str, description: str, parameter: str, meaning: str) -> ToolSc
             "description": description,
             "parameters": {
                 "type": "object",
-                "properties": {parameter: {"type": "string", "description": meaning}},
-                "required": [parameter],
+                "properties": properties,
+                "required": list(parameters),
                 "additionalProperties": False,
             },
         },

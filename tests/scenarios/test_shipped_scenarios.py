@@ -9,7 +9,7 @@ import pytest
 
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import render, render_variant
+from agenteval.core.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -17,7 +17,7 @@ SCENARIOS = load_scenarios([], roots=[PROJECT])
 VARIANTS = [
     pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")
     for scenario in SCENARIOS
-    for seed in range(len(scenario.variants))
+    for seed in range(3)
 ]
 
 
@@ -71,9 +71,9 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
 def test_no_two_variants_read_the_same(scenario):
-    tasks = [render_variant(scenario, variant).task for variant in scenario.variants]
+    tasks = {render(scenario, seed).task for seed in range(3)}
 
-    assert len(set(tasks)) == len(tasks) >= 3
+    assert len(tasks) == 3
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
