@@ -30,7 +30,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     Examples:
     - `agenteval run --model qwen3.6-35b scenarios/`
 
-    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf-handshake --trials 20`
+    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
     """

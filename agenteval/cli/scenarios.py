@@ -21,7 +21,7 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     Examples:
     - `agenteval scenarios`
 
-    - `agenteval scenarios show ralf-handshake --seed 7`
+    - `agenteval scenarios show ralf/handshake --seed 7`
 
     - `agenteval scenarios check`
     """
@@ -42,7 +42,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     """Print exactly what a model reads at the start of the trial with this seed.
 
     Examples:
-    - `agenteval scenarios show ralf-handshake`
+    - `agenteval scenarios show ralf/handshake`
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """

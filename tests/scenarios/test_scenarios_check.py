@@ -106,7 +106,7 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     faulty = CliRunner().invoke(app, ["check", "words"], catch_exceptions=False)
 
     proofs = json.loads(shipped.output)
-    assert (shipped.exit_code, len(proofs), {proof["fault"] for proof in proofs}) == (0, 9, {""})
+    assert (shipped.exit_code, {proof["fault"] for proof in proofs}) == (0, {""})
     assert (faulty.exit_code, faulty.output) == (
         1,
         "words, seed 0: the solution was played, and the goal is not reached\n",
