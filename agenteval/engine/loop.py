@@ -90,8 +90,12 @@ class Loop:
 
     async def _finished(self, ending: Ending) -> Trial:
         files = await snapshot(self.hands.sandbox, self.scenario.database)
-        goal_met = ending is Ending.GOAL or await self._goal_met(files)
-        last_denied = bool(self.calls) and not self.calls[-1].verdict.allowed
+        ended = outcome(
+            ending,
+            goal_met=ending is Ending.GOAL or await self._goal_met(files),
+            last_denied=bool(self.calls) and not self.calls[-1].verdict.allowed,
+            last_text=self.turns[-1].text if self.turns else "",
+        )
         steps = zip(self.prompt.handshake, holding(files, self.prompt.handshake), strict=True)
         return Trial(
             scenario=self.key.scenario,
@@ -100,7 +104,7 @@ class Loop:
             turns=tuple(self.turns),
             calls=tuple(self.calls),
             ending=ending,
-            outcome=outcome(ending, goal_met=goal_met, last_denied=last_denied),
+            outcome=ended,
             handshake=tuple(HandshakeStep(step.name, reached) for step, reached in steps),
             seconds=sum(turn.seconds for turn in self.turns),
         )
