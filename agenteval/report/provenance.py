@@ -30,19 +30,9 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("max turns", "by scenario" if run.max_turns is None else str(run.max_turns)),
         ("concurrency", str(run.concurrency)),
         ("prompts", run.protocol),
-        *_prompt_tokens(run),
         ("taxonomy", run.taxonomy),
         *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
     ]
-
-
-def _prompt_tokens(run: Run) -> list[tuple[str, str]]:
-    """What the server counted in the first requests of the trials, where it counts."""
-    counted = sorted(trial.turns[0].usage.prompt_tokens for trial in run.trials if trial.turns)
-    if not counted or not counted[-1]:
-        return []
-    middle = counted[len(counted) // 2]
-    return [("prompt tokens", f"{middle} ({counted[0]} to {counted[-1]}, n={len(counted)})")]
 
 
 def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
