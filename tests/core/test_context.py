@@ -13,7 +13,7 @@ from agenteval.core.prompt import render
 from agenteval.core.setting import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
-(SCENARIO,) = load_scenarios(["ralf-handshake"], roots=[ROOT])
+(SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])
 LONG = replace(DEFAULT, context=8000)
 
 
