@@ -155,9 +155,7 @@ POISONED = {
         "python3 -c 'import resource as r; r.prlimit(1, r.RLIMIT_NOFILE, (8, 8))'"
     ),
     "a lower priority for the runner": "renice -n 9 -p 1; chrt -i -p 0 1; taskset -p 1 1",
-    "marks on the standard input": (
-        "python3 -c 'import fcntl; fcntl.fcntl(0, 4, 2048 | 1024); fcntl.flock(0, 2)'"
-    ),
+    "marks on the standard input": ("python3 -c 'import fcntl; fcntl.fcntl(0, 4, 2048 | 1024)'"),
     "files in every place": "echo x | tee /tmp/json.py /dev/shm/near.py; mkdir .config .cache",
 }
 READER = b"""
@@ -165,7 +163,7 @@ import fcntl, json, os, resource, sys
 import near
 print(near.X, near.__file__, json.__file__, sys.path, "sitecustomize" in sys.modules)
 print([resource.getrlimit(n) for n in range(10)], os.nice(0), len(os.sched_getaffinity(0)))
-print(fcntl.fcntl(0, fcntl.F_GETFL), fcntl.flock(0, fcntl.LOCK_EX | fcntl.LOCK_NB))
+print(fcntl.fcntl(0, fcntl.F_GETFL))
 """
 
 
