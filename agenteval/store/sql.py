@@ -11,10 +11,12 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlmodel import Session, SQLModel, col, create_engine, select
 
 from agenteval.core.run import Run
+from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.rows import SCHEMA, CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.tallies import tallies
 
 
 class SqlStore:
@@ -96,6 +98,12 @@ class SqlStore:
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
             )
+
+    def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
+        """A run without its trials, and their tallies: a small part of what `load` reads."""
+        with Session(self._engine) as session:
+            row = self._find(session, run_id)
+            return mapping.run_value(row, ()), tuple(tallies(session.connection(), row.id))
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
