@@ -39,6 +39,9 @@ class ToolSpecifier:
     tool: str
     what: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.tool}({self.what})" if self.what else self.tool
+
     @classmethod
     def parse(cls, text: str) -> "ToolSpecifier":
         name, _, rest = text.strip().partition("(")

@@ -56,6 +56,7 @@ class Part:
 
 
 _NOTHING = Part("", "")
+_MOST_REDIRECTS = 1000  # of one command; more of them only keep the reader busy
 
 
 def parts(text: str) -> frozenset[Part] | None:
@@ -66,12 +67,12 @@ def parts(text: str) -> frozenset[Part] | None:
     found: dict[str, tuple[int, list[re.Match[str]]]] = {}
     at, redirects = 0, list[re.Match[str]]()
     for token in _TOKEN.finditer(text):
-        if token["redirect"]:
+        if token["redirect"] and len(redirects) < _MOST_REDIRECTS:
             redirects.append(token)
         elif token.lastgroup == "joint":
             found.setdefault(text[at : token.start()], (at, redirects))
             at, redirects = token.end(), []
-        elif token.lastgroup:
+        elif token.lastgroup or token["redirect"]:
             return None
     found.setdefault(text[at:], (at, redirects))
     return frozenset(_part(text, raw, *rest) for raw, rest in found.items()) - {_NOTHING}
