@@ -74,6 +74,13 @@ def clustered(clusters: Sequence[Cluster]) -> Rate:
     return Rate(count, n, len(used), n / max(design_effect(used), 1.0) * shrink)
 
 
+def rate_of(clusters: Sequence[Cluster], *, by_trial: bool) -> Rate:
+    """The rate of clusters that are trials; else of calls of which nothing more is known."""
+    if by_trial:
+        return clustered(clusters)
+    return Rate(sum(count for count, _ in clusters), sum(size for _, size in clusters))
+
+
 def design_effect(clusters: Sequence[Cluster]) -> float:
     """How many times more the rate varies than it would over independent calls.
 
