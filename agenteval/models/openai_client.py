@@ -64,7 +64,7 @@ class OpenAIModel:
             limit = self._entry.timeouts.request
             raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
         except APIStatusError as error:
-            raise self._refused(error, first=len(messages) <= 2) from error
+            raise self._refused(error, first=messages[-1].role == "user") from error
         except (APIConnectionError, httpx2.HTTPError) as error:
             # The SDK wraps what fails before the body; what fails inside it comes bare.
             raise InfrastructureError(f"{self._url}: {_cause(error)}") from error
