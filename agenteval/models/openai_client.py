@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self, cast
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, AsyncStream
+from openai import APIStatusError, AsyncOpenAI, AsyncStream
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
@@ -23,7 +23,7 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.refusals import refusal, refused_call
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamError, StreamReader
-from agenteval.models.transport import http_client
+from agenteval.models.transport import FAILURES, cause, http_client
 from agenteval.models.turns import turn_of
 from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
 from agenteval.protocols import ToolSchema
@@ -79,9 +79,8 @@ class OpenAIModel:
             raise InfrastructureError(f"{self._url}: {error}") from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}") from error
-        except (APIConnectionError, httpx2.HTTPError, httpx2.StreamError) as error:
-            # The SDK wraps what fails before the body; what fails inside it comes bare.
-            raise InfrastructureError(f"{self._url}: {_cause(error)}") from error
+        except FAILURES as error:
+            raise InfrastructureError(f"{self._url}: {cause(error)}") from error
 
     async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
         async with asyncio.timeout(self._entry.timeouts.request):
@@ -127,8 +126,8 @@ class OpenAIModel:
             raise UsageError(str(self._refusal(error, first=True))) from error
         except TimeoutError as error:
             raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
-        except (APIConnectionError, httpx2.StreamError) as error:
-            raise self._absent(_cause(error)) from error
+        except FAILURES as error:
+            raise self._absent(cause(error)) from error
         try:
             listed = json.loads(body)["data"]
             return {str(entry["id"]): str(entry.get("owned_by", "")) for entry in listed}
@@ -180,11 +179,3 @@ def _key(variable: str) -> str:
     if not key.isascii() or not key.isprintable():
         raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
     return key or "none"
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason: the SDK's own text is only 'Connection error.'."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    said = str(error).removeprefix("400, message:")  # aiohttp's parser: no status of the server's
-    return " ".join(said.split()) or type(error).__name__
