@@ -16,8 +16,8 @@ $(READY): requirements.lock pyproject.toml .ci/setup
 	@PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/setup
 	@touch $(READY)
 
-demo: $(READY) ## three simulated models through scenarios/, and the table
-	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b scenarios/
+demo: $(READY) ## three simulated models through three scenarios, and the table
+	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b ralf/handshake media/rendered-plot data/pantry-audit
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)

@@ -22,6 +22,7 @@ from rich.table import Table
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
+from agenteval.core.profiles import STRICT
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
@@ -39,7 +40,7 @@ TRIALS, CONCURRENCY = 8, 8
 TURNS = (10, 50)
 STREAMS, TOKENS_PER_SECOND, SECONDS = 16, 150, 4
 TASK = [Message("system", "You echo."), Message("user", "Echo.")]
-TOOLS = schemas(["bash"])
+TOOLS = schemas(STRICT, ["bash"])
 
 Row = dict[str, float]
 

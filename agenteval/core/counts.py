@@ -17,11 +17,17 @@ class ErrorCounts:
 
     @classmethod
     def of(cls, sessions: Sequence[Session]) -> "ErrorCounts":
-        seen = [Counter(call for call in session if call) for session in sessions]
-        classes = sorted({name for counter in seen for name in counter})
+        return cls.added(
+            [(len(session), Counter(call for call in session if call)) for session in sessions]
+        )
+
+    @classmethod
+    def added(cls, trials: Sequence[tuple[int, Mapping[str, int]]]) -> "ErrorCounts":
+        """From each trial's calls and its errors by class."""
+        classes = sorted({name for _, errors in trials for name in errors})
         return cls(
-            calls=tuple(len(session) for session in sessions),
-            by_class={name: tuple(counter[name] for counter in seen) for name in classes},
+            calls=tuple(calls for calls, _ in trials),
+            by_class={name: tuple(errors.get(name, 0) for _, errors in trials) for name in classes},
         )
 
     @property

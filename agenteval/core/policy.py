@@ -66,7 +66,7 @@ class Policy:
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
-        return {READ: self.read, WRITE: self.write}.get(tool)
+        return self.read if tool == READ else self.write if tool == WRITE else None
 
 
 Gate = Simple | NotSimple

@@ -18,6 +18,7 @@ _TOOLS = (
     *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls", "task"),
     *("todowrite", "webfetch", "websearch", "exitplanmode", "skill"),
 )
+_LISTS = ("allow", "ask", "deny")
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 
 
@@ -27,14 +28,18 @@ def read(path: Path) -> Policy:
     permissions = content.get("permissions")
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
-    allow, ask, deny = (_specifiers(path, permissions, key) for key in ("allow", "ask", "deny"))
+    allow, ask, deny = (_specifiers(path, permissions, key) for key in _LISTS)
     mode = str(permissions.get("defaultMode", "default"))
-    engine = ClaudeCode(allow, ask, deny, mode)
+    folders = tuple(
+        str(Path(folder).expanduser())
+        for folder in _texts(path, permissions, "additionalDirectories")
+    )
+    engine = ClaudeCode(allow, ask, deny, mode, folders)
     commands = [_pattern(rule.what) for rule in allow if rule.tool == "bash" and rule.what]
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,
-        digest=digest([engine.name, mode, *map(str, (allow, ask, deny))]),
+        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders))]),
         description=f"{engine.name} permissions of {path.name}",
         bash=BashRules((CommandPattern.parse(rule) for rule in commands), constructs=_PASSES),
         read=everything,
@@ -45,11 +50,17 @@ def read(path: Path) -> Policy:
 
 
 def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[ToolSpecifier, ...]:
-    rules = permissions.get(key, [])
-    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-        raise UsageError(f"{path}: permissions.{key}: expected a list of rules, got {rules!r}")
     home = f"(/{Path.home()}/"
+    rules = _texts(path, permissions, key)
     return tuple(ToolSpecifier.parse(rule.replace("(~/", home, 1)) for rule in rules)
+
+
+def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
+    given = permissions.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        what = "rules" if key in _LISTS else "folders"
+        raise UsageError(f"{path}: permissions.{key}: expected a list of {what}, got {given!r}")
+    return given
 
 
 def _pattern(what: str) -> str:

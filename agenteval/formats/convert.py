@@ -70,22 +70,19 @@ def _to_opencode(policy: Policy) -> tuple[str, list[str]]:
         permission["bash"] = bash
     for tool, key, rules in (("read", "read", policy.read), ("write", "edit", policy.write)):
         if tool in policy.tools:
-            permission[key] = _opencode_paths(rules, absolute=key == "read")
+            permission[key] = _opencode_paths(rules)
     named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
     permission |= dict.fromkeys(named, "allow")
     content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
     return _json(content), list(_lost_everywhere(policy, "opencode"))
 
 
-def _opencode_paths(rules: PathRules, *, absolute: bool) -> dict[str, str]:
+def _opencode_paths(rules: PathRules) -> dict[str, str]:
     """Deny last: there the last match counts. Its `*` crosses folders already."""
-    before = "*/" if absolute else ""
     table = {"*": "deny"}
     for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
         for glob in globs:
-            table["*" if glob == "**" else before + glob.replace("**/", "*").replace("**", "*")] = (
-                action
-            )
+            table[glob.replace("**/", "*").replace("**", "*")] = action
     return table
 
 

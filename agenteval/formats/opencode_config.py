@@ -44,7 +44,7 @@ def read(path: Path, *, old: bool = False) -> Policy:
     if not isinstance(permission, Mapping):
         raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
     own = (*_from_tools(path, content.get("tools", {})), *_rules(path, permission))
-    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own))
+    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
     return _policy(path, engine, own)
 
 

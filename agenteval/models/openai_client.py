@@ -72,7 +72,7 @@ class OpenAIModel:
         except APIStatusError as error:
             if received := refused_call(error.response.text):
                 return _refused(received, asked, time.perf_counter() - started)
-            raise self._refusal(error, first=len(messages) <= 2) from error
+            raise self._refusal(error, first=messages[-1].role == "user") from error
         except StreamError as error:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)

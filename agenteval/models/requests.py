@@ -42,7 +42,7 @@ def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[Too
         max_tokens=entry.sampling.max_tokens,
         parser=entry.tool_parser,
         dialect=entry.dialect if entry.tools == "text" else "",
-        prompts=tuple(message.content for message in messages[:2]),
+        prompts=tuple(one.content for one in messages if one.role in {"system", "user"}),
     )
 
 

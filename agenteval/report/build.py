@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Run
-from agenteval.core.scoring import Funnel, Score, score
-from agenteval.core.trial import Trial
+from agenteval.core.scoring import Funnel, Score, executions, score
 from agenteval.report.aftermath import aftermath_of
-from agenteval.report.pairs import Side, World, pairs_of
+from agenteval.report.pairs import Side, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
 from agenteval.report.view import (
     ClassText,
@@ -77,7 +76,7 @@ def build_counts_view(
 def _run_views(
     runs: Sequence[Run], classes: Sequence[ClassText], fold: Fold | None
 ) -> tuple[RunView, ...]:
-    scores = [score(run) for run in runs]
+    scores = [score(run.trials) for run in runs]
     rows = _rows([scored.errors for scored in scores], classes, fold)
     views = []
     for run, scored, label in zip(runs, scores, _labels(runs), strict=True):
@@ -134,9 +133,9 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
     return RunView(
         run=run,
         score=scored,
+        executions=executions(run.trials),
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
-        tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
         aftermath=aftermath_of(scored),
         scenarios=_by_scenario(scored),
@@ -153,23 +152,19 @@ def _side(view: RunView, fold: Fold | None) -> Side:
     return Side(
         label=view.label,
         errors=_folded(view.score.errors, fold),
-        worlds=tuple(map(_world, view.score.counted)),
-        planned=frozenset(map(_world, view.run.trials)),
+        worlds=tuple(one.world for one in view.score.counted),
+        planned=view.score.worlds,
     )
 
 
-def _world(trial: Trial) -> World:
-    return trial.scenario, trial.number, trial.seed
-
-
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
-    names = sorted({trial.scenario for trial in scored.counted})
+    names = sorted({one.scenario for one in scored.counted})
     return tuple(_scenario(scored, name) for name in names)
 
 
 def _scenario(scored: Score, name: str) -> ScenarioView:
     counted = zip(scored.counted, scored.errors.total(), strict=True)
-    played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
+    played = [(one.outcome, cluster) for one, cluster in counted if one.scenario == name]
     completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
     return ScenarioView(
         name=name,

@@ -34,7 +34,7 @@ from math import isfinite
 from typing import Any
 
 from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, ScenarioView, View
-from agenteval.stats.rates import LEVEL, Rate
+from agenteval.stats.rates import LEVEL, Rate, clustered
 
 SCHEMA = "agenteval.report/1"
 
@@ -101,7 +101,7 @@ def _pair(pair: Pair) -> Document:
 
 
 def _run(view: RunView) -> Document:
-    run, score = view.run, view.score
+    run, score, ran = view.run, view.score, view.executions
     return {
         "id": run.id,
         "model": asdict(replace(run.model, sampling=dict(run.model.sampling))),
@@ -118,15 +118,18 @@ def _run(view: RunView) -> Document:
         "taxonomy": run.taxonomy,
         "policies": dict(run.policies),
         "trials": score.trials,
-        "voids": [asdict(void) for void in score.voids],
+        "voids": [
+            {"scenario": void.scenario, "number": void.number, "reason": void.reason}
+            for void in score.voids
+        ],
         "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
         "trials_with_denial": rate_document(view.any_denial),
-        "tool_errors": rate_document(view.tool_errors),
-        "limits": dict(sorted(score.limits.items())),
-        "second_reader_objections": score.objections,
+        "tool_errors": rate_document(clustered(ran.tool_errors)) if ran else None,
+        "limits": dict(sorted(ran.limits.items())) if ran else None,
+        "second_reader_objections": ran.objections if ran else None,
         "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
-        "completion_tokens": score.completion_tokens,
+        "completion_tokens": ran.completion_tokens if ran else None,
         "recovery": _aftermath(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],

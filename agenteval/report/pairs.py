@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.tally import World
 from agenteval.report.view import Pair
 from agenteval.stats.comparison import Difference, compare, compare_paired, holm
 from agenteval.stats.signature import compare_kinds
-
-World = tuple[str, int, int]  # scenario, number, seed
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,12 +112,12 @@ def _run_warnings(view: RunView) -> list[str]:
     if not run.complete:
         found.append(
             f"{view.label}: the run is not complete, "
-            f"{len(run.trials)} of {run.trials_planned} trials are here."
+            f"{view.played} of {run.trials_planned} trials are here."
         )
     if view.score.voids:
         found.append(
-            f"{view.label}: {len(view.score.voids)} of {len(run.trials)} trials are void and left "
-            "out of every rate; their reasons are listed."
+            f"{view.label}: {len(view.score.voids)} of {view.played} trials are void and left out "
+            "of every rate; their reasons are listed."
         )
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
@@ -132,7 +132,7 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
         "prompts": [view.run.protocol for view in views],
         "sandbox": [view.run.sandbox for view in views],
         "turn limit": [view.run.max_turns for view in views],
-        "scenarios": [{trial.scenario for trial in view.run.trials} for view in views],
+        "scenarios": [{world[0] for world in view.score.worlds} for view in views],
     }
     differing = [name for name, seen in settings.items() if any(one != seen[0] for one in seen)]
     if not differing:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
-from agenteval.core.scoring import Score
+from agenteval.core.scoring import Executions, Score
 from agenteval.stats.comparison import Difference
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
@@ -94,13 +94,16 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run as shown; `score` keeps the counts behind its rates."""
+    """One run as shown; `score` keeps the counts behind its rates.
+
+    `executions` is None where only the tallies were read.
+    """
 
     run: Run
     score: Score
+    executions: Executions | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
-    tool_errors: Rate  # of executed calls
     outcomes: tuple[tuple[Outcome, Rate], ...]
     aftermath: Aftermath
     scenarios: tuple[ScenarioView, ...]
@@ -109,6 +112,11 @@ class RunView:
     @property
     def label(self) -> str:
         return self.errors.label
+
+    @property
+    def played(self) -> int:
+        """Trials, void or not."""
+        return len(self.score.counted) + len(self.score.voids)
 
     @property
     def unguarded(self) -> bool:

@@ -11,11 +11,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Run
+from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.tallies import tallies
 
 
 class SqlStore:
@@ -97,6 +99,12 @@ class SqlStore:
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
             )
+
+    def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
+        """A run without its trials, and their tallies: a small part of what `load` reads."""
+        with Session(self._engine) as session:
+            row = self._find(session, run_id)
+            return mapping.run_value(row, ()), tuple(tallies(session.connection(), row.id))
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())

@@ -102,7 +102,7 @@ def blocked_path(call: DeniedCall) -> Seen | None:
     writing do not open. A `..` behind a folder counts as leading out: the folder may be a link.
     """
     rules = call.policy.paths(call.call.name)
-    path = path_argument(call.call.arguments or {})
+    path = path_argument(call.call.arguments or {}) if rules else None
     if rules is None or path is None or admitted_path(call.call, rules, call.world):
         return None
     open_to = ", ".join(rules.allow) or "nothing"

@@ -92,6 +92,31 @@ class DeniedCall:
                 yield redirect.span
 
     @property
+    def signs(self) -> set[str]:
+        """What there is in the call, for a class to be seen in: most classes need no closer look.
+
+        The fields of the facts that hold something and the kinds in two of them; the reasons for
+        which a part is missed, and for which the reader stopped; and four names of our own.
+        """
+        signs: set[str] = {*self.misses}
+        if self.shell.text:
+            signs.update(field for field, found in zip(_FIELDS, self.shell, strict=True) if found)
+            signs.update(kind for kind, _ in self.shell.substitutions)
+            signs.update(redirect.kind for redirect in self.shell.redirects)
+        for part in self.parts:
+            if part.via:
+                signs.add("wrapped")
+            if part.code:
+                signs.add("code")
+            if part.argv[0] == "eval":
+                signs.add("eval")
+        if self.stop:
+            signs.add(self.stop.reason)
+        if self.objection:
+            signs.add("objection")
+        return signs
+
+    @property
     def alone(self) -> str:
         """The listed command inside the denied one, as the model wrote it; "" without one."""
         for part in self.parts:
@@ -100,6 +125,7 @@ class DeniedCall:
         return ""
 
 
+_FIELDS = ShellFacts._fields
 _CONSTRUCTS = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,

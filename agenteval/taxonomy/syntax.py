@@ -1,6 +1,6 @@
 """Failure classes of text that bash cannot read, or that can be read in two ways."""
 
-from agenteval.core.shell import Obstacle, unreadable_text
+from agenteval.core.shell import Obstacle
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import strays
 from agenteval.taxonomy.registry import Seen, failure_class
@@ -40,6 +40,7 @@ _CASE_ENDS = (";;", ";&")  # the reader knows no case, and nothing else ends so
     bad=["uv run scripts/notes.py list\r", "uv run scripts/notes.py show a\vb"],
     good=["uv run scripts/notes.py show 'a\tb'", "uv run scripts/notes.py add 'naïve — 日本'"],
     cure="Write the command in plain printable characters.",
+    seen_in=["objection", Obstacle.CONTROL],
 )
 def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """Text that two readers of shell read differently.
@@ -49,7 +50,7 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    stop = None if call.command is None else unreadable_text(call.command)
-    if stop is None or stop.reason is not Obstacle.CONTROL:
-        return None
-    return Seen(call.span(stop.start, stop.start + 1))
+    stop = call.stop
+    if stop and stop.reason is Obstacle.CONTROL:
+        return Seen(call.span(stop.start, stop.start + 1))
+    return None

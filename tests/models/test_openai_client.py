@@ -9,7 +9,7 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.openai_client import OpenAIModel
 
 FIRST = [Message("system", "s"), Message("user", "u")]
-LATER = [*FIRST, Message("assistant", "a"), Message("user", "u")]
+LATER = [*FIRST, Message("assistant", "a"), Message("tool", "ok", call_id="1")]
 JSON = "application/json"
 WHOLE = json.dumps(
     {
