@@ -11,6 +11,7 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
+from agenteval.core.call import ToolCall
 from agenteval.core.policy import World
 from agenteval.core.profiles import STRICT
 from agenteval.core.prompt import render
@@ -19,7 +20,7 @@ from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
-from agenteval.models.wire import tool_call
+from agenteval.models.turns import parse_arguments
 from agenteval.taxonomy.article import article_row
 from agenteval.taxonomy.judge import judge
 
@@ -58,6 +59,11 @@ CLASSES = {
 }
 
 
+def made(written) -> ToolCall:
+    arguments, garbled = parse_arguments(written.arguments)
+    return ToolCall("a", written.name, written.arguments, arguments, garbled)
+
+
 @cache
 def world(number: int):
     scenario = SCENARIOS[number]
@@ -71,7 +77,7 @@ def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     player = Player(load_persona(NAMES[0]), prompt, TOOLS, Random(0))
     written = KINDS[kind](player.right(place), Random(draw))
     policy, files = world(number)
-    verdict = judge(tool_call(written.name, written.arguments, "a", 0), policy, files)
+    verdict = judge(made(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
 
 
@@ -123,7 +129,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     policy, files = world(0)
     right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
     written = KINDS[kind](right, Random(0))
-    call = tool_call(written.name, written.arguments, "a", 0)
+    call = made(written)
     denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
