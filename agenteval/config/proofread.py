@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from agenteval.config.scenario_folders import FILE
+from agenteval.core.profiles import STRICT
 from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Check, Scenario
 from agenteval.core.template import fill
@@ -37,13 +38,14 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     path = folder / FILE
     chosen = variables(scenario, seed)
+    tools = STRICT.names(scenario.tools)
     try:
         path = folder / INSTRUCTIONS
-        fill(scenario.instructions, {**chosen, "rules": ""})
+        fill(scenario.instructions, {**tools, **chosen, "rules": ""})
         path = folder / FILE
         return render(scenario, seed)
     except TemplateError as error:
-        known = ", ".join(["rules", *chosen])
+        known = ", ".join(["rules", *tools, *chosen])
         raise UsageError(f"{path}: {error}. Known variables: {known}") from error
     except ValueError as error:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
