@@ -50,7 +50,4 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    stop = call.stop
-    if stop and stop.reason is Obstacle.CONTROL:
-        return Seen(call.span(stop.start, stop.start + 1))
-    return None
+    return call.stop and Seen(call.span(call.stop.start, call.stop.start + 1))
