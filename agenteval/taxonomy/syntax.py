@@ -50,4 +50,4 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    return call.stop and Seen(call.span(call.stop.start, call.stop.start + 1))
+    return Seen(call.span(call.stop.start, call.stop.start + 1)) if call.stop else None
