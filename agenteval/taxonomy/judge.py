@@ -96,7 +96,7 @@ def _explain(denied: DeniedCall) -> Verdict:
     findings = [
         _finding(each, seen, denied, alone)
         for each in _worth_a_look(frozenset(denied.signs))
-        if (seen := each.look(denied)) and each.construct not in permitted
+        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import Prompt, render_variant
+from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona
@@ -26,9 +26,9 @@ TRIALS = 1800
 @cache
 def prompts() -> tuple[Prompt, ...]:
     return tuple(
-        render_variant(scenario, variant)
+        render(scenario, seed)
         for scenario in load_scenarios([], roots=[PROJECT])
-        for variant in scenario.variants
+        for seed in range(3)
     )
 
 
@@ -220,6 +220,7 @@ def test_a_pivot_takes_another_script_than_the_denied_one():
     prompt = Prompt(
         system="",
         task="",
+        variables={},
         goal=(),
         handshake=(),
         solution=tuple(

@@ -1,6 +1,7 @@
 """Every slip that a persona can make is denied, as the class it is meant to be."""
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -10,14 +11,16 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
+from agenteval.core.call import ToolCall
 from agenteval.core.policy import World
+from agenteval.core.profiles import STRICT
 from agenteval.core.prompt import render
 from agenteval.engine import tools
 from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
-from agenteval.models.wire import tool_call
+from agenteval.models.turns import parse_arguments
 from agenteval.taxonomy.article import article_row
 from agenteval.taxonomy.judge import judge
 
@@ -56,6 +59,11 @@ CLASSES = {
 }
 
 
+def made(written) -> ToolCall:
+    arguments, garbled = parse_arguments(written.arguments)
+    return ToolCall("a", written.name, written.arguments, arguments, garbled)
+
+
 @cache
 def world(number: int):
     scenario = SCENARIOS[number]
@@ -69,7 +77,7 @@ def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     player = Player(load_persona(NAMES[0]), prompt, TOOLS, Random(0))
     written = KINDS[kind](player.right(place), Random(draw))
     policy, files = world(number)
-    verdict = judge(tool_call(written.name, written.arguments, "a", 0), policy, files)
+    verdict = judge(made(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
 
 
@@ -83,7 +91,7 @@ def test_a_slip_before_any_step_is_judged_as_its_class(kind, number):
     steps = range(len(SCENARIOS[number].solution))
     slips = [judged(number, kind, place, draw) for place in steps for draw in range(6)]
 
-    there = "food_management.py" if SCENARIOS[number].name == "pantry-audit" else "nowhere"
+    there = "food_management.py" if SCENARIOS[number].name == "data/pantry-audit" else "nowhere"
     wrong = [
         (text, failure_class)
         for text, failure_class in slips
@@ -105,11 +113,15 @@ def test_a_personas_rows_are_the_articles(name):
 
 
 def test_a_slip_names_the_image_of_its_task():
-    (number,) = (n for n, scenario in enumerate(SCENARIOS) if scenario.name == "rendered-plot")
+    (number,) = (
+        n for n, scenario in enumerate(SCENARIOS) if scenario.name == "media/rendered-plot"
+    )
+
+    (image,) = re.findall(r"/data/\S+png", render(SCENARIOS[number], 0).task)
 
     paths = {json.loads(judged(number, "read-rendered", 0, draw)[0])["path"] for draw in range(9)}
 
-    assert paths == {"/data/rendered/burner-starts-w07.png", "/data/rendered/overview.png"}
+    assert paths == {image, "/data/rendered/overview.png"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,8 +129,8 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     policy, files = world(0)
     right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
     written = KINDS[kind](right, Random(0))
-    call = tool_call(written.name, written.arguments, "a", 0)
-    denial = tools.denial(call, judge(call, policy, files))
+    call = made(written)
+    denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
         [
