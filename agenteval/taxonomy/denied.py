@@ -36,7 +36,7 @@ class Part(NamedTuple):
     nested: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, its nine fields would take a microsecond more to set
 class DeniedCall:
     """One denied call. `command` is None unless it is a bash call that carries one.
 
