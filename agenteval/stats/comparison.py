@@ -172,6 +172,13 @@ def compare_means(
     return MeanDifference(one, other, *newcombe(one, other), p, paired=paired)
 
 
+def gap(first: Column, second: Column) -> tuple[float, float, float]:
+    """The difference of two rates of the same trials, row by row, with its interval."""
+    one, other = clustered(first), clustered(second)
+    low, high, _ = _paired_interval(first, second, one, other)
+    return one.value - other.value, low, high
+
+
 def newcombe(one: Rate | Mean, other: Rate | Mean) -> tuple[float, float]:
     """The interval of a difference from the two intervals, squared and added (Newcombe 1998)."""
     gap = one.value - other.value
