@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from agenteval.stats.exchange import EXACT, EXCHANGES, MANY, exchanged, swapped
+from agenteval.stats.exchange import EXACT, EXCHANGES, MANY, exchanged, flipped
 
 OURS, THEIRS = np.array([[3, 8], [0, 5], [1, 2]]), np.array([[2, 9], [0, 4], [7, 7]])
 
@@ -22,14 +22,12 @@ def test_every_choice_of_trials_is_as_likely_as_any_other():
 
 
 def test_every_swap_of_worlds_is_as_likely_as_any_other():
-    ours, theirs = swapped(OURS, THEIRS, seed=1)
-    sides = [OURS, THEIRS]
-    possible = {
-        tuple(sum(sides[at][row] for row, at in enumerate(swaps)))
-        for swaps in product((0, 1), repeat=3)
-    }
-    assert {tuple(row) for row in np.unique(ours, axis=0)} == possible
-    assert (ours + theirs == OURS.sum(axis=0) + THEIRS.sum(axis=0)).all()
+    shares = np.array([[0.5, 1.0], [0.25, 4.0], [-1.0, 0.0]])
+    sums = flipped(shares, seed=1)
+    possible = {tuple(np.array(signs) @ shares) for signs in product((1, -1), repeat=3)}
+    seen, times = np.unique(sums, axis=0, return_counts=True)
+    assert {tuple(row) for row in seen} == possible
+    assert times / EXCHANGES == pytest.approx(np.full(8, 1 / 8), abs=0.02)
 
 
 @pytest.mark.parametrize("size", [MANY // 2 - 1, MANY // 2 + 1])
@@ -44,6 +42,6 @@ def test_few_trials_and_many_are_exchanged_alike(size):
 
 
 def test_sums_beyond_32_bits_are_exact():
-    large = np.array([[EXACT + 1], [3]])
-    ours, _ = swapped(large, np.zeros_like(large), seed=1)
+    large, small = np.array([[EXACT + 1], [3]]), np.array([[0], [0]])
+    ours, _ = exchanged(large, small, seed=1)
     assert {int(one) for one in np.unique(ours)} == {0, 3, EXACT + 1, EXACT + 4}
