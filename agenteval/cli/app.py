@@ -9,7 +9,9 @@ from agenteval.cli.allowlist import allowlist
 from agenteval.cli.classify import classify
 from agenteval.cli.doctor import doctor
 from agenteval.cli.explain import explain
+from agenteval.cli.gate import gate
 from agenteval.cli.models import models
+from agenteval.cli.plan import plan
 from agenteval.cli.run import run
 from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
@@ -42,6 +44,8 @@ def main(
 
 app.command(name="run")(run)
 app.command(name="show")(show)
+app.command(name="gate")(gate)
+app.command(name="plan")(plan)
 app.command(name="models")(models)
 app.add_typer(scenarios, name="scenarios")
 app.command(name="classify")(classify)

@@ -7,7 +7,15 @@ from typer import Argument, Option
 
 DEFAULT_STORE = "reports/agenteval.db"
 
+AllowSimulated = Annotated[
+    bool,
+    Option("--allow-simulated", help="Judge simulated runs too; the verdict is marked so."),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Baseline = Annotated[
+    str | None,
+    Option(help="The run to compare with: an id, `last`, or the file of another store."),
+]
 BaseUrl = Annotated[
     str | None,
     Option(
@@ -16,6 +24,9 @@ BaseUrl = Annotated[
     ),
 ]
 Concurrency = Annotated[int, Option(min=1, help="Trials at the same time.")]
+Gate = Annotated[
+    Path | None, Option(help="A gate.toml whose verdict ends the run early; with --baseline.")
+]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]
@@ -31,6 +42,9 @@ Prefork = Annotated[
     ),
 ]
 Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+RulesFile = Annotated[
+    Path | None, Option("--rules", help="Default: the project's gate.toml, else the shipped one.")
+]
 SandboxName = Annotated[
     str | None,
     Option("--sandbox", envvar="AGENTEVAL_SANDBOX", help="Default: the best that holds here."),

@@ -114,6 +114,13 @@ def _run_warnings(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{len(run.trials)} of {run.trials_planned} trials are here."
         )
+    if run.looks and len(run.trials) < run.trials_planned:
+        last = run.looks[-1]
+        found.append(
+            f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
+            f"{last.verdict}, after {len(run.trials)} of {run.trials_planned} trials. Rates of a "
+            "run that was stopped for them lean towards that verdict."
+        )
     if view.score.voids:
         found.append(
             f"{view.label}: {len(view.score.voids)} of {len(run.trials)} trials are void and left "

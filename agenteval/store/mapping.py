@@ -5,9 +5,9 @@ from typing import Any
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Look, ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 INTERRUPTED = "interrupted before it ended"
 
@@ -33,7 +33,7 @@ def run_row(run: Run) -> RunRow:
     )
 
 
-def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
+def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = ()) -> Run:
     return Run(
         id=row.id,
         model=ModelCard(**row.card),
@@ -50,7 +50,16 @@ def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
         complete=row.complete,
         second_reader=row.second_reader,
         trials=trials,
+        looks=looks,
     )
+
+
+def look_row(run_id: str, look: Look) -> LookRow:
+    return LookRow(run_id=run_id, **asdict(look))
+
+
+def look_value(row: LookRow) -> Look:
+    return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
 def turn_row(trial_id: int, number: int, turn: Turn) -> TurnRow:

@@ -1,20 +1,20 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, event, func
+from sqlalchemy import Connection, Engine, event, func
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlmodel import Session, SQLModel, col, create_engine, select
 
-from agenteval.core.run import Run
+from agenteval.core.run import Look, Run
 from agenteval.errors import UsageError
 from agenteval.store import mapping
+from agenteval.store.location import SCHEMA, Location
 from agenteval.store.recorder import RunRecorder
-from agenteval.store.rows import SCHEMA, CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 
 class SqlStore:
@@ -25,13 +25,12 @@ class SqlStore:
 
         Raises UsageError when it cannot be opened or was written by another version's schema.
         """
-        self.url = url if "://" in url else f"sqlite:///{url}"
-        # As it may be printed: a database URL can hold a password.
-        self.shown = re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", url)
+        where = Location(url)
+        self.url, self.shown = where.url, str(where)
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine, self.shown)
+                _prepare_sqlite(self._engine, where)
             _make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
@@ -47,6 +46,10 @@ class SqlStore:
     def close(self) -> None:
         self._engine.dispose()
 
+    def connect(self) -> Connection:
+        """For questions in plain SQL."""
+        return self._engine.connect()
+
     def add(self, run: Run) -> None:
         with Session(self._engine) as session:
             session.add(mapping.run_row(run))
@@ -61,6 +64,12 @@ class SqlStore:
         with Session(self._engine) as session:
             row = session.get_one(RunRow, run_id)
             row.complete, row.second_reader = complete, dict(second_reader)
+            session.commit()
+
+    def look(self, run_id: str, look: Look) -> None:
+        """Keep what a gate saw of a run under way."""
+        with Session(self._engine) as session:
+            session.add(mapping.look_row(run_id, look))
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
@@ -90,11 +99,15 @@ class SqlStore:
             ).all()
             turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
             calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
+            looks = session.exec(
+                select(LookRow).where(LookRow.run_id == row.id).order_by(col(LookRow.number))
+            ).all()
             return mapping.run_value(
                 row,
                 tuple(
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
+                tuple(map(mapping.look_value, looks)),
             )
 
     def _find(self, session: Session, run_id: str) -> RunRow:
@@ -132,7 +145,7 @@ def _by_trial(rows: Sequence[Any]) -> Mapping[int | None, list[Any]]:
     return grouped
 
 
-def _prepare_sqlite(engine: Engine, url: str) -> None:
+def _prepare_sqlite(engine: Engine, where: Location) -> None:
     """WAL, so that `agenteval show` reads while a run writes; then the schema's number."""
     file = engine.url.database
     if file and file != ":memory:":
@@ -144,10 +157,5 @@ def _prepare_sqlite(engine: Engine, url: str) -> None:
             connection.execute(f"PRAGMA {setting}")
 
     with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if found not in {0, SCHEMA}:
-            raise UsageError(
-                f"--store {url}: written with schema {found}, this agenteval has {SCHEMA}; "
-                "use the agenteval that wrote it, or give another --store"
-            )
+        where.check_schema(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
         connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
