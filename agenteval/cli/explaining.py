@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
-from agenteval.cli.gating import rules_at, tally_of
-from agenteval.core.tally import RunTally
+from agenteval.cli.gating import gated_run, rules_at
+from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
 from agenteval.report.gate.explain import Explained, render
 from agenteval.stats.gate import decided
@@ -24,7 +24,7 @@ PUBLISHED_SIZES = (7, 7, 8, 8, 8, 9)
 PUBLISHED_TRIALS = 120
 
 
-def rehearsal_of(run: RunTally, rules: Rules) -> Rehearsal:
+def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
     """A gate over runs like this one. Raises UsageError when it made no calls."""
     if not any(trial.calls for trial in run.counted):
         raise UsageError(f"{run.id}: made no tool calls, so nothing can be planned from it")
@@ -38,7 +38,7 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
     if baseline is None:
         rehearsal, size = _published(rules)
     else:
-        run = tally_of(baseline, store)
+        run = gated_run(baseline, store)
         rehearsal, size = rehearsal_of(run, rules), f"Like {run.id}"
     design, truth = rehearsal.design, rehearsal.baseline
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from agenteval.config.gate import FILE, find_rules, load_rules
 from agenteval.config.paths import roots, shipped
-from agenteval.core.tally import RunTally
+from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
 from agenteval.stats.rules import Rules
-from agenteval.store.tallies import load_tally, opened
+from agenteval.store.gated import load_gated, opened
 
 MUST_AGREE = ("protocol", "taxonomy")  # else the same call may be counted in another way
 
@@ -20,14 +20,14 @@ def rules_at(path: Path | None) -> tuple[Rules, str]:
     return load_rules(found), str(found) if own else f"the {FILE} that agenteval ships"
 
 
-def tally_of(run: str, store: str) -> RunTally:
+def gated_run(run: str, store: str) -> GatedRun:
     """A run by its id, `last`, or the file of another store, whose newest run is meant."""
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
-        return load_tally(query, "last" if elsewhere else run)
+        return load_gated(query, "last" if elsewhere else run)
 
 
-def check_comparable(baseline: RunTally, candidate: RunTally, *, allow_simulated: bool) -> None:
+def check_comparable(baseline: GatedRun, candidate: GatedRun, *, allow_simulated: bool) -> None:
     """Raises UsageError for two runs between which no verdict is possible."""
     if baseline.id == candidate.id:
         raise UsageError(
@@ -48,7 +48,7 @@ def check_comparable(baseline: RunTally, candidate: RunTally, *, allow_simulated
         )
 
 
-def check_simulated(runs: Sequence[RunTally], *, allow_simulated: bool) -> None:
+def check_simulated(runs: Sequence[GatedRun], *, allow_simulated: bool) -> None:
     """Raises UsageError for a simulated run, unless it is allowed."""
     simulated = [run.id for run in runs if run.simulated]
     if simulated and not allow_simulated:

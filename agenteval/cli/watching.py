@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
-from agenteval.cli.gating import check_comparable, rules_at, tally_of
+from agenteval.cli.gating import check_comparable, gated_run, rules_at
 from agenteval.config.gate import digest
+from agenteval.core.gated import GatedRun
 from agenteval.core.run import Look
-from agenteval.core.tally import RunTally
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
@@ -24,7 +24,7 @@ class Watch:
     """Looks after equal blocks of the run, each at its share of the level (O'Brien and Fleming)."""
 
     rules: Rules
-    baseline: RunTally
+    baseline: GatedRun
     allow_simulated: bool
 
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
@@ -35,12 +35,12 @@ class Watch:
 
     def check(self, run_id: str, store: SqlStore) -> None:
         """Raises UsageError for a run, not begun yet, that could not be judged."""
-        candidate = tally_of(run_id, store.url)
+        candidate = gated_run(run_id, store.url)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
-        candidate = tally_of(run_id, store.url)
+        candidate = gated_run(run_id, store.url)
         number = len(candidate.looks)
         planned = min(self.rules.looks, candidate.trials_planned)
         level = levels(planned, LEVEL)[number]
@@ -61,7 +61,7 @@ class Watch:
         return done
 
 
-def told(look: Look, candidate: RunTally, *, done: bool) -> str:
+def told(look: Look, candidate: GatedRun, *, done: bool) -> str:
     planned = candidate.trials_planned
     saved = planned - look.trials
     stop = (
@@ -84,4 +84,4 @@ def watch_for(
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
     rules, _ = rules_at(gate)
-    return Watch(rules, tally_of(baseline, store), allow_simulated)
+    return Watch(rules, gated_run(baseline, store), allow_simulated)

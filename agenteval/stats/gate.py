@@ -10,7 +10,7 @@ from enum import StrEnum
 from math import inf
 from statistics import NormalDist
 
-from agenteval.core.tally import RunTally
+from agenteval.core.gated import GatedRun
 from agenteval.stats.comparison import POWER, holm
 from agenteval.stats.criteria import MOST, lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures, worlds_met
@@ -102,7 +102,7 @@ class Judgement:
 
 
 def judge_gate(
-    baseline: RunTally, candidate: RunTally, rules: Rules, *, level: float = LEVEL
+    baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
 ) -> Judgement:
     """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
     rules = decided(rules, candidate)
@@ -127,7 +127,7 @@ def judge_gate(
     )
 
 
-def decided(rules: Rules, candidate: RunTally) -> Rules:
+def decided(rules: Rules, candidate: GatedRun) -> Rules:
     """The rules with what they leave open decided by how the run was planned, never by counts."""
     if rules.over is not Over.AUTO:
         return rules

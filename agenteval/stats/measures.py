@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agenteval.core.counts import Cluster
+from agenteval.core.gated import GatedRun, GatedTrial, World
 from agenteval.core.outcome import Outcome
-from agenteval.core.tally import RunTally, TrialTally, World
 from agenteval.stats.criteria import Comparison, LimitTest, RateTest
 from agenteval.stats.rates import clustered
 from agenteval.stats.rules import Budget, Over, Rules
 
-Counted = Callable[[TrialTally], Cluster]
+Counted = Callable[[GatedTrial], Cluster]
 _NOTHING = (0, 0)
 
 
@@ -30,13 +30,13 @@ class Measure:
     forbidden: bool = False
 
 
-def worlds_met(baseline: RunTally, candidate: RunTally) -> frozenset[World]:
+def worlds_met(baseline: GatedRun, candidate: GatedRun) -> frozenset[World]:
     """The worlds in which both runs have a trial that is not void."""
     ours, theirs = ({trial.world for trial in run.counted} for run in (baseline, candidate))
     return frozenset(ours & theirs)
 
 
-def measures(baseline: RunTally, candidate: RunTally, rules: Rules) -> Iterator[Measure]:
+def measures(baseline: GatedRun, candidate: GatedRun, rules: Rules) -> Iterator[Measure]:
     """The margin, and every budget of which anything was counted."""
     yield _margin(baseline, candidate, rules)
     limited = [
@@ -59,7 +59,7 @@ def measures(baseline: RunTally, candidate: RunTally, rules: Rules) -> Iterator[
             yield Measure(name, limit, rate.count, rate.n, of, RateTest.of(rate), forbidden)
 
 
-def _clusters(trials: Iterable[TrialTally], counted: Counted, over: Over) -> list[Cluster]:
+def _clusters(trials: Iterable[GatedTrial], counted: Counted, over: Over) -> list[Cluster]:
     groups: dict[object, Cluster] = {}
     for at, trial in enumerate(trials):
         key = trial.scenario if over is Over.SCENARIOS else at
@@ -67,7 +67,7 @@ def _clusters(trials: Iterable[TrialTally], counted: Counted, over: Over) -> lis
     return list(groups.values())
 
 
-def _margin(baseline: RunTally, candidate: RunTally, rules: Rules) -> Measure:
+def _margin(baseline: GatedRun, candidate: GatedRun, rules: Rules) -> Measure:
     """The candidate beside the baseline: in the worlds that both met, or in all if in none."""
     met = worlds_met(baseline, candidate)
     groups: dict[object, tuple[Cluster, Cluster]] = {}
@@ -98,7 +98,7 @@ def _added(one: Cluster, other: Cluster) -> Cluster:
     return one[0] + other[0], one[1] + other[1]
 
 
-def _errors(trial: TrialTally) -> Cluster:
+def _errors(trial: GatedTrial) -> Cluster:
     return trial.errors
 
 
@@ -106,19 +106,19 @@ def _errors_of(failure_class: str) -> Counted:
     return lambda trial: trial.errors_of(failure_class)
 
 
-def _handshake_missed(trial: TrialTally) -> Cluster:
+def _handshake_missed(trial: GatedTrial) -> Cluster:
     return _NOTHING if trial.handshake is None else (not trial.handshake, 1)
 
 
-def _stalled(trial: TrialTally) -> Cluster:
+def _stalled(trial: GatedTrial) -> Cluster:
     return trial.outcome is Outcome.STALLED, 1
 
 
-def _crashed(trial: TrialTally) -> Cluster:
+def _crashed(trial: GatedTrial) -> Cluster:
     return trial.crashed, trial.executed
 
 
-def _void(trial: TrialTally) -> Cluster:
+def _void(trial: GatedTrial) -> Cluster:
     return trial.outcome is Outcome.VOID, 1
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from agenteval.core.gated import GatedRun, GatedTrial, World
 from agenteval.core.outcome import Outcome
-from agenteval.core.tally import RunTally, TrialTally, World
 from agenteval.stats.rates import design_effect
 from agenteval.stats.rules import Over
 
@@ -76,7 +76,7 @@ class Design:
         return replace(self, worlds=[(names[at % len(names)], at) for at in range(trials)])
 
 
-def truth_of(run: RunTally) -> Truth:
+def truth_of(run: GatedRun) -> Truth:
     """What was seen in a run, as if it were the truth. The run must have made calls."""
     trials, played = run.counted, len(run.counted)
     asked = [trial.handshake for trial in trials if trial.handshake is not None]
@@ -95,7 +95,7 @@ def truth_of(run: RunTally) -> Truth:
     )
 
 
-def design_of(run: RunTally, *, icc: float) -> Design:
+def design_of(run: GatedRun, *, icc: float) -> Design:
     """A run's layout. `icc` is used where too few trials bear errors to show how they cluster."""
     return Design(
         worlds=[trial.world for trial in run.trials],
@@ -107,7 +107,7 @@ def design_of(run: RunTally, *, icc: float) -> Design:
     )
 
 
-def clustering_of(run: RunTally, *, icc: float) -> Clustering:
+def clustering_of(run: GatedRun, *, icc: float) -> Clustering:
     """By moments: from the design effects of trials, and of scenarios played more than once."""
     trials = [trial.errors for trial in run.counted if trial.calls]
     if sum(count > 0 for count, _ in trials) < ENOUGH_ERRORS:
@@ -134,7 +134,7 @@ def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
 
 def simulated_pairs(
     design: Design, baseline: Truth, candidate: Truth, *, rng: "np.random.Generator", pairs: int
-) -> Iterator[tuple[RunTally, RunTally]]:
+) -> Iterator[tuple[GatedRun, GatedRun]]:
     """So many pairs of a baseline and a candidate that met the same worlds."""
     hardness = rng.random((pairs, len({scenario for scenario, _ in design.worlds})))
     sides = [_runs(design, truth, hardness, rng) for truth in (baseline, candidate)]
@@ -143,7 +143,7 @@ def simulated_pairs(
 
 def _runs(
     design: Design, truth: Truth, hardness: "NDArray[np.float64]", rng: "np.random.Generator"
-) -> Iterator[RunTally]:
+) -> Iterator[GatedRun]:
     shape = len(hardness), len(design.worlds)
     sizes, errors = simulated_errors(design, truth.errors, hardness, rng=rng)
     names = list(truth.classes)
@@ -156,7 +156,7 @@ def _runs(
     columns = (sizes, kinds, executed, crashed, missed, void, stalled)
     for rows in zip(*(column.tolist() for column in columns), strict=True):
         yield _run(
-            TrialTally(
+            GatedTrial(
                 world[0],
                 world[1],
                 Outcome.VOID if is_void else Outcome.STALLED if is_stalled else Outcome.COMPLETED,
@@ -172,9 +172,9 @@ def _runs(
         )
 
 
-def _run(made: Iterable[TrialTally]) -> RunTally:
+def _run(made: Iterable[GatedTrial]) -> GatedRun:
     trials = tuple(made)
-    return RunTally(
+    return GatedRun(
         id="",
         model="",
         simulated=True,

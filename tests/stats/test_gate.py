@@ -3,7 +3,7 @@
 from math import ceil, inf
 
 import pytest
-from tallies import run, runs, trial
+from gated_runs import run, runs, trial
 
 from agenteval.core.outcome import Outcome
 from agenteval.stats.gate import GateVerdict, Minimum, decided, judge_gate

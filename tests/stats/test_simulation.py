@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tallies import run, trial
+from gated_runs import run, trial
 
 from agenteval.core.outcome import Outcome
 from agenteval.stats.rules import Over

@@ -20,7 +20,7 @@ import json
 from math import ceil, isfinite
 from typing import Any
 
-from agenteval.core.tally import RunTally
+from agenteval.core.gated import GatedRun
 from agenteval.report.gate.view import GateView
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion
@@ -54,7 +54,7 @@ def document(view: GateView) -> dict[str, Any]:
     }
 
 
-def _run(run: RunTally) -> dict[str, Any]:
+def _run(run: GatedRun) -> dict[str, Any]:
     return {
         "id": run.id,
         "model": run.model,

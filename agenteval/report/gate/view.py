@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isinf
 
-from agenteval.core.tally import RunTally
+from agenteval.core.gated import GatedRun
 from agenteval.report.sentences import SIMULATED
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
@@ -33,8 +33,8 @@ class GateView:
     """What is shown: the lines, then what a reader must know beside them."""
 
     judgement: Judgement
-    baseline: RunTally
-    candidate: RunTally
+    baseline: GatedRun
+    candidate: GatedRun
     rules: str  # where they were read from
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
@@ -49,7 +49,7 @@ class GateView:
 
 
 def gate_view(
-    judgement: Judgement, baseline: RunTally, candidate: RunTally, *, rules: str
+    judgement: Judgement, baseline: GatedRun, candidate: GatedRun, *, rules: str
 ) -> GateView:
     trials = len(candidate.counted)
     calls = sum(trial.calls for trial in candidate.counted)
@@ -116,7 +116,7 @@ def _minimum_line(one: Minimum) -> Line:
     )
 
 
-def _remarks(judgement: Judgement, baseline: RunTally, candidate: RunTally) -> Iterator[str]:
+def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
     scenarios = judgement.scenarios
@@ -143,7 +143,7 @@ def _remarks(judgement: Judgement, baseline: RunTally, candidate: RunTally) -> I
     yield from _differences(baseline, candidate)
 
 
-def _run_remarks(role: str, run: RunTally) -> Iterator[str]:
+def _run_remarks(role: str, run: GatedRun) -> Iterator[str]:
     voids = len(run.trials) - len(run.counted)
     if voids:
         yield (
@@ -158,7 +158,7 @@ def _run_remarks(role: str, run: RunTally) -> Iterator[str]:
         yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."
 
 
-def _differences(baseline: RunTally, candidate: RunTally) -> Iterator[str]:
+def _differences(baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
     """What does not forbid the comparison, and may explain it."""
     differing = [
         name.replace("_", " ")

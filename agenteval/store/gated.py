@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.gated import GatedRun, GatedTrial
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Look
-from agenteval.core.tally import RunTally, TrialTally
 from agenteval.errors import UsageError
 from agenteval.store.location import Location
 
@@ -74,7 +74,7 @@ def _asked_by_url(url: str) -> Iterator[Query]:
         store.close()
 
 
-def load_tally(query: Query, run_id: str) -> RunTally:
+def load_gated(query: Query, run_id: str) -> GatedRun:
     """The counts of a run; `last` is the newest. Raises UsageError for an unknown id."""
     wanted = "ORDER BY started DESC" if run_id == "last" else "WHERE id = :run"
     rows = query(f"{_RUN} {wanted} LIMIT 1", **({} if run_id == "last" else {"run": run_id}))
@@ -86,7 +86,7 @@ def load_tally(query: Query, run_id: str) -> RunTally:
         )
     found, model, simulated, complete, concurrency, planned, policies, *settings = rows[0]
     names = ("protocol", "taxonomy", "sandbox", "prefork", "max_turns")
-    return RunTally(
+    return GatedRun(
         id=found,
         model=model,
         simulated=bool(simulated),
@@ -100,7 +100,7 @@ def load_tally(query: Query, run_id: str) -> RunTally:
     )
 
 
-def _trials(query: Query, run_id: str) -> tuple[TrialTally, ...]:
+def _trials(query: Query, run_id: str) -> tuple[GatedTrial, ...]:
     """A trial that was in flight when the run died is void."""
     by_trial: dict[int, list[tuple[str, int, int, int]]] = {}
     for trial, *counts in query(_CALLS, run=run_id):
@@ -110,10 +110,10 @@ def _trials(query: Query, run_id: str) -> tuple[TrialTally, ...]:
     )
 
 
-def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> TrialTally:
+def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> GatedTrial:
     scenario, seed, outcome, handshake, seconds = row
     steps: Sequence[Mapping[str, Any]] = _decoded(handshake)
-    return TrialTally(
+    return GatedTrial(
         scenario=scenario,
         seed=seed,
         outcome=Outcome(outcome or Outcome.VOID),

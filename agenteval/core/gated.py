@@ -1,4 +1,4 @@
-"""What a gate asks of a run: how it was made, and counts of each trial without its transcript."""
+"""A run as a gate sees it: how it was made, and counts of each trial without its transcript."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ World = tuple[str, int]  # scenario and seed: two trials with both in common met
 
 
 @dataclass(frozen=True, slots=True)
-class TrialTally:
+class GatedTrial:
     """The counts of one trial.
 
     A crash is an executed command that a limit or a signal ended. `handshake` says whether all its
@@ -41,7 +41,7 @@ class TrialTally:
 
 
 @dataclass(frozen=True, slots=True)
-class RunTally:
+class GatedRun:
     """A run's settings and trials. `settings` holds what two runs must have in common."""
 
     id: str
@@ -52,10 +52,10 @@ class RunTally:
     trials_planned: int
     settings: Mapping[str, object]
     policies: Mapping[str, str]
-    trials: tuple[TrialTally, ...]
+    trials: tuple[GatedTrial, ...]
     looks: tuple[Look, ...] = ()
 
     @property
-    def counted(self) -> tuple[TrialTally, ...]:
+    def counted(self) -> tuple[GatedTrial, ...]:
         """The trials that are not void."""
         return tuple(trial for trial in self.trials if trial.outcome is not Outcome.VOID)

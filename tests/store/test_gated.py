@@ -6,21 +6,21 @@ from dataclasses import replace
 import pytest
 from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
+from agenteval.core.gated import GatedTrial
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Look
-from agenteval.core.tally import TrialTally
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
-from agenteval.store.tallies import load_tally, opened
+from agenteval.store.gated import load_gated, opened
 
 __all__ = ["store"]
 
 LOOK = Look(1, 5, 12, 0.001, "INCONCLUSIVE", "r0", "abc")
 
 
-def tally(store, run_id="r1"):
+def gated(store, run_id="r1"):
     with opened(store.url) as query:
-        return load_tally(query, run_id)
+        return load_gated(query, run_id)
 
 
 @pytest.fixture
@@ -34,8 +34,8 @@ def filled(store):
 
 
 def test_a_trial_is_its_counts(filled):
-    (trial,) = tally(filled).trials
-    assert trial == TrialTally(
+    (trial,) = gated(filled).trials
+    assert trial == GatedTrial(
         "s", 99, Outcome.COMPLETED, 5, {"malformed-arguments": 1}, 4, 2, handshake=True, seconds=0.5
     )
 
@@ -43,7 +43,7 @@ def test_a_trial_is_its_counts(filled):
 def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
     filled.close_run("r1", complete=True, second_reader={})
     filled.look("r1", LOOK)
-    found = tally(filled, "last")
+    found = gated(filled, "last")
     assert (found.id, found.model, found.simulated, found.complete, found.concurrency) == (
         "r1",
         "m",
@@ -62,7 +62,7 @@ def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
 def test_a_trial_in_flight_is_void(store):
     store.add(RUN)
     play(store, finish=False)
-    found = tally(store)
+    found = gated(store)
     assert (found.trials[0].outcome, found.trials[0].handshake, found.counted) == (
         Outcome.VOID,
         None,
@@ -79,7 +79,7 @@ def test_a_store_that_is_not_there_or_is_none_says_so(tmp_path, store):
             pass
         told.append(str(error.value))
     with pytest.raises(UsageError) as error:
-        tally(store, "r9")
+        gated(store, "r9")
     assert [
         "no such file. Make a run first" in told[0],
         "not a store of agenteval" in told[1],
@@ -92,14 +92,14 @@ def test_a_store_of_an_earlier_day_gets_the_table_it_lacks(filled):
     with sqlite3.connect(path) as connection:
         connection.execute("DROP TABLE look")
     connection.close()
-    assert tally(filled).looks == ()
+    assert gated(filled).looks == ()
 
 
 def test_any_database_is_asked_the_same_way(filled):
     by_url = filled.url.replace("sqlite:///", "sqlite+pysqlite:///")
     with opened(by_url) as query:
-        assert load_tally(query, "r1") == tally(filled)
+        assert load_gated(query, "r1") == gated(filled)
 
 
 def test_the_key_of_the_trial_is_its_world(filled):
-    assert tally(filled).trials[0].world == (KEY.scenario, KEY.seed)
+    assert gated(filled).trials[0].world == (KEY.scenario, KEY.seed)

@@ -1,14 +1,14 @@
 """Runs as counts, written as a few numbers."""
 
+from agenteval.core.gated import GatedRun, GatedTrial
 from agenteval.core.outcome import Outcome
-from agenteval.core.tally import RunTally, TrialTally
 
 
 def trial(errors, calls, *, scenario="s", seed=0, **known):
     """A trial whose errors are all of one class."""
     settings = {"outcome": Outcome.COMPLETED, "executed": calls - errors} | known
     by_class = settings.pop("by_class", {"pipe-to-filter": errors} if errors else {})
-    return TrialTally(scenario, seed, calls=calls, by_class=by_class, **settings)
+    return GatedTrial(scenario, seed, calls=calls, by_class=by_class, **settings)
 
 
 def run(*trials, name="r", **known):
@@ -21,7 +21,7 @@ def run(*trials, name="r", **known):
         "settings": {"protocol": "1", "taxonomy": "2", "sandbox": "bubblewrap"},
         "policies": {"ralf": "abc"},
     }
-    return RunTally(id=name, trials=trials, **(settings | known))
+    return GatedRun(id=name, trials=trials, **(settings | known))
 
 
 def runs(ours, theirs, **known):
