@@ -1,15 +1,11 @@
 """The files a trial starts with."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 
-import jinja2
-
-from agenteval.core.prompt import fill, variables
 from agenteval.core.scenario import Scenario
+from agenteval.core.variant import WorldError, database
 from agenteval.errors import UsageError
 
 FIXTURES = "fixtures"
@@ -20,15 +16,16 @@ FILES = "files"
 def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Mapping[str, bytes]:
     """Relative path to content: fixtures/NAME/files, and the database that world.sql makes.
 
-    `roots` are the folders to look in, as `config.paths.roots` gives them. world.sql is a template
-    over the variables of the seed's variant, so the same seed gives the same bytes. Raises
-    UsageError.
+    `roots` are the folders to look in, as `config.paths.roots` gives them. The same seed gives the
+    same bytes. Raises UsageError.
     """
     folder = _folder(scenario, roots)
     content = dict(_files(folder / FILES))
-    world = folder / WORLD
-    if world.is_file():
-        content[scenario.database] = _database(world, scenario, seed)
+    if scenario.world:
+        try:
+            content[scenario.database] = database(scenario, seed)
+        except WorldError as error:
+            raise UsageError(f"{folder / WORLD}: {error}. Mend the script") from error
     if scenario.database not in content:
         raise UsageError(
             f"{folder}: scenario {scenario.name!r} is judged on {scenario.database!r}, which the "
@@ -61,11 +58,7 @@ def _files(folder: Path) -> Mapping[str, bytes]:
     }
 
 
-def _database(world: Path, scenario: Scenario, seed: int) -> bytes:
-    try:
-        script = fill(world.read_text(encoding="utf-8"), variables(scenario, seed))
-        with closing(sqlite3.connect(":memory:")) as connection:
-            connection.executescript(script)
-            return connection.serialize()
-    except (jinja2.TemplateError, sqlite3.Error, UnicodeDecodeError) as error:
-        raise UsageError(f"{world}: makes no database: {error}. Mend the script") from error
+def find_world(fixture: str, roots: Sequence[Path]) -> Path | None:
+    """The script that makes the fixture's database; None when it brings one as a file."""
+    places = (root / FIXTURES / fixture / WORLD for root in roots)
+    return next((path for path in places if path.is_file()), None)

@@ -1,21 +1,22 @@
 """Scenarios as their authors wrote them, read and checked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-import jinja2
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
 
+from agenteval.config.draws import DrawSchema, draw, load_words
+from agenteval.config.fixtures import find_world
+from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.scenario_folders import FILE, find, first
 from agenteval.config.toml import load_toml
-from agenteval.core.prompt import fill, render_variant
-from agenteval.core.scenario import Check, Limits, Scenario, Step
+from agenteval.core.draw import Draw
+from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
 
 FOLDER = "scenarios"
-INSTRUCTIONS = "instructions.md"
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -37,6 +38,13 @@ class _CheckSchema(BaseModel):
     expect: str | int | float
 
 
+class _TestSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _Text
+    python: Annotated[_Text, AfterValidator(_inside_workspace)]
+
+
 class _StepSchema(BaseModel):
     model_config = _STRICT
 
@@ -52,12 +60,15 @@ class _ScenarioSchema(BaseModel):
     title: _Text
     policy: _Text
     fixture: _Text
-    tools: Annotated[list[Literal["bash", "read"]], Field(min_length=1)]
+    tools: Annotated[list[Literal["bash", "read", "write"]], Field(min_length=1)]
     database: Annotated[_Text, AfterValidator(_inside_workspace)]
     goal: Annotated[list[_CheckSchema], Field(min_length=1)]
     solution: Annotated[list[_StepSchema], Field(min_length=1)]
     handshake: list[_CheckSchema] = []
+    test: list[_TestSchema] = []
     variant: list[dict[str, str | int]] = []
+    draw: dict[str, DrawSchema] = {}
+    ask: dict[str, _Text] = {}
     invites: list[_Text] = []
     max_turns: PositiveInt = 20
     limits: dict[str, int | float] = {}
@@ -79,16 +90,22 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
                     f"{folder}: a scenario {name!r} was already taken from {chosen[name]}. "
                     "Rename one of the folders"
                 )
-    return tuple(load_scenario(folder, name) for name, folder in chosen.items())
+    words = load_words(places)
+    return tuple(load_scenario(folder, name, words, roots) for name, folder in chosen.items())
 
 
-def load_scenario(folder: Path, name: str) -> Scenario:
+def load_scenario(
+    folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
+) -> Scenario:
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path = folder / FILE
     schema = load_toml(path, _ScenarioSchema)
+    world = _world(path, schema, roots)
     scenario = Scenario(
         name=name,
-        instructions=_instructions(folder / INSTRUCTIONS),
+        instructions=_text(
+            folder / INSTRUCTIONS, "It holds what the model reads, under `# System` and `# Task`"
+        ),
         title=schema.title,
         policy=schema.policy,
         fixture=schema.fixture,
@@ -97,24 +114,51 @@ def load_scenario(folder: Path, name: str) -> Scenario:
         goal=tuple(Check(**check.model_dump()) for check in schema.goal),
         solution=tuple(Step(**step.model_dump()) for step in schema.solution),
         handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
+        tests=tuple(
+            CodeTest(test.name, _text(folder / test.python, f"test {test.name!r} is made of it"))
+            for test in schema.test
+        ),
         variants=tuple(schema.variant) or ({},),
+        draws=_draws(path, schema, words),
+        asks=schema.ask,
+        words=words,
+        world=_text(world, "It makes the world's database") if world else "",
         invites=tuple(schema.invites),
         max_turns=schema.max_turns,
         limits=_limits(path, schema.limits),
     )
     _check_names(path, scenario)
-    _check_templates(folder, scenario)
+    proofread(folder, scenario, world)
     return scenario
 
 
-def _instructions(path: Path) -> str:
+def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> Path | None:
+    found = find_world(schema.fixture, roots)
+    if schema.ask and found is None:
+        raise UsageError(
+            f"{path}: ask: no fixture {schema.fixture!r} with a world.sql, so there is no world to "
+            "ask. Add one, or mend the name"
+        )
+    return found
+
+
+def _text(path: Path, purpose: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"{path}: cannot be read ({error}). It holds what the model reads, under "
-            "`# System` and `# Task`"
-        ) from error
+        raise UsageError(f"{path}: cannot be read ({error}). {purpose}") from error
+
+
+def _draws(
+    path: Path, schema: _ScenarioSchema, words: Mapping[str, tuple[str, ...]]
+) -> dict[str, Draw]:
+    found = {}
+    for name, one in schema.draw.items():
+        try:
+            found[name] = draw(one, words)
+        except ValueError as error:
+            raise UsageError(f"{path}: draw.{name}: {error}") from error
+    return found
 
 
 def _limits(path: Path, given: dict[str, int | float]) -> Limits:
@@ -142,19 +186,3 @@ def _check_names(path: Path, scenario: Scenario) -> None:
             )
     if len({frozenset(variant) for variant in scenario.variants}) > 1:
         raise UsageError(f"{path}: variant: every [[variant]] must set the same variables")
-
-
-def _check_templates(folder: Path, scenario: Scenario) -> None:
-    """Render every variant: what is wrong with a template is told now and not in a trial."""
-    path = folder / FILE
-    try:
-        for variant in scenario.variants:
-            path = folder / INSTRUCTIONS
-            fill(scenario.instructions, {**variant, "rules": ""})
-            path = folder / FILE
-            render_variant(scenario, variant)
-    except jinja2.TemplateError as error:
-        known = ", ".join(["rules", *scenario.variants[0]])
-        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
-    except ValueError as error:
-        raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error

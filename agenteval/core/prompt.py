@@ -1,97 +1,56 @@
 """What one trial reads and is judged by: its scenario, rendered for a seed."""
 
-from collections.abc import Mapping
+import re
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any
-
-from jinja2 import DictLoader, StrictUndefined, Template, TemplateRuntimeError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agenteval.core.scenario import Check, Scenario, Step
-
-# An edit here changes what every model reads: it bumps the protocol version of the engine.
-RULES = """\
-## Rules for tool calls
-
-Every tool call is compared with an allow list before it runs. What is not on the list is denied, \
-and nothing runs.
-{% if "bash" in tools %}
-- One bare command per bash call: a listed script and its arguments, nothing before it and nothing \
-after it.
-- Do not cut output down: no pipe into head, tail, grep, sed, jq or anything else. Every script \
-returns what you need; its own options narrow it.
-- No redirects. Errors are part of the output, so neither `2>&1` nor `2>/dev/null`.
-- No chaining with `&&`, `||` or `;`, no `cd`, and no `|| true`: a failed command is reported as \
-such.
-- No heredocs, no command substitution, no variables, no background commands. A long value is one \
-quoted argument.
-- No prefixes such as `timeout`, `env` or `sudo`. Time limits are kept for you.
-- No other programs (ls, cat, find, curl, python ...), no inline code, and no scripts or options \
-that are not listed above.
-{%- endif %}
-{%- if "read" in tools %}
-- The read tool opens files of this workspace only. A path outside it is denied.
-{%- endif %}
-- There are no other tools than {{ tools | join(" and ") }}.
-
-After a denial, do not try the same thing in another shape: use a listed script instead and go on.\
-"""
+from agenteval.core.setting import DEFAULT, Setting
+from agenteval.core.template import fill
+from agenteval.core.trial import Message
+from agenteval.core.variant import Variables, variables
 
 SYSTEM_HEADING = "# System\n"
 TASK_HEADING = "# Task\n"
-
-_TEMPLATES = ImmutableSandboxedEnvironment(
-    loader=DictLoader({}),  # no file is ever included
-    undefined=StrictUndefined,
-    autoescape=False,  # the reader is a model and no browser
-)
+_GAP = re.compile(r"\n{3,}")  # where the rules would stand
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One variant of a scenario: `system` and `task` are the two messages a trial begins with."""
+    """One variant of a scenario: what a trial begins with, and what it is judged by.
+
+    Its first messages are `system`, the `history` of a chat that went before, and `task`.
+    """
 
     system: str
     task: str
+    variables: Variables
     goal: tuple[Check, ...]
     handshake: tuple[Check, ...]
     solution: tuple[Step, ...]
+    history: tuple[Message, ...] = ()
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (Message("system", self.system), *self.history, Message("user", self.task))
 
 
-@lru_cache(maxsize=1024)
-def _template(text: str) -> Template:
-    return _TEMPLATES.from_string(text)
-
-
-def fill(text: str, variables: Mapping[str, Any]) -> str:
-    """`text` as a template; raises jinja2.TemplateError for whatever is wrong with it."""
-    try:
-        return _template(text).render(variables)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise TemplateRuntimeError(f"{type(error).__name__}: {error}") from error
-
-
-def variables(scenario: Scenario, seed: int) -> Mapping[str, str | int]:
-    """The variant of this seed; neighbouring seeds take neighbours, so all get equal use."""
-    return scenario.variants[seed % len(scenario.variants)]
-
-
-def render(scenario: Scenario, seed: int) -> Prompt:
+def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
     """The scenario as the trial with this seed sees it.
 
-    Raises jinja2.TemplateError, and ValueError when a heading is missing; never for a scenario
-    that `config.scenarios` loaded.
+    Raises what `core.variant.variables` raises, and ValueError when a heading is missing; never for
+    a scenario that `config.scenarios` loaded.
     """
-    return render_variant(scenario, variables(scenario, seed))
-
-
-def render_variant(scenario: Scenario, chosen: Mapping[str, str | int]) -> Prompt:
+    chosen = variables(scenario, seed)
+    names = setting.profile.names(tuple(setting.profile.forms))
     system, task = split_instructions(scenario.instructions)
-    rules = fill(RULES, {"tools": scenario.tools})
+    rules = setting.rules_for(scenario.tools)
+    above, below = setting.place != "end", setting.place != "start"
+    known = {**names, **chosen}
+    task = fill(task, {**known, "rules": rules}).strip()
     return Prompt(
-        system=fill(system, {**chosen, "rules": rules}).strip(),
-        task=fill(task, {**chosen, "rules": rules}).strip(),
+        system=_GAP.sub("\n\n", fill(system, {**known, "rules": rules if above else ""}).strip()),
+        task=f"{task}\n\n{rules}" if below else task,
+        variables=chosen,
         goal=tuple(_check(check, chosen) for check in scenario.goal),
         handshake=tuple(_check(check, chosen) for check in scenario.handshake),
         solution=tuple(_step(step, chosen) for step in scenario.solution),
@@ -107,12 +66,12 @@ def split_instructions(instructions: str) -> tuple[str, str]:
     return system, task
 
 
-def _check(check: Check, chosen: Mapping[str, str | int]) -> Check:
+def _check(check: Check, chosen: Variables) -> Check:
     expect = fill(check.expect, chosen) if isinstance(check.expect, str) else check.expect
     return replace(check, query=fill(check.query, chosen), expect=expect)
 
 
-def _step(step: Step, chosen: Mapping[str, str | int]) -> Step:
+def _step(step: Step, chosen: Variables) -> Step:
     return replace(
         step,
         arguments={

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agenteval.core.draw import Draw
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -20,6 +22,17 @@ class Check:
     name: str
     query: str
     expect: str | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTest:
+    """A Python program about the workspace: the test holds when it exits with 0.
+
+    It gets the trial's variables as JSON in its only argument, and leaves no file behind.
+    """
+
+    name: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +62,14 @@ class Scenario:
     """A scenario as loaded and checked.
 
     `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
-    file inside the workspace. The goal is reached when every check of `goal` holds; `handshake`
-    lists ordered steps, each proven by a check. `invites` names the failure classes it tempts to.
+    file inside the workspace. The goal is reached when every check of `goal` holds and then every
+    one of `tests`; `handshake` lists ordered steps, each proven by a check. `invites` names the
+    failure classes it tempts to.
 
-    `instructions` and every text of goal, handshake and solution are templates over the variables
-    of one of `variants`: `core.prompt.render` makes them what one trial sees.
+    `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
+    are templates over the variables of a trial, which follow from its seed: one of `variants`,
+    the `draws`, and the answers to `asks`, which are queries to the fresh world. `words` are lists
+    that a world draws from. `core.prompt.render` makes of it what one trial sees.
     """
 
     name: str
@@ -66,7 +82,12 @@ class Scenario:
     goal: tuple[Check, ...]
     solution: tuple[Step, ...]
     handshake: tuple[Check, ...] = ()
+    tests: tuple[CodeTest, ...] = ()
     invites: tuple[str, ...] = ()
     variants: tuple[Mapping[str, str | int], ...] = ({},)
+    draws: Mapping[str, Draw] = field(default_factory=dict)
+    asks: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    world: str = ""
     max_turns: int = 20
     limits: Limits = field(default_factory=Limits)

@@ -1,6 +1,7 @@
 """One trial: ask, judge, run or deny, answer; until the goal, a stop or a limit."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from agenteval.core.call import ToolCall
@@ -11,7 +12,7 @@ from agenteval.core.scenario import Scenario
 from agenteval.core.trial import CallRecord, HandshakeStep, Message, Trial, Turn
 from agenteval.engine import tools
 from agenteval.engine.hands import Hands
-from agenteval.engine.world import holding, snapshot
+from agenteval.engine.world import holding, passes, snapshot
 from agenteval.protocols import Model, Observer, Recorder, TrialKey
 
 
@@ -33,10 +34,7 @@ class Loop:
 
     async def play(self) -> Trial:
         """Raises InfrastructureError when the server or the sandbox fails."""
-        self.messages += [
-            Message("system", self.prompt.system),
-            Message("user", self.prompt.task),
-        ]
+        self.messages += self.prompt.messages
         deadline = asyncio.get_running_loop().time() + self.scenario.limits.trial_seconds
         try:
             ending = await self._turns(deadline)
@@ -46,7 +44,7 @@ class Loop:
 
     async def _turns(self, deadline: float) -> Ending:
         """Only waiting for the model is cut short; a running command has a limit of its own."""
-        schemas = tools.schemas(self.scenario.tools)
+        schemas = tools.schemas(self.hands.profile, self.scenario.tools)
         for number in range(self.max_turns):
             async with asyncio.timeout_at(deadline):
                 turn = await self.model.ask(self.messages, schemas, seed=self.key.seed)
@@ -80,14 +78,24 @@ class Loop:
         self.observer.called(self.key, denied=not record.verdict.allowed)
         self.messages.append(Message("tool", record.reply, call_id=call.id))
 
-    async def _goal_met(self) -> bool:
-        files = await snapshot(self.hands.sandbox, self.scenario.database)
-        return all(holding(files, self.prompt.goal))
+    async def _goal_met(self, files: Mapping[str, bytes] | None = None) -> bool:
+        files = files or await snapshot(self.hands.sandbox, self.scenario.database)
+        return all(holding(files, self.prompt.goal)) and await self._tests_pass()
+
+    async def _tests_pass(self) -> bool:
+        for test in self.scenario.tests:
+            if not await passes(self.hands.sandbox, test, self.prompt.variables):
+                return False
+        return True
 
     async def _finished(self, ending: Ending) -> Trial:
         files = await snapshot(self.hands.sandbox, self.scenario.database)
-        goal_met = all(holding(files, self.prompt.goal))
-        last_denied = bool(self.calls) and not self.calls[-1].verdict.allowed
+        ended = outcome(
+            ending,
+            goal_met=ending is Ending.GOAL or await self._goal_met(files),
+            last_denied=bool(self.calls) and not self.calls[-1].verdict.allowed,
+            last_text=self.turns[-1].text if self.turns else "",
+        )
         steps = zip(self.prompt.handshake, holding(files, self.prompt.handshake), strict=True)
         return Trial(
             scenario=self.key.scenario,
@@ -96,7 +104,7 @@ class Loop:
             turns=tuple(self.turns),
             calls=tuple(self.calls),
             ending=ending,
-            outcome=outcome(ending, goal_met=goal_met, last_denied=last_denied),
+            outcome=ended,
             handshake=tuple(HandshakeStep(step.name, reached) for step, reached in steps),
             seconds=sum(turn.seconds for turn in self.turns),
         )

@@ -1,12 +1,14 @@
-"""Questions to a trial's world: its SQLite database, read out of the sandbox."""
+"""Questions to a trial's world: its SQLite database, read out of the sandbox, and its files."""
 
+import json
 import sqlite3
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from agenteval.core.scenario import Check
+from agenteval.core.scenario import Check, CodeTest
+from agenteval.core.variant import Variables
 from agenteval.protocols import Sandbox
 
 DATABASE = "world.db"
@@ -25,7 +27,7 @@ async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
     return files
 
 
-def holding(files: dict[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...]:
+def holding(files: Mapping[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...]:
     """Which checks hold. A world that cannot answer does not hold: the model broke it."""
     logged = tempfile.TemporaryDirectory() if LOG in files else nullcontext()
     with logged as folder, closing(_opened(files, folder)) as connection:
@@ -33,7 +35,7 @@ def holding(files: dict[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...
         return tuple(_holds(connection, check) for check in checks)
 
 
-def _opened(files: dict[str, bytes], folder: str | None) -> sqlite3.Connection:
+def _opened(files: Mapping[str, bytes], folder: str | None) -> sqlite3.Connection:
     """The database in memory; as files in `folder` when a write-ahead log belongs to it."""
     if folder is None:
         connection = sqlite3.connect(":memory:")
@@ -53,3 +55,13 @@ def _holds(connection: sqlite3.Connection, check: Check) -> bool:
     except sqlite3.Error:
         return False
     return row is not None and row[0] == check.expect
+
+
+async def passes(sandbox: Sandbox, test: CodeTest, variables: Variables) -> bool:
+    """Whether the test's program ends with 0, run in the workspace under the limits of a call.
+
+    Its source is an argument and no file: the model can neither read nor change it.
+    """
+    given = json.dumps(variables)
+    execution = await sandbox.run(("python3", "-I", "-c", test.source, given))
+    return execution.exit_code == 0

@@ -11,7 +11,8 @@ from math import inf
 from statistics import NormalDist
 
 from agenteval.core.gated import GatedRun
-from agenteval.stats.comparison import POWER, holm
+from agenteval.stats.comparison import POWER
+from agenteval.stats.multiple import holm
 from agenteval.stats.criteria import MOST, lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures, worlds_met
 from agenteval.stats.quantiles import falling

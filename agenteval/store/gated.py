@@ -15,7 +15,7 @@ from agenteval.core.gated import GatedRun, GatedTrial
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Look
 from agenteval.errors import UsageError
-from agenteval.store.location import Location
+from agenteval.store.location import SCHEMA, Location
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 
@@ -44,9 +44,8 @@ def opened(store: str) -> Iterator[Query]:
         )
     connection = sqlite3.connect(where.file)
     try:
-        where.check_schema(connection.execute("PRAGMA user_version").fetchone()[0])
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'look'").fetchone():
-            _complete(store)
+        if not _is_current(connection):
+            _widen(store)
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
         raise UsageError(f"--store {where}: not a store of agenteval ({error})") from error
@@ -54,8 +53,14 @@ def opened(store: str) -> Iterator[Query]:
         connection.close()
 
 
-def _complete(store: str) -> None:
-    """Add the tables that a store of an earlier day lacks."""
+def _is_current(connection: sqlite3.Connection) -> bool:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    look = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'look'").fetchone()
+    return version == SCHEMA and look is not None
+
+
+def _widen(store: str) -> None:
+    """Add what a store of an earlier day lacks. Raises UsageError for one of a later day."""
     from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- see above
 
     SqlStore(store).close()

@@ -3,9 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from agenteval.errors import UsageError
-
-SCHEMA = 2  # raised with every change of a table
+SCHEMA = 3  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 
@@ -27,11 +25,3 @@ class Location:
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password."""
         return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
-
-    def check_schema(self, found: int) -> None:
-        """Raises UsageError when another version's schema was found; 0 is that of a new file."""
-        if found not in {0, SCHEMA}:
-            raise UsageError(
-                f"--store {self}: written with schema {found}, this agenteval has {SCHEMA}; "
-                "use the agenteval that wrote it, or give another --store"
-            )

@@ -6,15 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, event, func
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
-from sqlmodel import Session, SQLModel, col, create_engine, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Session, col, create_engine, select
 
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import Look, Run
+from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
-from agenteval.store.location import SCHEMA, Location
+from agenteval.store.imported import ImportedRow, imported_row, imported_value
+from agenteval.store.location import Location
+from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.tallies import tallies
 
 
 class SqlStore:
@@ -23,15 +28,15 @@ class SqlStore:
     def __init__(self, url: str) -> None:
         """Open the database at a SQLAlchemy URL or a plain file path, making it when new.
 
-        Raises UsageError when it cannot be opened or was written by another version's schema.
+        Raises UsageError when it cannot be opened or was written by a newer version's schema.
         """
         where = Location(url)
         self.url, self.shown = where.url, str(where)
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine, where)
-            _make_tables(self._engine)
+                _prepare_sqlite(self._engine, self.shown)
+            make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             cure = (
@@ -56,8 +61,28 @@ class SqlStore:
             session.commit()
 
     def exists(self, run_id: str) -> bool:
+        """Whether a run, or imported counts, have this id."""
         with Session(self._engine) as session:
-            return session.get(RunRow, run_id) is not None
+            return any(session.get(table, run_id) for table in (RunRow, ImportedRow))
+
+    def free_id(self, wanted: str) -> str:
+        """`wanted`, or the first number behind it that no run has: two may start in one second."""
+        found, number = wanted, 1
+        while self.exists(found):
+            number += 1
+            found = f"{wanted}-{number}"
+        return found
+
+    def add_imported(self, imported: ImportedCounts) -> None:
+        with Session(self._engine) as session:
+            session.add(imported_row(imported))
+            session.commit()
+
+    def imported(self) -> Mapping[str, ImportedCounts]:
+        """All imported counts by their ids, newest first."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(ImportedRow).order_by(col(ImportedRow.imported).desc()))
+            return {row.id: imported_value(row) for row in rows}
 
     def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
         """Keep how the run ended: with all its trials or not, and how the second reader did."""
@@ -99,16 +124,20 @@ class SqlStore:
             ).all()
             turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
             calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
-            looks = session.exec(
-                select(LookRow).where(LookRow.run_id == row.id).order_by(col(LookRow.number))
-            ).all()
             return mapping.run_value(
                 row,
                 tuple(
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
-                tuple(map(mapping.look_value, looks)),
+                _looks(session, row.id),
             )
+
+    def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
+        """A run without its trials, and their tallies: a small part of what `load` reads."""
+        with Session(self._engine) as session:
+            row = self._find(session, run_id)
+            run = mapping.run_value(row, (), _looks(session, row.id))
+            return run, tuple(tallies(session.connection(), row.id))
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
@@ -121,11 +150,9 @@ class SqlStore:
         )
 
 
-def _make_tables(engine: Engine) -> None:
-    try:
-        SQLModel.metadata.create_all(engine)
-    except OperationalError:
-        SQLModel.metadata.create_all(engine)  # another process made one between look and create
+def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
+    query = select(LookRow).where(LookRow.run_id == run_id).order_by(col(LookRow.number))
+    return tuple(map(mapping.look_value, session.exec(query).all()))
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:
@@ -145,8 +172,8 @@ def _by_trial(rows: Sequence[Any]) -> Mapping[int | None, list[Any]]:
     return grouped
 
 
-def _prepare_sqlite(engine: Engine, where: Location) -> None:
-    """WAL, so that `agenteval show` reads while a run writes; then the schema's number."""
+def _prepare_sqlite(engine: Engine, url: str) -> None:
+    """WAL, so that `agenteval show` reads while a run writes."""
     file = engine.url.database
     if file and file != ":memory:":
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -156,6 +183,4 @@ def _prepare_sqlite(engine: Engine, where: Location) -> None:
         for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {setting}")
 
-    with engine.connect() as connection:
-        where.check_schema(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-        connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+    check_schema(engine, url)

@@ -259,7 +259,7 @@ def test_a_margin_too_narrow_for_any_run_is_told(gate, cli):
     assert "ask for a wider one" in cli("plan", "--baseline", "base", "--margin", "0.1").out
 
 
-SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "rendered-plot")
+SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "media/rendered-plot")
 
 
 def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):

@@ -26,6 +26,8 @@ print("marked", sys.argv[1])
 ALLOWLIST = """\
 [bash]
 allow = ["uv run scripts/mark.py *", "ls *", "sleep *", "false", "pwd"]
+[write]
+allow = ["notes/**"]
 [read]
 allow = ["notes/*"]
 """

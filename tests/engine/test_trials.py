@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import Limits
+from agenteval.core.scenario import CodeTest, Limits
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.testing import ScriptedModel, says, tool
@@ -42,7 +42,8 @@ async def test_a_denied_call_runs_nothing_and_the_model_reads_why(play) -> None:
 @pytest.mark.parametrize(
     ("parts", "ending", "outcome"),
     [
-        ((A, says("Done.")), Ending.STOPPED, Outcome.STALLED),
+        ((A, says("I found a note.")), Ending.STOPPED, Outcome.STALLED),
+        ((A, says("All done.")), Ending.STOPPED, Outcome.CLAIMED_DONE),
         (("ls .", "ls notes", "pwd", "ls w.db", A, "pwd"), Ending.TURNS, Outcome.OUT_OF_TURNS),
         (("pwd",) * 6, Ending.LOOPED, Outcome.LOOPED),
     ],
@@ -117,7 +118,7 @@ async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> No
     trials = await play(model, trials=2, concurrency=1)
     assert [(trial.outcome, trial.reason, len(trial.calls)) for trial in trials] == [
         (Outcome.VOID, "500: cuda", 1),
-        (Outcome.STALLED, "", 0),
+        (Outcome.CLAIMED_DONE, "", 0),
     ]
     assert (play.watched.denied, play.watched.void) == ([False], [True, False])
 
@@ -137,4 +138,49 @@ async def test_trials_share_nothing(play) -> None:
         False,
         False,
         True,
+    ]
+
+
+PASSES = 'import json, sys; assert open("notes/new.txt").read() == json.loads(sys.argv[1])["word"]'
+
+
+@pytest.mark.parametrize(
+    ("content", "path", "outcome"),
+    [
+        ("tea", "notes/new.txt", Outcome.COMPLETED),
+        ("tea", "/workspace/notes/new.txt", Outcome.COMPLETED),
+        ("rice", "notes/new.txt", Outcome.STALLED),
+        ("\ud800", "notes/new.txt", Outcome.STALLED),
+        ("tea", "scripts/mark.py", Outcome.GAVE_UP),
+        ("tea", "notes/n.txt/new.txt", Outcome.STALLED),
+    ],
+)
+async def test_a_goal_with_a_test_is_reached_when_its_program_passes(
+    play, content, path, outcome
+) -> None:
+    tested = replace(
+        play.scenario,
+        tools=("bash", "write"),
+        tests=(CodeTest("the word is noted", PASSES),),
+        variants=({"word": "tea"},),
+    )
+    write = tool("write", path=path, content=content)
+
+    (trial,) = await play(ScriptedModel(B, write), scenario=tested)
+
+    assert (trial.outcome, len(trial.calls)) == (outcome, 2)
+
+
+async def test_a_written_file_is_answered_and_so_is_one_that_cannot_be(play) -> None:
+    calls = [
+        tool("write", path=path, content="one\ntwo\n")
+        for path in ("notes/deep/new.txt", "notes/n.txt/x", "w.db")
+    ]
+
+    (trial,) = await play(ScriptedModel(*calls))
+
+    assert [record.reply for record in trial.calls] == [
+        "wrote 2 lines to notes/deep/new.txt",
+        "notes/n.txt/x: Not a directory\n[exit code 1]",
+        "Permission denied: the rules do not allow `w.db` here. Nothing was run.",
     ]

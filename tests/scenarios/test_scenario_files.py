@@ -1,7 +1,9 @@
 """What the loader takes, and the one line it says about everything else."""
 
 import re
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt import render
-from agenteval.core.scenario import Check, Limits, Scenario, Step
+from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
+from agenteval.core.variant import variables
 from agenteval.errors import UsageError
 
 GOOD = """
@@ -167,10 +170,16 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("max_turns = ", "max_turn = "), "unknown key max_turn; known keys: database, "),
+        (
+            ("max_turns = ", "max_turn = "),
+            "unknown key max_turn; known keys: ask, database, draw, ",
+        ),
         (('policy = "demo"\n', ""), "key policy is missing"),
         (('"Note something"', '""'), "title: string should have at least 1 character"),
-        (('["bash"]', '["bash", "web_search"]'), "tools.1: input should be 'bash' or 'read'"),
+        (
+            ('["bash"]', '["bash", "web_search"]'),
+            "tools.1: input should be 'bash', 'read' or 'write'",
+        ),
         (('"data/notes.db"', '"/data/notes.db"'), "database: must be a path inside the workspace"),
         (('expect = "{{ word }}"', "expect = true"), "goal.0.expect"),
         (('word = "rice"', "word = [1]"), "variant.1.word"),
@@ -246,10 +255,12 @@ def fixture(root: Path, world: str | None = WORLD) -> Path:
     return root
 
 
-def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tea, tmp_path):
-    root = fixture(tmp_path / "project")
+def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tmp_path):
+    roots = [tmp_path / "no", fixture(tmp_path)]
+    write(tmp_path, "tea")
+    (tea,) = load_scenarios(["tea"], roots=roots)
 
-    one, two = (load_fixture(tea, seed, roots=[tmp_path / "no", root]) for seed in (0, 1))
+    one, two = (load_fixture(tea, seed, roots=roots) for seed in (0, 1))
 
     assert sorted(one) == ["data/notes.db", "scripts/note.py"]
     assert one["scripts/note.py"] == b"print()\n"
@@ -261,16 +272,121 @@ def test_a_fixture_is_its_files_and_the_database_of_the_seeds_variant(tea, tmp_p
     [
         ("CREATE TABEL notes;", 'near "TABEL": syntax error'),
         ("CREATE TABLE {{ colour }} (a);", "'colour' is undefined"),
-        (None, "is judged on 'data/notes.db', which the fixture does not hold"),
+        (
+            "CREATE TABLE notes (w);",
+            "scenario.toml: goal.0.query: no such column: word, in `SELECT",
+        ),
     ],
 )
-def test_a_world_that_cannot_be_built_is_named(world, says, tea, tmp_path):
-    root = fixture(tmp_path, world)
+def test_a_world_that_cannot_be_built_or_asked_is_named(world, says, tmp_path):
+    fixture(tmp_path, world)
+    write(tmp_path, "tea")
 
-    with pytest.raises(UsageError, match="notes") as caught:
-        load_fixture(tea, 0, roots=[root])
+    assert says in complaint(["tea"], tmp_path / "scenarios")
 
-    assert says in str(caught.value)
+
+def test_what_is_asked_of_a_fixture_without_a_world_is_refused(tmp_path):
+    write(tmp_path, "tea", GOOD.replace("[[goal]]\n", '[ask]\nmost = "SELECT 1"\n\n[[goal]]\n'))
+
+    assert complaint(["tea"], tmp_path / "scenarios").endswith(
+        "ask: no fixture 'notes' with a world.sql, so there is no world to ask. Add one, or mend "
+        "the name"
+    )
+
+
+def test_a_fixture_without_the_database_is_named(tea, tmp_path):
+    fixture(tmp_path, None)
+
+    with pytest.raises(UsageError, match=r"is judged on .*, which the fixture does not hold"):
+        load_fixture(tea, 0, roots=[tmp_path])
+
+
+DRAWN = """
+[draw]
+number = { from = 400, to = 499 }
+day = { from = "2026-01-30", to = "2026-02-02" }
+drink = { of = ["tea", "coffee"] }
+people = { of = "people", count = 2 }
+
+[ask]
+most = "SELECT word FROM stock ORDER BY amount DESC, word LIMIT 1"
+twice = "SELECT 2 * {{ number }}"
+
+[[goal]]
+"""
+STOCK = """
+CREATE TABLE notes (word TEXT); CREATE TABLE stock (word TEXT, amount INTEGER);
+{% for person in chance.shuffled(words.people) %}
+INSERT INTO stock VALUES ('{{ person }} {{ drink }}', {{ chance.integer(1, 9) }});
+{% endfor %}
+"""
+
+
+@pytest.fixture
+def drawn(tmp_path: Path) -> Scenario:
+    fixture(tmp_path, STOCK)
+    write(tmp_path, "tea", GOOD.replace("[[goal]]\n", DRAWN))
+    (tmp_path / "scenarios" / "words.toml").write_text('people = ["Ada", "Ben", "Cleo"]\n', "utf-8")
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+    return scenario
+
+
+def test_every_seed_draws_a_world_of_its_own_and_always_the_same(drawn):
+    worlds = [variables(drawn, seed) for seed in range(40)]
+
+    assert worlds == [variables(drawn, seed) for seed in range(40)]
+    assert len({str(world) for world in worlds}) > 36
+    assert {world["day"] for world in worlds} == {
+        f"2026-{day}" for day in ("01-30", "01-31", "02-01", "02-02")
+    }
+    assert {world["drink"] for world in worlds} == {"tea", "coffee"}
+    assert all(len({*world["people"]}) == 2 and 400 <= world["number"] <= 499 for world in worlds)
+
+
+def test_what_is_asked_of_the_fresh_world_is_true_of_the_world_that_the_trial_gets(drawn, tmp_path):
+    for seed in range(5):
+        known = variables(drawn, seed)
+        with closing(sqlite3.connect(":memory:")) as world:
+            world.deserialize(load_fixture(drawn, seed, roots=[tmp_path])["data/notes.db"])
+            (most,) = world.execute("SELECT word FROM stock ORDER BY amount DESC, word").fetchone()
+
+        assert (known["most"], known["twice"]) == (most, 2 * known["number"])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("from = 400", "from = 500"), "draw.number: `from` is above `to`"),
+        (
+            ("to = 499", 'to = "2026-01-01"'),
+            "draw.number: `from` and `to` are two whole numbers or two days",
+        ),
+        (("to = 499 }", "to = 499, count = 2 }"), "draw.number: give `from` and `to`"),
+        (('of = "people"', 'of = "animals"'), "draw.people: no word list 'animals'. Known: people"),
+        (("count = 2", "count = 4"), "draw.people: 4 of a list of 3"),
+        (("LIMIT 1", "LIMIT 0"), "ask.most: the fresh world has no answer to `SELECT word"),
+        (("FROM stock", "FROM shop"), "ask.most: no such table: shop, in `SELECT word"),
+        (("2 * {{ number }}", "2 * {{ size }}"), "ask.twice: 'size' is undefined, in `SELECT"),
+    ],
+)
+def test_a_faulty_draw_or_question_is_one_line_with_its_place(change, says, drawn, tmp_path):
+    del drawn
+    file = tmp_path / "scenarios" / "tea" / "scenario.toml"
+    file.write_text(file.read_text("utf-8").replace(*change), "utf-8")
+
+    assert says in complaint(["tea"], tmp_path / "scenarios")
+
+
+def test_a_test_is_a_program_beside_the_scenario(tmp_path):
+    toml = GOOD + '[[test]]\nname = "it adds"\npython = "checks/adds.py"\n'
+    folder = write(tmp_path, "tea", toml)
+    assert "checks/adds.py: cannot be read" in complaint(["tea"], tmp_path / "scenarios")
+
+    (folder / "checks").mkdir()
+    (folder / "checks" / "adds.py").write_text("assert 1 + 1 == 2\n", "utf-8")
+    (scenario,) = load_scenarios(["tea"], roots=[tmp_path])
+
+    assert scenario.tests == (CodeTest("it adds", "assert 1 + 1 == 2\n"),)
 
 
 def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
@@ -289,6 +405,7 @@ def test_the_example_of_the_readme_is_a_scenario(tmp_path):
     text = (Path(__file__).resolve().parents[2] / "scenarios" / "README.md").read_text("utf-8")
     (toml,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (instructions,) = re.findall(r"```markdown\n(.*?)```", text, re.DOTALL)
+    fixture(tmp_path, "CREATE TABLE notes (text TEXT, handed_over INTEGER);")
     write(tmp_path, "missing", toml, instructions)
 
     (scenario,) = load_scenarios([], roots=[tmp_path])

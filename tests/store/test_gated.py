@@ -52,7 +52,7 @@ def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
         4,
     )
     assert (found.settings["protocol"], found.policies, found.looks) == (
-        "strict/1",
+        RUN.protocol,
         {"demo": "abc"},
         (LOOK,),
     )

@@ -21,7 +21,7 @@ RUN = Run(
     max_turns=None,
     concurrency=4,
     sandbox="bubblewrap",
-    protocol="strict/1",
+    protocol="strict/2",
     taxonomy="1",
     policies={"demo": "abc"},
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, isinf
 
 from agenteval.core.gated import GatedRun
-from agenteval.report.sentences import SIMULATED
+from agenteval.report.warnings import SIMULATED
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
 from agenteval.stats.rules import Over

@@ -1,0 +1,66 @@
+"""Reading templates and queries of a scenario once: a fault is told now and not in a trial."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from jinja2 import TemplateError
+
+from agenteval.config.scenario_folders import FILE
+from agenteval.core.prompt import Prompt, render
+from agenteval.core.scenario import Check, Scenario
+from agenteval.core.template import fill
+from agenteval.core.variant import WorldError, database, variables
+from agenteval.errors import UsageError
+
+INSTRUCTIONS = "instructions.md"
+
+
+def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
+    """Render one trial for each variant, and put its queries to the world that `world` makes.
+
+    Raises UsageError: file, key, what is wrong.
+    """
+    for seed in range(len(scenario.variants)):
+        try:
+            prompt = _rendered(folder, scenario, seed)
+            image = database(scenario, seed) if world else None
+        except WorldError as error:
+            raise UsageError(f"{world}: {error}. Mend the script") from error
+        except ValueError as error:
+            raise UsageError(f"{folder / FILE}: {error}") from error
+        if image is not None:
+            _ask_all(folder / FILE, prompt, image)
+
+
+def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
+    path = folder / FILE
+    chosen = variables(scenario, seed)
+    try:
+        path = folder / INSTRUCTIONS
+        fill(scenario.instructions, {**chosen, "rules": ""})
+        path = folder / FILE
+        return render(scenario, seed)
+    except TemplateError as error:
+        known = ", ".join(["rules", *chosen])
+        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
+    except ValueError as error:
+        raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
+
+
+def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:
+    with closing(sqlite3.connect(":memory:")) as world:
+        world.deserialize(image)
+        for key, check in _checks(prompt):
+            try:
+                world.execute(check.query).fetchone()
+            except sqlite3.Error as error:
+                raise UsageError(
+                    f"{path}: {key}.query: {error}, in `{check.query}`. Mend the query or world.sql"
+                ) from error
+
+
+def _checks(prompt: Prompt) -> Iterator[tuple[str, Check]]:
+    for key, checks in (("goal", prompt.goal), ("handshake", prompt.handshake)):
+        yield from ((f"{key}.{number}", check) for number, check in enumerate(checks))

@@ -1,0 +1,46 @@
+"""Chance that follows from a key: the same text gives the same draws, on every machine."""
+
+import hashlib
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+
+class Chance:
+    """A stream of draws. Templates of worlds use it as `chance`; every bound is included."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._drawn = 0
+
+    def integer(self, low: int, high: int) -> int:
+        """Raises ValueError when `high` is below `low`."""
+        if high < low:
+            raise ValueError(f"no whole number from {low} to {high}")
+        self._drawn += 1
+        digest = hashlib.sha256(f"{self._key}/{self._drawn}".encode()).digest()
+        return low + int.from_bytes(digest[:8]) % (high - low + 1)
+
+    def number(self, low: float, high: float, digits: int = 2) -> float:
+        """A decimal number with so many digits behind the point."""
+        scale: int = 10**digits
+        return self.integer(round(low * scale), round(high * scale)) / scale
+
+    def choice(self, items: Sequence[Item]) -> Item:
+        return items[self.integer(0, len(items) - 1)]
+
+    def sample(self, items: Sequence[Item], count: int) -> list[Item]:
+        """`count` different ones, in a drawn order. Raises ValueError when there are too few."""
+        left = list(items)
+        return [left.pop(self.integer(0, len(left) - 1)) for _ in range(count)]
+
+    def shuffled(self, items: Sequence[Item]) -> list[Item]:
+        return self.sample(items, len(items))
+
+    def day(self, first: str, last: str) -> str:
+        """A day between two, all as YYYY-MM-DD."""
+        start = date.fromisoformat(first)
+        days = self.integer(0, (date.fromisoformat(last) - start).days)
+        return (start + timedelta(days=days)).isoformat()
