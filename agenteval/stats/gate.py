@@ -12,9 +12,9 @@ from statistics import NormalDist
 
 from agenteval.core.gated import GatedRun
 from agenteval.stats.comparison import POWER
-from agenteval.stats.multiple import holm
 from agenteval.stats.criteria import MOST, lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures, worlds_met
+from agenteval.stats.multiple import holm
 from agenteval.stats.quantiles import falling
 from agenteval.stats.rules import Over, Rules
 
