@@ -7,6 +7,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import Run
 from agenteval.core.scoring import Funnel, Score, executions, score
 from agenteval.report.aftermath import aftermath_of
+from agenteval.report.garbles import arrivals_of
 from agenteval.report.pairs import Side, pairs_of
 from agenteval.report.sentences import count_sentences, sentences, warnings
 from agenteval.report.view import (
@@ -134,6 +135,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         run=run,
         score=scored,
         executions=executions(run.trials),
+        arrivals=arrivals_of(run),
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),

@@ -119,6 +119,11 @@ def _run_warnings(view: RunView) -> list[str]:
             f"{view.label}: {len(view.score.voids)} of {view.played} trials are void and left out "
             "of every rate; their reasons are listed."
         )
+    if left := view.arrivals.kinds["call-in-text"].count:
+        found.append(
+            f"{view.label}: calls left as text, so that nothing ran: {left}. "
+            "Does the server's tool parser fit the model?"
+        )
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
     return found
@@ -129,6 +134,7 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
     settings: dict[str, list[object]] = {
         "allow lists": [dict(view.run.policies) for view in views],
         "taxonomy version": [view.run.taxonomy for view in views],
+        "way to call tools": [view.run.model.tools for view in views],
         "prompts": [view.run.protocol for view in views],
         "sandbox": [view.run.sandbox for view in views],
         "turn limit": [view.run.max_turns for view in views],

@@ -1,5 +1,6 @@
 """The one view of some runs that every renderer shows: all its numbers are computed once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agenteval.core.outcome import Outcome
@@ -93,6 +94,16 @@ class ScenarioView:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How the calls of one run arrived: rates per call that was tried; see `core.garbled`."""
+
+    faulty: Rate
+    kinds: Mapping[str, Rate]
+    blames: Mapping[str, Rate]
+    repairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
@@ -102,6 +113,7 @@ class RunView:
     run: Run
     score: Score
     executions: Executions | None
+    arrivals: Arrivals
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]
