@@ -179,7 +179,7 @@ class Session:
     ) -> Run:
         now = datetime.now(UTC)
         return Run(
-            id=self._free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
+            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
             model=entry.card(name, simulated=simulated),
             started=now.isoformat(timespec="milliseconds"),
             seed=self.plan.seed,
@@ -192,11 +192,3 @@ class Session:
             taxonomy=TAXONOMY_VERSION,
             policies={stage.policy.name: stage.policy.digest for stage in self.stages},
         )
-
-    def _free_id(self, wanted: str) -> str:
-        """`wanted`, or the first number behind it that no run has: two may start in one second."""
-        found, number = wanted, 1
-        while self.store.exists(found):
-            number += 1
-            found = f"{wanted}-{number}"
-        return found

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Cluster = tuple[int, int]  # of one trial: how many, out of how many
 Session = Sequence[str | None]  # the calls of one trial: the primary class of a denied one, or None
@@ -10,10 +10,14 @@ Session = Sequence[str | None]  # the calls of one trial: the primary class of a
 
 @dataclass(frozen=True, slots=True)
 class ErrorCounts:
-    """Calls and errors by trial. A call has one primary class, so classes add up to errors."""
+    """Calls and errors by trial. A call has one primary class, so classes add up to errors.
+
+    Not `by_trial` are counts of which it is not known what belongs to one trial.
+    """
 
     calls: tuple[int, ...]
     by_class: Mapping[str, tuple[int, ...]]
+    by_trial: bool = True
 
     @classmethod
     def of(cls, sessions: Sequence[Session]) -> "ErrorCounts":
@@ -49,7 +53,14 @@ class ErrorCounts:
             row = into.get(name, name)
             before = rows.get(row, self._nothing())
             rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
-        return ErrorCounts(self.calls, rows)
+        return replace(self, by_class=rows)
+
+    def chosen(self, places: Sequence[int]) -> "ErrorCounts":
+        """The counts of the trials at these places, in this order."""
+        by_class = {
+            name: tuple(counts[at] for at in places) for name, counts in self.by_class.items()
+        }
+        return replace(self, calls=tuple(self.calls[at] for at in places), by_class=by_class)
 
     def _nothing(self) -> tuple[int, ...]:
         return tuple(0 for _ in self.calls)

@@ -8,6 +8,8 @@ open, a variable behind >), the text is unclear.
 import re
 from dataclasses import dataclass
 
+from agenteval.core.shell_words import unquote
+
 # In double quotes too; `${ rm x;}` runs a command, and a quote inside ends where bash alone knows.
 _PARAMETER = r"\$\{[\w\#!?@*-][^'\"`$\\{}()]*\}"
 _TARGET = r"""(?:[^ \t\n;&|<>()'"`\\$*?\[\]{}~!\#]++|'[^']*+'|"[^"\\`$]*+")++"""
@@ -56,6 +58,7 @@ class Part:
 
 
 _NOTHING = Part("", "")
+_MOST_REDIRECTS = 1000  # of one command; more of them only keep the reader busy
 
 
 def parts(text: str) -> frozenset[Part] | None:
@@ -66,12 +69,12 @@ def parts(text: str) -> frozenset[Part] | None:
     found: dict[str, tuple[int, list[re.Match[str]]]] = {}
     at, redirects = 0, list[re.Match[str]]()
     for token in _TOKEN.finditer(text):
-        if token["redirect"]:
+        if token["redirect"] and len(redirects) < _MOST_REDIRECTS:
             redirects.append(token)
         elif token.lastgroup == "joint":
             found.setdefault(text[at : token.start()], (at, redirects))
             at, redirects = token.end(), []
-        elif token.lastgroup:
+        elif token.lastgroup or token["redirect"]:
             return None
     found.setdefault(text[at:], (at, redirects))
     return frozenset(_part(text, raw, *rest) for raw, rest in found.items()) - {_NOTHING}
@@ -86,8 +89,7 @@ def _part(text: str, raw: str, start: int, redirects: list[re.Match[str]]) -> Pa
         at = redirect.end()
         if not _DESCRIPTOR.fullmatch(redirect[0]):
             operator = text[redirect.start() : redirect.start("target")]
-            file = re.sub("['\"]", "", redirect["target"])
-            (writes if ">" in operator else reads).add(file)
+            (writes if ">" in operator else reads).add(unquote(redirect["target"])[0])
     bare.append(text[at : start + len(raw)])
     writes.discard("/dev/null")
     return Part(_unwrapped(raw), _unwrapped("".join(bare)), frozenset(reads), frozenset(writes))

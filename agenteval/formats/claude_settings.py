@@ -1,5 +1,6 @@
 """Claude Code's permissions, from a settings.json."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,18 +19,23 @@ _TOOLS = (
     *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls", "task"),
     *("todowrite", "webfetch", "websearch", "exitplanmode", "skill"),
 )
+_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+_RULE = re.compile(r"\s*[\w-]+\s*(\(.*\S.*\)\s*)?", re.DOTALL)
 _LISTS = ("allow", "ask", "deny")
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 
 
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the key when it is no such settings file."""
-    content = json_with_comments(path, path.read_text(encoding="utf-8"))
+    content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
     permissions = content.get("permissions")
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
     allow, ask, deny = (_specifiers(path, permissions, key) for key in _LISTS)
-    mode = str(permissions.get("defaultMode", "default"))
+    mode = permissions.get("defaultMode", "default")
+    if mode not in _MODES:
+        expected = ", ".join(_MODES)
+        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {mode!r}")
     folders = tuple(
         str(Path(folder).expanduser())
         for folder in _texts(path, permissions, "additionalDirectories")
@@ -52,6 +58,11 @@ def read(path: Path) -> Policy:
 def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[ToolSpecifier, ...]:
     home = f"(/{Path.home()}/"
     rules = _texts(path, permissions, key)
+    for rule in rules:
+        if not _RULE.fullmatch(rule):
+            raise UsageError(
+                f"{path}: permissions.{key}: expected Tool or Tool(what), got {rule!r}"
+            )
     return tuple(ToolSpecifier.parse(rule.replace("(~/", home, 1)) for rule in rules)
 
 

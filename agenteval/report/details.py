@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
 from agenteval.report.garbles import garble_tables
+from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import provenance_table
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
 from agenteval.report.view import RunView, ScenarioView, View
@@ -14,10 +15,11 @@ FLAG_GUESSING = "hallucinated-flag"
 
 
 def detail_tables(view: View) -> tuple[Table, ...]:
-    """Nothing when no run stands behind the view."""
+    """Of the pairs, where they were asked for; and of the runs that stand behind the view."""
     if not view.runs:
-        return ()
+        return pair_tables(view)
     return (
+        *pair_tables(view),
         _behaviour(view.runs),
         _outcomes(view.runs),
         _scenarios(view.runs),
@@ -31,7 +33,8 @@ def detail_tables(view: View) -> tuple[Table, ...]:
 
 def summary_tables(view: View) -> tuple[Table, ...]:
     """Of the detail tables, those that a decision needs: recovery and outcome."""
-    return (_behaviour(view.runs), _outcomes(view.runs)) if view.runs else ()
+    pairs = pair_tables(view)
+    return (_behaviour(view.runs), _outcomes(view.runs), *pairs) if view.runs else pairs
 
 
 def void_lines(view: View) -> list[str]:

@@ -27,8 +27,10 @@ def _rates(counts: ErrorCounts, names: Sequence[str]) -> Mapping[str, Rate]:
 
 
 def garble_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where every call of every run arrived as it should."""
-    seen = [view.arrivals for view in views]
+    """None where all calls arrived as they should, or where only tallies were read."""
+    seen = [view.arrivals for view in views if view.arrivals]
+    if len(seen) < len(views):
+        return ()
     kinds = [kind for kind in KINDS if any(one.kinds[kind.id].count for one in seen)]
     if not kinds:
         return ()
@@ -48,6 +50,7 @@ def garble_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
         ),
         row("repairs in what was sent back", (plain(one.repairs) for one in seen)),
     ]
-    columns = heads(views, lambda view: f"n={view.arrivals.faulty.n} calls tried")
+    tried = {view.label: one.faulty.n for view, one in zip(views, seen, strict=True)}
+    columns = heads(views, lambda view: f"n={tried[view.label]} calls tried")
     note = "Garbles per 100 calls that were tried, those included that never arrived as calls."
     return (Table("How calls arrived", note, columns, tuple(rows)),)

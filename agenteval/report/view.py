@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
-from agenteval.stats.comparison import Difference
+from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 from agenteval.stats.signature import Kinds
@@ -28,17 +29,36 @@ class Errors:
 
     label: str
     simulated: bool
-    trials: int
+    trials: int | None  # None where the counts do not show them
     total: Rate
     rows: tuple[Rate, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of two models. `difference` is None where one of the two cannot show it."""
+
+    label: str
+    unit: Literal["per 100", "share", "mean"]
+    difference: Difference | MeanDifference | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPair:
+    """One failure class in two models; p adjusted after Benjamini and Hochberg for all classes."""
+
+    id: str
+    difference: Difference
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared: how many errors, and which kinds.
+    """Two models compared: how many errors, which kinds, and what became of their denials.
 
     The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
-    of the two made no error.
+    of the two made no error. Not `by_trial` are two of which one shows no trials, `of_counts`
+    those of which one has no run behind it.
     """
 
     first: str
@@ -47,6 +67,26 @@ class Pair:
     adjusted: float
     kinds: Kinds | None
     kinds_adjusted: float
+    figures: tuple[Figure, ...] = ()
+    classes: tuple[ClassPair, ...] = ()
+    by_trial: bool = True
+    of_counts: bool = False
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Models of two architectures.
+
+    `these` is about the models that were measured, trial by trial; `others` takes each model as one
+    draw of its architecture, and so speaks about other models.
+    """
+
+    first: str
+    second: str
+    models: tuple[int, int]
+    these: Difference
+    others: Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +147,13 @@ class Arrivals:
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions` is None where only the tallies were read.
+    `executions` and `arrivals` are None where only the tallies were read.
     """
 
     run: Run
     score: Score
     executions: Executions | None
-    arrivals: Arrivals
+    arrivals: Arrivals | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]
@@ -140,6 +180,8 @@ class RunView:
 class View:
     """What is shown: warnings first, the comparison table, what follows from it, then details.
 
+    `runs` are the models that a run stands behind.
+
     `folded` says that the rows are those of another, coarser taxonomy.
     """
 
@@ -151,6 +193,8 @@ class View:
     warnings: tuple[str, ...]
     sentences: tuple[str, ...]
     runs: tuple[RunView, ...] = ()
+    groups: Groups | None = None
+    compared: bool = False  # whether it is the pairs that were asked for
 
     @property
     def simulated(self) -> bool:

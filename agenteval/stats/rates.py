@@ -77,6 +77,13 @@ def clustered(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_ICC) 
     return Rate(count, n, len(used), n / widened(effect, bearing))
 
 
+def rate_of(clusters: Sequence[Cluster], *, by_trial: bool) -> Rate:
+    """The rate of clusters that are trials; else of calls of which nothing more is known."""
+    if by_trial:
+        return clustered(clusters)
+    return Rate(sum(count for count, _ in clusters), sum(size for _, size in clusters))
+
+
 def widened(effect: float, bearing: int) -> float:
     """A design effect as it may be relied on: never below 1, larger where few trials bear errors.
 

@@ -10,10 +10,12 @@ from sqlalchemy import Engine, event, func
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import Run
 from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
+from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
@@ -56,8 +58,28 @@ class SqlStore:
             session.commit()
 
     def exists(self, run_id: str) -> bool:
+        """Whether a run, or imported counts, have this id."""
         with Session(self._engine) as session:
-            return session.get(RunRow, run_id) is not None
+            return any(session.get(table, run_id) for table in (RunRow, ImportedRow))
+
+    def free_id(self, wanted: str) -> str:
+        """`wanted`, or the first number behind it that no run has: two may start in one second."""
+        found, number = wanted, 1
+        while self.exists(found):
+            number += 1
+            found = f"{wanted}-{number}"
+        return found
+
+    def add_imported(self, imported: ImportedCounts) -> None:
+        with Session(self._engine) as session:
+            session.add(imported_row(imported))
+            session.commit()
+
+    def imported(self) -> Mapping[str, ImportedCounts]:
+        """All imported counts by their ids, newest first."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(ImportedRow).order_by(col(ImportedRow.imported).desc()))
+            return {row.id: imported_value(row) for row in rows}
 
     def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
         """Keep how the run ended: with all its trials or not, and how the second reader did."""

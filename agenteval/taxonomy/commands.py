@@ -52,7 +52,12 @@ def env_assignment(call: DeniedCall) -> Seen | None:
 
     Variables such as PATH change what a listed command does, and none outlives the call.
     """
-    return Seen(call.shell.assignments[0]) if call.shell.assignments else None
+    spans = call.shell.assignments
+    env = call.policy.bash.env
+    closed = [span for span in spans if span.text.partition("=")[0].removesuffix("+") not in env]
+    if closed and env:
+        return Seen(closed[0], f"only {', '.join(sorted(env))} may be set", despite=True)
+    return Seen((closed or spans)[0], despite=bool(closed) or not call.parts) if spans else None
 
 
 @failure_class(
@@ -267,4 +272,7 @@ def other_shell(call: DeniedCall) -> Seen | None:
 
     No class before this one explains it. What the gate can't read in one way only is denied.
     """
-    return Seen(call.span(call.stop.start, len(call.text)) if call.stop else call.whole)
+    stop = call.stop
+    if stop and stop.reason is Obstacle.LENGTH:
+        return Seen(call.whole, f"{len(call.text)} characters; bash takes at most {stop.start}")
+    return Seen(call.span(stop.start, len(call.text)) if stop else call.whole)

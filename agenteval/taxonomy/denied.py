@@ -7,6 +7,7 @@ from typing import NamedTuple
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span
 from agenteval.core.policy import Policy, World, admits_redirect
+from agenteval.core.policy_bash import changes_folder
 from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
 from agenteval.core.shell import NotSimple, Simple
@@ -87,6 +88,7 @@ class DeniedCall:
         for redirect in self.shell.redirects:
             if redirect.kind in wanted and not (
                 _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+                and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
                 and admits_redirect(redirect, self.policy, self.world)
             ):
                 yield redirect.span
@@ -115,6 +117,14 @@ class DeniedCall:
         if self.objection:
             signs.add("objection")
         return signs
+
+    @property
+    def move(self) -> Span | None:
+        """The change of folder that no construct allows beside other commands."""
+        if not self.policy.bash.constructs or len(self.parts) == 1:
+            return None
+        moves = (part for part in self.parts if changes_folder(part.argv))
+        return next((self.words(part) for part in moves), None)
 
     @property
     def alone(self) -> str:

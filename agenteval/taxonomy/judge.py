@@ -99,7 +99,7 @@ def _explain(denied: DeniedCall) -> Verdict:
         for each in _CLASSES
         if (not each.seen_in or not each.seen_in.isdisjoint(signs))
         and (seen := each.look(denied))
-        and each.construct not in permitted
+        and (seen.despite or each.construct not in permitted)
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))

@@ -14,11 +14,15 @@ from agenteval.taxonomy.denied import DeniedCall
 
 
 class Seen(NamedTuple):
-    """The part of a call that shows a class. `hint` is the cure where it can be specific."""
+    """The part of a call that shows a class. `hint` is the cure where it can be specific.
+
+    `despite` says that it is closed even where the policy allows the construct as such.
+    """
 
     span: Span
     hint: str = ""
     facets: tuple[str, ...] = ()
+    despite: bool = False
 
 
 Look = Callable[[DeniedCall], Seen | None]
@@ -28,7 +32,8 @@ Look = Callable[[DeniedCall], Seen | None]
 class FailureClass:
     """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
 
-    `construct` is what a policy may allow by name: the class is never seen where it does.
+    `construct` is what a policy may allow by name: where it does, only what is closed
+    `despite` that is seen.
     `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
     anything; without it every call is looked at. `rest` marks the class that takes what no other
     explains.

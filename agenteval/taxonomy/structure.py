@@ -86,7 +86,7 @@ def pipe(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in=["chains", Obstacle.OPERATOR],
+    seen_in=["chains", "pipelines", Obstacle.OPERATOR],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -94,6 +94,8 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     Each command needs its own verdict and its own result: a chain hides which part failed.
     Facets: `fallback` for ||, `cd` for a change of folder first, `list` for the rest.
     """
+    if call.move:
+        return Seen(call.move, facets=("cd",), despite=True)
     inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
     outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
     if not outer:
@@ -142,6 +144,9 @@ def command_substitution(call: DeniedCall) -> Seen | None:
 
     What the outer command gets is not known before the inner one has run, so no rule can check it.
     """
+    stop = call.stop
+    if stop and call.policy.bash.constructs and call.text.startswith("`", stop.start):
+        return Seen(call.span(stop.start, stop.start + 1), despite=True)
     return _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
 
 

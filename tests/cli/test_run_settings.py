@@ -8,7 +8,17 @@ from agenteval.store.sql import SqlStore
 
 
 def played(cli, project, *options: str) -> Run:
-    cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "7", "rendered-plot", *options)
+    cli(
+        "run",
+        "-m",
+        "sim/qwen3.6-35b",
+        "--trials",
+        "2",
+        "--seed",
+        "7",
+        "media/rendered-plot",
+        *options,
+    )
     store = SqlStore(str(project / "reports/agenteval.db"))
     try:
         return store.load("last")
@@ -31,7 +41,7 @@ def test_the_same_slips_get_the_same_verdicts_under_every_profile(cli, project) 
 
 
 def test_the_rules_stand_where_they_were_asked_for(cli, project) -> None:
-    show = ("scenarios", "show", "rendered-plot")
+    show = ("scenarios", "show", "media/rendered-plot")
     parts = {
         place: [
             "## Rules for tool calls" in part
@@ -47,7 +57,7 @@ def test_the_rules_stand_where_they_were_asked_for(cli, project) -> None:
 def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     (project / "mine.md").write_text("Only {{ bash }} and its scripts.", encoding="utf-8")
 
-    shown = cli("scenarios", "show", "rendered-plot", "--prompt-variant", "mine.md").out
+    shown = cli("scenarios", "show", "media/rendered-plot", "--prompt-variant", "mine.md").out
     run = played(cli, project, "--prompt-variant", "mine.md")
 
     assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
@@ -66,7 +76,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
 def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
     (project / "faulty.md").write_text("{{ colour }}", encoding="utf-8")
 
-    said = cli("run", "-m", "sim/qwen3.6-35b", "rendered-plot", *options)
+    said = cli("run", "-m", "sim/qwen3.6-35b", "media/rendered-plot", *options)
 
     assert (said.code, says in said.err) == (2, True), said.err
 

@@ -13,7 +13,7 @@ from agenteval.core.prompt import render
 from agenteval.core.setting import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
-(SCENARIO,) = load_scenarios(["ralf-handshake"], roots=[ROOT])
+(SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])
 LONG = replace(DEFAULT, context=8000)
 
 
@@ -55,7 +55,7 @@ def test_earlier_calls_only_ask_for_help_and_each_is_answered(profile):
         profile.meant(replace(call, arguments=json.loads(call.raw)), ("bash",)) for call in calls
     ]
 
-    assert len(calls) > 5
+    assert len(calls) >= 3
     assert answers == [call.id for call in calls]
     assert {call.command.split(" ", 3)[3] for call in meant} == {"--help"}
 

@@ -122,3 +122,56 @@ async def test_nothing_stays_from_one_call_to_the_next(forking):
 async def test_words_that_no_program_can_be_given_are_refused_alike(backend, forking):
     calls = [["python3", "scripts/witness.py", word] for word in ("a\0b", "\ud800", "x" * 150_000)]
     await forked_is_executed(backend, forking, BEHAVING, calls)
+
+
+# What an earlier call may leave so that a later one does something else: forked or not, the same.
+POISONED = {
+    "a start-up module in the workspace": "echo 'print(1)' | tee sitecustomize.py usercustomize.py",
+    "a start-up module beside the script": "cp near.py scripts/sitecustomize.py; echo > scripts/x",
+    "a module beside the script": "echo 'X = 1 + 1' > scripts/near.py",
+    "a compiled module beside the script": (
+        "echo 'X = 3' > near.py; python3 -c 'import py_compile as c; c.compile(\"near.py\", "
+        'cfile="scripts/near.pyc")\'; rm scripts/near.py'
+    ),
+    "an unchecked compiled module": (
+        "echo 'X = 4' > near.py; python3 -c 'import py_compile as c, importlib.util as u; "
+        'c.compile("near.py", cfile=u.cache_from_source("scripts/near.py"), '
+        "invalidation_mode=c.PycInvalidationMode.UNCHECKED_HASH)'"
+    ),
+    "a compiled script": "python3 -m compileall -q scripts",
+    "a module of ours in the workspace": "echo 'print(1)' | tee json.py argparse.py re.py",
+    "a compiled module of ours beside the script": (
+        "echo 'print(1)' > json.py; python3 -c 'import py_compile as c; c.compile(\"json.py\", "
+        'cfile="scripts/json.pyc")\'; rm json.py'
+    ),
+    "a settings file of Python": "echo 'home = /tmp' | tee pyvenv.cfg scripts/pyvenv.cfg",
+    "a Python of its own": "printf '#!/bin/sh\\necho mine' > python3; chmod +x python3",
+    "a folder that is a link": (
+        "mv scripts /tmp/moved; ln -s /tmp/moved scripts; echo 'X = 50' > /tmp/moved/near.py"
+    ),
+    "a script that nobody may read": "chmod 0 scripts/reader.py",
+    "a folder that nobody may list": "chmod 311 scripts",
+    "lower limits for the runner": (
+        "python3 -c 'import resource as r; r.prlimit(1, r.RLIMIT_NOFILE, (8, 8))'"
+    ),
+    "a lower priority for the runner": "renice -n 9 -p 1; chrt -i -p 0 1; taskset -p 1 1",
+    "marks on the standard input": ("python3 -c 'import fcntl; fcntl.fcntl(0, 4, 2048 | 1024)'"),
+    "files in every place": "echo x | tee /tmp/json.py /dev/shm/near.py; mkdir .config .cache",
+}
+READER = b"""
+import fcntl, json, os, resource, sys
+import near
+print(near.X, near.__file__, json.__file__, sys.path, "sitecustomize" in sys.modules)
+print([resource.getrlimit(n) for n in range(10)], os.nice(0), len(os.sched_getaffinity(0)))
+print(fcntl.fcntl(0, fcntl.F_GETFL))
+"""
+
+
+@pytest.mark.parametrize("poison", POISONED.values(), ids=POISONED)
+async def test_what_an_earlier_call_left_has_the_same_effect(backend, forking, poison):
+    files = {"scripts/reader.py": READER, "scripts/near.py": b"X = 1\n", "near.py": b"X = 9\n"}
+    calls = [["sh", "-c", f"{poison}; true"], *[["python3", "scripts/reader.py"]] * 2]
+    calls += [["chmod", "755", "scripts", "scripts/reader.py"]]
+    before = [["python3", "scripts/reader.py"]]
+    await forked_is_executed(backend, forking, files, [*before, *calls])
+    await forked_is_executed(backend, forking, files, calls)
