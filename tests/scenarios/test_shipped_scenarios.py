@@ -36,6 +36,9 @@ def files(scenario: Scenario, seed: int):
 
 def fault(step: Step, place: Path, play) -> str:
     """What goes wrong when a step of the solution is played: it should be nothing."""
+    if step.tool == "write":
+        (place / step.arguments["path"]).write_text(step.arguments["content"], encoding="utf-8")
+        return ""
     if step.tool == "read":
         return "" if (place / step.arguments["path"]).read_text(encoding="utf-8") else "empty"
     done = play(step.arguments["command"])
@@ -67,6 +70,19 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
 
     assert open_checks(database, prompt.goal)
     assert handshake == [check.name for check in prompt.handshake]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_what_solves_another_world_does_not_solve_this_one(scenario, workspace, play):
+    prompt = render(scenario, 0)
+    place = workspace(files(scenario, 0))
+    another = len(scenario.variants) * 4
+
+    for step in render(scenario, another).solution:
+        if step.tool == "bash":
+            play(step.arguments["command"])
+
+    assert open_checks(place / scenario.database, prompt.goal)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
