@@ -54,7 +54,8 @@ def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
 def _lost(scored: Score, end: Outcome) -> Rate:
     """The share of denials with no allowed call behind them in trials that ended so."""
     clusters = []
-    for trial, recovery in zip(scored.counted, scored.recoveries, strict=True):
-        never = sum(one.turns is None for one in recovery.aftermaths)
-        clusters.append((never if trial.outcome is end else 0, len(recovery.aftermaths)))
+    for trial in scored.counted:
+        aftermaths = trial.recovery.aftermaths
+        never = sum(one.turns is None for one in aftermaths)
+        clusters.append((never if trial.outcome is end else 0, len(aftermaths)))
     return clustered(clusters)

@@ -143,7 +143,7 @@ def test_a_server_that_breaks_in_a_trial_makes_voids_with_their_reason(
     cli, answering, reply, answer, reason
 ) -> None:
     with answering(reply(*answer), models=reply("200 OK", JSON, '{"data": []}')) as url:
-        said = cli("run", "-m", "m", "--base-url", url, "--trials", "1", "--json")
+        said = cli("run", "-m", "m", "--base-url", url, "--trials", "3", "--json", "ralf/handshake")
     run = json.loads(said.out)["runs"][0]
     assert [reason in void["reason"] for void in run["voids"]] == [True] * 3
     assert (said.code, "all 3 trials are void" in said.err.splitlines()[-1]) == (2, True)

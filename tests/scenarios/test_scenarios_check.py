@@ -15,6 +15,7 @@ from agenteval.config.scenarios import load_scenarios
 from agenteval.engine.orchestrator import Stage
 from agenteval.sandbox.namespaces import Namespaces
 
+PROJECT = Path(__file__).resolve().parents[2]
 SCENARIO = """
 title = "Note a word"
 policy = "words"
@@ -106,7 +107,9 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     faulty = CliRunner().invoke(app, ["check", "words"], catch_exceptions=False)
 
     proofs = json.loads(shipped.output)
-    assert (shipped.exit_code, {proof["fault"] for proof in proofs}) == (0, {""})
+    names = {scenario.name for scenario in load_scenarios([], roots=[PROJECT])}
+    assert (shipped.exit_code, {proof["scenario"] for proof in proofs}) == (0, names)
+    assert {proof["fault"] for proof in proofs} == {""}
     assert (faulty.exit_code, faulty.output) == (
         1,
         "words, seed 0: the solution was played, and the goal is not reached\n",

@@ -1,6 +1,7 @@
 """`agenteval scenarios`, as a user calls it."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -8,7 +9,10 @@ from typer.testing import CliRunner
 from agenteval.cli.scenarios import app
 from agenteval.errors import UsageError
 
-SHIPPED = ["data/pantry-audit", "media/rendered-plot", "ralf/handshake"]
+FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
+SHIPPED = sorted(
+    file.parent.relative_to(FOLDER).as_posix() for file in FOLDER.rglob("scenario.toml")
+)
 
 
 def printed(*arguments: str) -> str:

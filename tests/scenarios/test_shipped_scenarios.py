@@ -1,7 +1,10 @@
 """Every shipped scenario can be solved, and only by doing it."""
 
 import itertools
+import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -35,6 +38,17 @@ def files(scenario: Scenario, seed: int):
     return load_fixture(scenario, seed, roots=[PROJECT])
 
 
+def failing_tests(scenario: Scenario, seed: int, place: Path) -> list[str]:
+    given = json.dumps(render(scenario, seed).variables)
+    return [
+        test.name
+        for test in scenario.tests
+        if subprocess.run(
+            [sys.executable, "-I", "-c", test.source, given], cwd=place, check=False, timeout=30
+        ).returncode
+    ]
+
+
 def fault(step: Step, place: Path, play) -> str:
     """What goes wrong when a step of the solution is played: it should be nothing."""
     if step.tool == "write":
@@ -42,6 +56,9 @@ def fault(step: Step, place: Path, play) -> str:
         return ""
     if step.tool == "read":
         return "" if (place / step.arguments["path"]).read_text(encoding="utf-8") else "empty"
+    if step.tool == "write":
+        (place / step.arguments["path"]).write_text(step.arguments["content"], encoding="utf-8")
+        return ""
     done = play(step.arguments["command"])
     return "" if done.returncode == 0 and done.stdout and not done.stderr else str(done)
 
@@ -60,6 +77,7 @@ def test_the_reference_solution_reaches_goal_and_handshake_with_its_last_step(
 
     assert (list(filter(None, faults)), too_early) == ([], False)
     assert open_checks(database, prompt.goal + prompt.handshake) == []
+    assert failing_tests(scenario, seed, place) == []
 
 
 @pytest.mark.parametrize(("scenario", "seed"), VARIANTS)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from agenteval.stats.comparison import compare, compare_paired, holm, newcombe
+from agenteval.stats.comparison import compare, compare_paired, newcombe
+from agenteval.stats.multiple import holm
 from agenteval.stats.rates import Rate
 
 
