@@ -77,8 +77,9 @@ def _filled(words: Sequence[str], line: CommandLine, start: int, turn: int) -> I
             yield _value(word, option, turn)
             option = option if option.most != 1 else None
         else:
-            yield _value(word, next(iter(line.positionals[place : place + 1]), None), turn)
-            place += 1
+            argument = next(iter(line.positionals[place : place + 1]), None)
+            yield _value(word, argument, turn)
+            place += argument is None or argument.most is not None
 
 
 def _value(word: str, argument: Argument | None, turn: int) -> str:

@@ -55,7 +55,7 @@ _FORMS: Mapping[str, str] = {
 }
 _FLAGS = ("--verbose", "--pretty", "--max-results", "--summary-only")
 _VALUE = re.compile(r'"[^"]*"')
-_PATH = re.compile(rb"(?<![\w./:~-])/(?:[\w.-]+/)+[\w-]+\.\w+")
+_PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:[\w-]+/)+")
 
 
 def slip(failure_class: str, ground: Ground) -> Written | None:
@@ -83,7 +83,7 @@ def _hallucinated_tool(ground: Ground) -> Written | None:
 def _blocked_path(ground: Ground) -> Written | None:
     """A closed path that prompt or world names, or a file of the world that is closed."""
     texts = [f"{ground.prompt.system}\n{ground.prompt.task}".encode()]
-    texts += [text for path, text in sorted(ground.files.items()) if not path.endswith(".py")]
+    texts += [text for _, text in sorted(ground.files.items())]
     named = [path.decode() for text in texts for path in _PATH.findall(text)]
     for tool in (READ, WRITE):
         rules = ground.policy.paths(tool) if tool in ground.policy.tools else None

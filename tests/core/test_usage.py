@@ -16,7 +16,10 @@ LINE = CommandLine.of(
         Argument("--tag", most=None),
     ],
     (Argument("note", Kind.INT), Argument("state", choices=("new", "old"))),
-    {"show": CommandLine.of([Argument("--id", Kind.INT)], (Argument("file", Kind.PATH),))},
+    {
+        "move": CommandLine.of((), (Argument("notes", Kind.INT, most=None),)),
+        "show": CommandLine.of([Argument("--id", Kind.INT)], (Argument("file", Kind.PATH),)),
+    },
 )
 
 PROMPT = """\
@@ -56,6 +59,7 @@ def test_a_usage_names_its_script():
         ("--text 'A|B'", "--text A|B", ["--text A|B"]),
         ("show [--id <id>] FILE", "show file.txt", ["show --id 1 file.txt"]),
         ("--tag A [B ...]", "--tag A", ["--tag A B"]),
+        ("move NOTE [NOTE ...]", "move 1", ["move 1 1"]),
         ("--colour RED 1 2 3 4 X", "--colour 1 1 2 3 4 X", ["--colour 1 1 2 3 4 X"]),
     ],
 )

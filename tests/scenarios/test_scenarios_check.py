@@ -123,7 +123,8 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
             "",
             (
                 "seed 0: solution.1 `uv run scripts/note.py tea | head` is denied "
-                "(pipe-to-filter): Permission denied: the rules do not allow `| head` here. Nothing was run."
+                "(pipe-to-filter): Permission denied: the rules do not allow `| head` here. "
+                "Nothing was run."
             ),
         ),
         (("note.py tea", "note.py tea cup"), "", "fails: Traceback"),
@@ -188,7 +189,8 @@ async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_pa
             '[[bash.script]]\npath = "scripts/other.py"\noptions = { "--limit" = "int" }',
             (
                 "the prompt's usage `uv run scripts/other.py --all [--limit N]` is no allowed "
-                "command line (there is no option --all: use --limit): mend the line or allow list words"
+                "command line (there is no option --all: use --limit): mend the line or "
+                "allow list words"
             ),
         ),
         (
