@@ -134,7 +134,10 @@ def _hallucinated_flag(ground: Ground) -> Written | None:
 
 
 def _other_shell(ground: Ground) -> Written | None:
-    """A right call with a value that is longer than bash takes."""
+    """Braces where a rule takes any words; else a value that is longer than bash takes."""
+    for rule in ground.policy.bash.patterns:
+        if rule.rest and rule.rest.text == "*":
+            return _bash(" ".join((*(word.text for word in rule.words), "{1..9}")))
     for command in ground.commands:
         if _VALUE.search(command):
             return _bash(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
