@@ -32,7 +32,8 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                  recovery: {kinds: {kind: rate}, at_once: rate, within: {turns: rate},
                             at_all: rate, lost: {outcome: rate}, median_turns, median_calls,
                             longest_run, turns_burned: rate, after_denied: rate,
-                            after_allowed: rate},
+                            after_allowed: rate, dependence: {difference, low, high} or null,
+                            incidence: {end: {turns or "ever": {count, n, value, low, high}}}},
                  scenarios: {name: {errors: rate, completed: rate,
                                     all_of, any_of: {k, n, value, low, high} or null}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
@@ -226,6 +227,16 @@ def _aftermath(after: Aftermath) -> Document:
         "turns_burned": rate_document(after.turns_burned),
         "after_denied": rate_document(after.after_denied),
         "after_allowed": rate_document(after.after_allowed),
+        "dependence": after.dependence
+        and dict(zip(("difference", "low", "high"), after.dependence, strict=True)),
+        "incidence": {
+            end: {
+                f"{turns:g}" if isfinite(turns) else "ever": asdict(one)
+                | {"value": one.value if isfinite(one.value) else None}
+                for turns, one in by_turns
+            }
+            for end, by_turns in after.incidence
+        },
     }
 
 

@@ -9,6 +9,7 @@ from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
 from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 from agenteval.stats.signature import Kinds
@@ -95,7 +96,10 @@ class Aftermath:
 
     `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
     many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
-    rest is `lost`, by how the trial ended.
+    rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
+    follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
+    much more often a call is denied after a denied one than after an allowed one, with interval;
+    None where either never came.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
@@ -109,6 +113,8 @@ class Aftermath:
     turns_burned: Rate
     after_denied: Rate
     after_allowed: Rate
+    dependence: tuple[float, float, float] | None
+    incidence: tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,13 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{view.played} of {run.trials_planned} trials are here."
         )
+    if run.looks and view.played < run.trials_planned:
+        last = run.looks[-1]
+        found.append(
+            f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
+            f"{last.verdict}, after {view.played} of {run.trials_planned} trials. Rates of a run "
+            "that was stopped for them lean towards that verdict."
+        )
     if view.score.voids:
         found.append(
             f"{view.label}: {len(view.score.voids)} of {view.played} trials are void and left out "
