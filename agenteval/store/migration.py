@@ -4,6 +4,8 @@ A change of schema so far only adds columns, each with a default for the rows th
 are added in place: nothing stored is lost, and doing it twice, or half of it, does no harm.
 """
 
+from contextlib import suppress
+
 from sqlalchemy import Compiled, Engine, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateColumn
@@ -13,6 +15,7 @@ from agenteval.errors import UsageError
 from agenteval.store.rows import SCHEMA
 
 OLDEST = 2  # the first schema that was released
+RACES = 7  # changes that another process may make between our look and our change
 
 
 def check_schema(engine: Engine, shown: str) -> None:
@@ -27,10 +30,11 @@ def check_schema(engine: Engine, shown: str) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    try:
-        _widen(engine)
-    except (OperationalError, ProgrammingError):
-        _widen(engine)  # another process did the same between look and change
+    for _ in range(RACES):
+        with suppress(OperationalError, ProgrammingError):
+            _widen(engine)
+            return
+    _widen(engine)
 
 
 def _widen(engine: Engine) -> None:
