@@ -66,6 +66,7 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
         "sandbox": [view.run.sandbox for view in views],
         "pre-forked scripts": [view.run.prefork for view in views],
         "turn limit": [view.run.max_turns for view in views],
+        "how tools are called": [view.run.model.tools for view in views],
         "sampling": [dict(view.run.model.sampling) for view in views],
         "scenarios": [{world[0] for world in view.score.worlds} for view in views],
     }
