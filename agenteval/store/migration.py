@@ -4,18 +4,16 @@ A change of schema so far only adds columns, each with a default for the rows th
 are added in place: nothing stored is lost, and doing it twice, or half of it, does no harm.
 """
 
-from contextlib import suppress
-
 from sqlalchemy import Compiled, Engine, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateColumn
 from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
-from agenteval.store.rows import SCHEMA
+from agenteval.store.location import SCHEMA
 
 OLDEST = 2  # the first schema that was released
-RACES = 7  # changes that another process may make between our look and our change
+STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
 
 
 def check_schema(engine: Engine, shown: str) -> None:
@@ -30,10 +28,12 @@ def check_schema(engine: Engine, shown: str) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    for _ in range(RACES):
-        with suppress(OperationalError, ProgrammingError):
+    for _ in range(STEPS):
+        try:
             _widen(engine)
-            return
+        except (OperationalError, ProgrammingError):
+            continue  # another process made this step between look and change
+        return
     _widen(engine)
 
 

@@ -157,7 +157,7 @@ def test_architectures_of_counts_without_trials_are_compared_as_they_stand():
         ({"sandbox": "container"}, "sandbox"),
         ({"prefork": True}, "pre-forked scripts"),
         ({"max_turns": 7}, "turn limit"),
-        ({"model": card("b", tools="hermes/1")}, "how tools are called"),
+        ({"model": card("b", tools="hermes/1")}, "way to call tools"),
         ({"model": card("b", sampling={"temperature": 0.0})}, "sampling"),
     ],
 )
