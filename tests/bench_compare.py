@@ -16,7 +16,7 @@ import numpy as np
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
-from agenteval.store.mapping import call_row, turn_row
+from agenteval.store.mapping import call_values, turn_values
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, says, trial
@@ -40,13 +40,13 @@ def main() -> None:
         sizes = [write(store, name, rate, wanted.calls) for name, rate in (("a", 0.12), ("b", 0.1))]
         store.close()
         sys.stdout.write(
-            f"{sizes[0]} and {sizes[1]} calls, {Path(path).stat().st_size / 1e6:.0f} MB stored"
+            f"{sizes[0]} and {sizes[1]} calls, {Path(path).stat().st_size / 1e6:.0f} MB stored\n"
         )
         seconds, megabytes, said = compared(path)
     sys.stdout.write(
-        f"compare: {seconds:.2f} s (at most {SECONDS}), {megabytes:.0f} MB (at most {MEGABYTES})"
+        f"compare: {seconds:.2f} s (at most {SECONDS}), {megabytes:.0f} MB (at most {MEGABYTES})\n"
     )
-    sys.stdout.write(f"  {said}")
+    sys.stdout.write(f"  {said}\n")
     sys.exit(seconds > SECONDS or megabytes > MEGABYTES)
 
 
@@ -84,12 +84,11 @@ def write(store: SqlStore, name: str, rate: float, calls: int) -> int:
         identity = len(trials) + 1 + (1_000_000 if name == "b" else 0)
         trials.append(trial_row(identity, name, made))
         turn_rows += [
-            turn_row(identity, at, turn).model_dump(exclude={"id"}) | {"raw": REPLY}
-            for at, turn in enumerate(made.turns)
+            turn_values(identity, at, turn) | {"raw": REPLY} for at, turn in enumerate(made.turns)
         ]
         call_rows += [
-            call_row(identity, one, policy="p", taxonomy="1").model_dump(exclude={"id"})
-            | {"reply": REPLY, "output": REPLY}
+            call_values(identity, one, policy="p", taxonomy="1")
+            | {"reply": REPLY, "output": REPLY, "seconds": 0.1}
             for one in made.calls
         ]
     with Session(store._engine) as session:
