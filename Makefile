@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz validate bench-gate bench-sandbox bench-classify bench-client check format lock clean
+.PHONY: help setup demo test coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a mi
 
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
 	@$(BIN)/python tests/bench_classify.py $(CORPUS)
+
+bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
+	@$(BIN)/python tests/bench_compare.py
 
 bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
 	@$(BIN)/python tests/bench_client.py
