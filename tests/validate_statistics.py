@@ -261,8 +261,8 @@ def simulated(scale: float) -> list[str]:
     return [
         "# What the statistics hold",
         "",
-        "<!-- written by make validate -->",
-        f"`make validate` wrote this page (seed {SEED}): simulated models whose truth is known,",
+        f"Written by `python tests/validate_statistics.py --scale {scale:g} --write` (seed {SEED};",
+        "`make validate` is scale 1). All models are simulated, and their truth is known:",
         "beta-binomial trials of 3 to 12 calls, and what agenteval's own code says of them.",
         "Figures are percent of the repetitions, with the interval that so many leave open; within",
         "the aim means that this interval reaches it.",
@@ -308,10 +308,10 @@ def simulated(scale: float) -> list[str]:
 
 def played(trials: int) -> list[str]:
     """Simulated models behind their real server, in a real sandbox."""
-    known = list(personas(trials))
+    known = [figure for figure in personas(trials) if figure[2]]
     inside = sum(rate.low <= value <= rate.high for _, _, value, rate in known)
     return [
-        f"## Simulated models, played for real ({trials} trials of {len(SCENARIOS)} scenarios each)",
+        f"## Simulated models, played for real ({trials} trials of three scenarios each)",
         "",
         f"{inside} of {len(known)} known figures lie inside the reported 95 % interval, each of",
         "which misses one in twenty by design. Figures in percent; what a model never shows is",
@@ -322,7 +322,6 @@ def played(trials: int) -> list[str]:
             [
                 (name, row.replace("|", "\\|"), f"{100 * value:.2f}", rate.per_100())
                 for name, row, value, rate in known
-                if value
             ],
         ),
     ]
