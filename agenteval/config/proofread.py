@@ -10,6 +10,7 @@ from jinja2 import TemplateError
 from agenteval.config.scenario_folders import FILE
 from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Check, Scenario
+from agenteval.core.setting import DEFAULT
 from agenteval.core.template import fill
 from agenteval.core.variant import WorldError, database, variables
 from agenteval.errors import UsageError
@@ -37,14 +38,15 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     path = folder / FILE
     chosen = variables(scenario, seed)
+    profile = DEFAULT.profile
+    named = {"rules": "", **profile.names(tuple(profile.forms)), **chosen}
     try:
         path = folder / INSTRUCTIONS
-        fill(scenario.instructions, {**chosen, "rules": ""})
+        fill(scenario.instructions, named)
         path = folder / FILE
         return render(scenario, seed)
     except TemplateError as error:
-        known = ", ".join(["rules", *chosen])
-        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
+        raise UsageError(f"{path}: {error}. Known variables: {', '.join(named)}") from error
     except ValueError as error:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
 

@@ -285,6 +285,14 @@ def test_a_world_that_cannot_be_built_or_asked_is_named(world, says, tmp_path):
     assert says in complaint(["tea"], tmp_path / "scenarios")
 
 
+def test_instructions_may_name_the_tools_as_the_profile_does(tmp_path):
+    write(tmp_path, "tea", GOOD, INSTRUCTIONS.replace("the script", "{{ bash }}"))
+
+    (tea,) = load_scenarios(["tea"], roots=[tmp_path])
+
+    assert render(tea, 0).system.startswith("Use bash.")
+
+
 def test_what_is_asked_of_a_fixture_without_a_world_is_refused(tmp_path):
     write(tmp_path, "tea", GOOD.replace("[[goal]]\n", '[ask]\nmost = "SELECT 1"\n\n[[goal]]\n'))
 
