@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz bench-sandbox bench-classify check format lock clean
+.PHONY: help setup demo test coverage fuzz bench-sandbox bench-classify bench-compare bench-client check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,8 @@ $(READY): requirements.lock pyproject.toml .ci/setup
 	@PYTHON=$(PYTHON) VENV=$(VENV) sh .ci/setup
 	@touch $(READY)
 
-demo: $(READY) ## three simulated models through scenarios/, and the table
-	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b scenarios/
+demo: $(READY) ## three simulated models through three scenarios, and the table
+	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b ralf/handshake media/rendered-plot data/pantry-audit
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)
@@ -36,6 +36,12 @@ bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a mi
 
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
 	@$(BIN)/python tests/bench_classify.py $(CORPUS)
+
+bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
+	@$(BIN)/python tests/bench_compare.py
+
+bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
+	@$(BIN)/python tests/bench_client.py
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .

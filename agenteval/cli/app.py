@@ -7,6 +7,8 @@ import typer
 from agenteval import __version__
 from agenteval.cli.allowlist import allowlist
 from agenteval.cli.classify import classify
+from agenteval.cli.compare import compare
+from agenteval.cli.counts import app as counts
 from agenteval.cli.doctor import doctor
 from agenteval.cli.explain import explain
 from agenteval.cli.models import models
@@ -42,6 +44,8 @@ def main(
 
 app.command(name="run")(run)
 app.command(name="show")(show)
+app.command(name="compare")(compare)
+app.add_typer(counts, name="import")
 app.command(name="models")(models)
 app.add_typer(scenarios, name="scenarios")
 app.command(name="classify")(classify)

@@ -16,6 +16,14 @@ BaseUrl = Annotated[
     ),
 ]
 Concurrency = Annotated[int, Option(min=1, help="Trials at the same time.")]
+Context = Annotated[
+    str,
+    Option(
+        help="Tokens that a prompt is filled up to with what stands around a task in production, "
+        "such as 40k; 0 for nothing.",
+        metavar="TOKENS",
+    ),
+]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]
@@ -30,7 +38,24 @@ Prefork = Annotated[
         help="Run the fixture's own Python scripts, while unchanged, in a fork of a warm Python.",
     ),
 ]
+Profile = Annotated[
+    str,
+    Option(
+        help="Harness whose tool names, schemas and denial texts the model reads: strict, "
+        "opencode, claude-code or codex.",
+    ),
+]
+PromptVariant = Annotated[
+    str,
+    Option(help="Words of the rules: plain, security, terse, none, or a template file of yours."),
+]
 Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+RulesPlace = Annotated[
+    Literal["start", "end", "both"],
+    Option(
+        "--rules", help="Where the rules stand: in the system message, after the task, or both."
+    ),
+]
 SandboxName = Annotated[
     str | None,
     Option("--sandbox", envvar="AGENTEVAL_SANDBOX", help="Default: the best that holds here."),

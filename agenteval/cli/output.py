@@ -15,7 +15,7 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.policy import Policy
 from agenteval.core.run import Run
 from agenteval.errors import UsageError
-from agenteval.report import console, html, json
+from agenteval.report import console, html, json, markdown
 from agenteval.report.build import build_counts_view, build_view
 from agenteval.report.view import ClassText, View
 from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
@@ -38,6 +38,21 @@ def show_runs(
     show_view(view, as_json=as_json, brief=brief)
     if not as_json:
         typer.echo(f"Report: {path}")
+
+
+def write_report(view: View, path: Path) -> None:
+    """As Markdown where the name ends so, else as HTML. Raises UsageError."""
+    if path.suffix != ".md":
+        html.write(view, path)
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(markdown.dumps(view) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--report {path}: cannot be written ({error.strerror}); name a file in a folder of "
+            "yours"
+        ) from error
 
 
 def check_report(path: Path | None) -> None:

@@ -14,6 +14,10 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     seed: o.Seed = 1,
     concurrency: o.Concurrency = 4,
     max_turns: o.MaxTurns = None,
+    profile: o.Profile = "strict",
+    prompt_variant: o.PromptVariant = "plain",
+    rules: o.RulesPlace = "start",
+    context: o.Context = "0",
     sandbox: o.SandboxName = None,
     prefork: o.Prefork = True,
     store: o.Store = o.DEFAULT_STORE,
@@ -26,17 +30,28 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     Examples:
     - `agenteval run --model qwen3.6-35b scenarios/`
 
-    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf-handshake --trials 20`
+    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
     """
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import Plan, check_usable, run_models  # noqa: PLC0415
+    from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
     check_report(report)
+    setting = load_setting(profile, prompt_variant, rules, context)
     sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
     plan = Plan(
-        targets or [], model, base_url, max_turns, sandbox, prefork, store, as_json, **sizes
+        targets or [],
+        model,
+        base_url,
+        max_turns,
+        setting,
+        sandbox,
+        prefork,
+        store,
+        as_json,
+        **sizes,
     )
     runs, interrupted = run_models(plan)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)

@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.console import Console
 
-from agenteval.cli.served import preflight
+from agenteval.cli.served import measured, preflight
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
@@ -19,9 +19,9 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
 from agenteval.core.run import Run
 from agenteval.core.scenario import Scenario
+from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
-from agenteval.engine.tools import PROTOCOL
 from agenteval.errors import UsageError
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
@@ -41,6 +41,7 @@ class Plan:
     models: Sequence[str]
     base_url: str | None
     max_turns: int | None
+    setting: Setting
     sandbox: str | None
     prefork: bool
     store: str
@@ -153,6 +154,7 @@ class Session:
         names = [stage.scenario.name for stage in self.stages]
         digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
         keys = trial_keys(names, self.plan.trials, self.plan.seed)
+        setting = await measured(model, self.stages[0].scenario, self.plan.setting)
         progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
@@ -162,6 +164,7 @@ class Session:
                 recorder=self.store.recorder(run, digests),
                 observer=progress,
                 concurrency=self.plan.concurrency,
+                setting=setting,
                 max_turns=self.plan.max_turns,
             )
             complete = False
@@ -176,7 +179,7 @@ class Session:
     ) -> Run:
         now = datetime.now(UTC)
         return Run(
-            id=self._free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
+            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
             model=entry.card(name, simulated=simulated),
             started=now.isoformat(timespec="milliseconds"),
             seed=self.plan.seed,
@@ -185,15 +188,7 @@ class Session:
             concurrency=self.plan.concurrency,
             sandbox=backend.name,
             prefork=self.plan.prefork,
-            protocol=PROTOCOL,
+            protocol=self.plan.setting.protocol,
             taxonomy=TAXONOMY_VERSION,
             policies={stage.policy.name: stage.policy.digest for stage in self.stages},
         )
-
-    def _free_id(self, wanted: str) -> str:
-        """`wanted`, or the first number behind it that no run has: two may start in one second."""
-        found, number = wanted, 1
-        while self.store.exists(found):
-            number += 1
-            found = f"{wanted}-{number}"
-        return found

@@ -21,7 +21,7 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     Examples:
     - `agenteval scenarios`
 
-    - `agenteval scenarios show ralf-handshake --seed 7`
+    - `agenteval scenarios show ralf/handshake --seed 7`
 
     - `agenteval scenarios check`
     """
@@ -30,24 +30,34 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
 
 
 @app.command()
-def show(
+def show(  # noqa: PLR0913 -- each is an option of the command line
     name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
+    profile: o.Profile = "strict",
+    prompt_variant: o.PromptVariant = "plain",
+    rules: o.RulesPlace = "start",
+    context: o.Context = "0",
 ) -> None:
     """Print exactly what a model reads at the start of the trial with this seed.
 
     Examples:
-    - `agenteval scenarios show ralf-handshake`
+    - `agenteval scenarios show ralf/handshake`
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
-    from agenteval.core.prompt import render  # noqa: PLC0415 -- start-up time, as all imports below
+    from agenteval.config.prompts import load_setting  # noqa: PLC0415 -- start-up time, as below
+    from agenteval.core.context import posed  # noqa: PLC0415
 
+    setting = load_setting(profile, prompt_variant, rules, context)
     for number, scenario in enumerate(_load([name])):
-        prompt = render(scenario, seed)
+        prompt = posed(scenario, seed, setting)
         before = "\n" if number else ""
         typer.echo(f"{before}----- {scenario.name}, system message -----\n{prompt.system}")
+        for message in prompt.history:
+            called = "".join(f"{call.name} {call.raw}" for call in message.calls)
+            typer.echo(f"----- {scenario.name}, earlier, {message.role} -----")
+            typer.echo(message.content or called)
         typer.echo(f"----- {scenario.name}, first message of the user -----\n{prompt.task}")
 
 

@@ -2,11 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry
-from agenteval.errors import UsageError
+from agenteval.core.context import posed
+from agenteval.core.scenario import Scenario
+from agenteval.core.setting import Setting
+from agenteval.engine.tools import schemas
+from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.openai_client import SIMULATOR, OpenAIModel
+from agenteval.protocols import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,24 @@ async def preflight(model: OpenAIModel, entry: ModelEntry) -> bool:
             "name one of these with --model, or as `model` of the entry in agenteval.toml"
         )
     return served.get(entry.model) == SIMULATOR
+
+
+async def measured(model: Model, scenario: Scenario, setting: Setting) -> Setting:
+    """The setting with the characters that this model's tokenizer puts into a token.
+
+    Asks once with a prompt of the wanted length and reads the server's own count; a server that
+    gives none leaves the estimate. Raises UsageError when it does not take so long a prompt.
+    """
+    if not setting.context:
+        return setting
+    messages = posed(scenario, 0, setting).messages
+    try:
+        turn = await model.ask(messages, schemas(setting.profile, scenario.tools), seed=0)
+    except InfrastructureError as error:
+        raise UsageError(
+            f"asked with {setting.context} tokens of context, {error}. "
+            "Give a smaller --context, or start the server with a longer one"
+        ) from error
+    counted = turn.usage.prompt_tokens
+    characters = sum(len(message.content) for message in messages)
+    return replace(setting, per_token=characters / counted) if counted else setting

@@ -78,11 +78,29 @@ class AllowList(Table, frozen=True):
     tools: dict[str, ToolTable] = {}
 
 
+# The tables by the last name of the key that leads to them.
+KEYS: dict[str, type[Table]] = {
+    "bash": BashTable,
+    "read": PathTable,
+    "write": PathTable,
+    "tools": ToolTable,
+    "script": ScriptTable,
+    "commands": CommandTable,
+    "options": ArgumentTable,
+    "positionals": ArgumentTable,
+}
+
+
 def bash_rules(table: BashTable) -> BashRules:
     """Raises ValueError, its text naming the key, when a rule can mean nothing."""
-    patterns = tuple(CommandPattern.parse(rule) for rule in table.allow)
+    try:
+        patterns = tuple(CommandPattern.parse(rule) for rule in table.allow)
+    except ValueError as error:
+        raise ValueError(f"bash.allow: {error}") from error
     scripts = []
     for script in table.script:
+        if not script.path.strip():
+            raise ValueError("bash.script: path: expected where a script lies, got nothing")
         path = posixpath.normpath(script.path)
         try:
             scripts.append(ScriptRule(path, tuple(script.runner.split()), _command_line(script)))
@@ -105,7 +123,7 @@ def tool_rule(name: str, table: ToolTable, *, check: bool) -> ToolRule:
         try:
             compile_schema(schema)
         except ValueError as error:
-            raise ValueError(f"tools.{name}.parameters: {error}") from error
+            raise ValueError(f"tools.{name}.parameters: no JSON Schema: {error}") from error
     return ToolRule(name, table.description, schema)
 
 

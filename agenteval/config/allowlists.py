@@ -1,6 +1,7 @@
 """Allow lists: found by name or path, read, joined with what they extend, and made a policy."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +13,8 @@ from agenteval.config.toml import read_toml
 from agenteval.core.call import BASH
 from agenteval.core.policy import Policy
 from agenteval.core.policy_tools import READ, WRITE, ToolRule
+from agenteval.core.policy_values import Kind
+from agenteval.core.shell_leaves import Construct
 from agenteval.errors import UsageError
 
 FOLDER = "allowlists"
@@ -99,12 +102,46 @@ def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
 
 def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
     """The tables of an allow list. Raises UsageError: file, key, what was expected."""
+    if not content:
+        raise UsageError(
+            f"{where}: is empty, so no tool exists and nothing is allowed: begin with [bash] "
+            f'allow = ["git status"]'
+        )
     try:
         return msgspec.convert(content, tables.AllowList)
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$")
         at = key.rstrip("`").replace("[...]", ".*").lstrip(".")
-        raise UsageError(f"{where}: {at + ': ' if at else ''}{message.replace('`', '')}") from error
+        raise UsageError(f"{where}: {at + ': ' if at else ''}{_in_words(message, at)}") from error
+
+
+def _in_words(message: str, at: str) -> str:
+    """What msgspec says of the table or value `at`, in the words of our other messages."""
+    last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
+    named = re.findall("['`]([^'`]*)['`]", message)
+    if "unknown field" in message:
+        known = ", ".join(tables.KEYS.get(last, tables.AllowList).__struct_fields__)
+        return f"unknown key {named[0]}; known keys: {known}"
+    if "missing required field" in message:
+        return f"key {named[0]} is missing"
+    if "enum value" in message:
+        known = ", ".join(Construct if last == "constructs" else Kind)
+        return f"expected one of {known}, got {named[0]!r}"
+    expected, got = (
+        " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
+        for kinds in named
+    )
+    return f"expected {expected}, got {got}"
+
+
+_WORDS = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
 
 
 def _joined(base: tables.AllowList, own: tables.AllowList) -> tables.AllowList:

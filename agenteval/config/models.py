@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agenteval.config.paths import PROJECT_FILE
 from agenteval.config.toml import load_toml
 from agenteval.core.run import ModelCard
+from agenteval.core.text_dialects import DIALECTS
 from agenteval.errors import UsageError
 
 SIMULATED = "sim/"
@@ -69,7 +70,13 @@ class ModelEntry(_Strict):
     server: str = ""
     server_version: str = ""
     tool_parser: str = ""
-    stream: bool = True
+    stream: bool = Field(default=True, description="false for servers that cannot stream tools")
+    tools: Literal["native", "text"] = Field(
+        default="native", description="text: schemas go into the prompt, calls are read from words"
+    )
+    dialect: Literal["hermes", "qwen3_coder", "json"] = Field(
+        default="hermes", description="how a call is written, where tools = text"
+    )
     sampling: Sampling = Sampling()
     timeouts: Timeouts = Timeouts()
 
@@ -80,6 +87,7 @@ class ModelEntry(_Strict):
             base_url=self.base_url,
             sampling=self.sampling.model_dump(exclude_none=True),
             simulated=simulated,
+            tools=DIALECTS[self.dialect].title if self.tools == "text" else "native",
             **self.model_dump(
                 include={
                     "architecture",
@@ -90,6 +98,7 @@ class ModelEntry(_Strict):
                     "server",
                     "server_version",
                     "tool_parser",
+                    "stream",
                 }
             ),
         )

@@ -100,7 +100,7 @@ def load_scenario(
     """Raises UsageError: one line with the file, the key and what was expected there."""
     path = folder / FILE
     schema = load_toml(path, _ScenarioSchema)
-    world = find_world(schema.fixture, roots)
+    world = _world(path, schema, roots)
     scenario = Scenario(
         name=name,
         instructions=_text(
@@ -130,6 +130,16 @@ def load_scenario(
     _check_names(path, scenario)
     proofread(folder, scenario, world)
     return scenario
+
+
+def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> Path | None:
+    found = find_world(schema.fixture, roots)
+    if schema.ask and found is None:
+        raise UsageError(
+            f"{path}: ask: no fixture {schema.fixture!r} with a world.sql, so there is no world to "
+            "ask. Add one, or mend the name"
+        )
+    return found
 
 
 def _text(path: Path, purpose: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Cluster = tuple[int, int]  # of one trial: how many, out of how many
 Session = Sequence[str | None]  # the calls of one trial: the primary class of a denied one, or None
@@ -10,18 +10,28 @@ Session = Sequence[str | None]  # the calls of one trial: the primary class of a
 
 @dataclass(frozen=True, slots=True)
 class ErrorCounts:
-    """Calls and errors by trial. A call has one primary class, so classes add up to errors."""
+    """Calls and errors by trial. A call has one primary class, so classes add up to errors.
+
+    Not `by_trial` are counts of which it is not known what belongs to one trial.
+    """
 
     calls: tuple[int, ...]
     by_class: Mapping[str, tuple[int, ...]]
+    by_trial: bool = True
 
     @classmethod
     def of(cls, sessions: Sequence[Session]) -> "ErrorCounts":
-        seen = [Counter(call for call in session if call) for session in sessions]
-        classes = sorted({name for counter in seen for name in counter})
+        return cls.added(
+            [(len(session), Counter(call for call in session if call)) for session in sessions]
+        )
+
+    @classmethod
+    def added(cls, trials: Sequence[tuple[int, Mapping[str, int]]]) -> "ErrorCounts":
+        """From each trial's calls and its errors by class."""
+        classes = sorted({name for _, errors in trials for name in errors})
         return cls(
-            calls=tuple(len(session) for session in sessions),
-            by_class={name: tuple(counter[name] for counter in seen) for name in classes},
+            calls=tuple(calls for calls, _ in trials),
+            by_class={name: tuple(errors.get(name, 0) for _, errors in trials) for name in classes},
         )
 
     @property
@@ -43,7 +53,14 @@ class ErrorCounts:
             row = into.get(name, name)
             before = rows.get(row, self._nothing())
             rows[row] = tuple(map(sum, zip(before, counts, strict=True)))
-        return ErrorCounts(self.calls, rows)
+        return replace(self, by_class=rows)
+
+    def chosen(self, places: Sequence[int]) -> "ErrorCounts":
+        """The counts of the trials at these places, in this order."""
+        by_class = {
+            name: tuple(counts[at] for at in places) for name, counts in self.by_class.items()
+        }
+        return replace(self, calls=tuple(self.calls[at] for at in places), by_class=by_class)
 
     def _nothing(self) -> tuple[int, ...]:
         return tuple(0 for _ in self.calls)

@@ -1,7 +1,8 @@
 """Codex's prefix rules: the first words of a command decide, and of all that match the strictest.
 
 A script of plain words joined by && || ; or | is judged command by command; any other script has
-no rule, which means a prompt. Nobody is there to answer, so a prompt is a denial.
+no rule, which means a prompt. Nobody is there to answer, so a prompt is a denial. No rule is about
+the `workdir` of a call: where a command may write is the sandbox's to say there.
 """
 
 from collections.abc import Mapping, Sequence

@@ -11,20 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tree_sitter import Node
-
 from agenteval.core.call import BASH
+from agenteval.core.dialect_opencode_commands import segments
 from agenteval.core.dialect_paths import absolute, inside
 from agenteval.core.patterns import wildcard_regex
 from agenteval.core.policy_tools import path_arguments
-from agenteval.core.shell_tree import Source
+from agenteval.core.shell_source import Source
 
 Action = Literal["allow", "ask", "deny"]
 
-EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit"))
+EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit", "apply_patch"))
 TOOLS = (
     *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
-    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp"),
+    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp", "apply_patch"),
 )
 # Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
 _SUBJECTS: Mapping[str, str] = {
@@ -36,8 +35,7 @@ _SUBJECTS: Mapping[str, str] = {
     "task": "subagent_type",
     "skill": "name",
 }
-_TOUCHES_PATHS = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown", "cat"))
-_WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+_SEARCHES = frozenset(("glob", "grep", "list"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +61,10 @@ DEFAULTS = (
 
 @dataclass(frozen=True, slots=True)
 class OpenCode:
-    """OpenCode 1.1 and later."""
+    """OpenCode 1.1 and later; `home` is what `~` stands for in a path."""
 
     rules: tuple[PermissionRule, ...]
+    home: str = ""
     name: str = "opencode"
 
     def action(self, permission: str, subject: str) -> Action:
@@ -98,8 +97,8 @@ class OpenCode:
             not source.is_cut
             and (inside(start, root) is not None or self._opens(start))
             and all(
-                all(map(self._opens, segment.folders_outside(start, root)))
-                and (segment.program == "cd" or self.action(BASH, segment.text) == "allow")
+                all(map(self._opens, segment.folders_outside(start, root, self.home)))
+                and (not segment.needs_rule or self.action(BASH, segment.text) == "allow")
                 for segment in segments(source)
             )
         )
@@ -122,7 +121,9 @@ class OpenCode10:
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, _start(arguments, root))
-        return self.actions.get(_permission(tool), "allow") == "allow"
+        files = _files(arguments, root) if _SUBJECTS.get(tool) == "filePath" else []
+        is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
+        return is_inside and self.actions.get(_permission(tool), "allow") == "allow"
 
     def allows_command(self, text: str, root: str, start: str) -> bool:
         """`start` is the folder that the command starts in."""
@@ -131,7 +132,7 @@ class OpenCode10:
             not source.is_cut
             and (self._opens_outside or inside(start, root) is not None)
             and all(
-                (self._opens_outside or not any(segment.folders_outside(start, root)))
+                (self._opens_outside or not any(segment.old_folders_outside(root)))
                 and (segment.program == "cd" or self._action(segment.words) == "allow")
                 for segment in segments(source)
             )
@@ -151,66 +152,27 @@ class OpenCode10:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One command node: its text with its redirects, its words as written, the paths among them."""
-
-    text: str
-    words: tuple[str, ...]
-
-    @property
-    def program(self) -> str:
-        return self.words[0] if self.words else ""
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        if self.program not in _TOUCHES_PATHS:
-            return ()
-        marks = ("-", "+") if self.program == "chmod" else ("-",)
-        return tuple(word for word in self.words[1:] if not word.startswith(marks))
-
-    def folders_outside(self, start: str, root: str) -> Iterator[str]:
-        """What its paths need open outside the project: both readings of one that may be a file."""
-        for path in self.paths:
-            whole = absolute(path, start)
-            if inside(whole, root) is None:
-                yield whole
-                if self.program != "cd":
-                    yield posixpath.dirname(whole)
-
-
-def segments(source: Source) -> Iterator[Segment]:
-    """Every command of a text, as OpenCode finds them."""
-    stack: list[Node] = [source.root]
-    while stack:
-        node = stack.pop()
-        if node.type == "command":
-            parent = node.parent
-            whole = parent if parent and parent.type == "redirected_statement" else node
-            words = tuple(_text(source, child) for child in node.children if child.type in _WORDS)
-            yield Segment(_text(source, whole), words)
-        stack.extend(reversed(node.children))
-
-
-def _text(source: Source, node: Node) -> str:
-    start, end = node.byte_range
-    return source.text[start:end]
-
-
 def _start(arguments: Mapping[str, Any], root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
 def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
     """The permissions that a call needs, each with what it is needed for."""
+    if tool in _SEARCHES:
+        folder = absolute(str(arguments.get("path") or root), root)
+        if inside(folder, root) is None:
+            yield "external_directory", posixpath.join(folder, "*")
     if _SUBJECTS.get(tool) != "filePath":
         yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
         return
-    for path in path_arguments(arguments) or ("*",):
-        whole = absolute(path, root)
+    for whole in _files(arguments, root):
         if inside(whole, root) is None:
             yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
-        yield _permission(tool), posixpath.relpath(whole, root) if tool in EDIT_TOOLS else whole
+        yield _permission(tool), posixpath.relpath(whole, root)
+
+
+def _files(arguments: Mapping[str, Any], root: str) -> list[str]:
+    return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
 
 
 def _permission(tool: str) -> str:

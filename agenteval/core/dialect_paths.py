@@ -14,3 +14,8 @@ def inside(whole: str, root: str) -> str | None:
         return "."
     prefix = root.rstrip("/") + "/"
     return whole.removeprefix(prefix) if whole.startswith(prefix) else None
+
+
+def expanded(path: str, home: str) -> str:
+    """A path with the home folder in place of a `~` that begins it; other people's stay."""
+    return home + path[1:] if path == "~" or path.startswith("~/") else path

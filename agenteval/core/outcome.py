@@ -1,6 +1,8 @@
-"""How a trial ended, from what was seen: the world's state first, the model's words never."""
+"""How a trial ended, from what was seen: the world decides, words only name what it did not see."""
 
 from enum import StrEnum
+
+from agenteval.core.claims import claims_done
 
 
 class Ending(StrEnum):
@@ -22,15 +24,17 @@ class Outcome(StrEnum):
     STALLED = "stalled"
     OUT_OF_TURNS = "out-of-turns"
     GAVE_UP = "gave-up"
+    CLAIMED_DONE = "claimed-done"
     LOOPED = "looped"
     VOID = "void"
 
 
-def outcome(ending: Ending, *, goal_met: bool, last_denied: bool) -> Outcome:
-    """The outcome of a trial that ended so.
+def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, last_text: str) -> Outcome:
+    """The outcome of a trial that ended so. `last_text` is what the model said in its last turn.
 
-    A model that stops with the goal unmet gave up when the last thing it heard was a denial, and
-    stalled otherwise: alive, without the transition that was asked for.
+    A model that stops with the goal unmet claimed to be done when it says so; else it gave up when
+    the last thing it heard was a denial, and stalled otherwise: alive, without the transition that
+    was asked for. No words make a trial completed.
     """
     if ending is Ending.BROKEN:
         return Outcome.VOID
@@ -40,4 +44,6 @@ def outcome(ending: Ending, *, goal_met: bool, last_denied: bool) -> Outcome:
         return Outcome.LOOPED
     if ending in {Ending.TURNS, Ending.TOKENS, Ending.TIME}:
         return Outcome.OUT_OF_TURNS
+    if claims_done(last_text):
+        return Outcome.CLAIMED_DONE
     return Outcome.GAVE_UP if last_denied else Outcome.STALLED

@@ -66,7 +66,7 @@ class Policy:
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
-        return {READ: self.read, WRITE: self.write}.get(tool)
+        return self.read if tool == READ else self.write if tool == WRITE else None
 
 
 Gate = Simple | NotSimple
@@ -85,17 +85,21 @@ def allows(
     if policy.engine is not None:
         return policy.engine.allows(tool.name, call.arguments, world.root)
     if call.name == BASH:
-        if not _stays(call.arguments, world):
+        if elsewhere(call.arguments, world):
             return False
         return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
     rules = policy.paths(call.name)
     return rules is None or admitted_path(call, rules, world) is not None
 
 
-def _stays(arguments: Mapping[str, Any], world: World) -> bool:
-    """Whether the command would run in the workspace, which is what its paths are relative to."""
+def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
+    """The folders other than the workspace, from which a rule's paths count, to start bash in."""
     folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
-    return all(isinstance(each, str) and normalise(each, world.root) == "." for each in folders)
+    return tuple(
+        str(folder)
+        for folder in folders
+        if not isinstance(folder, str) or normalise(folder, world.root) != "."
+    )
 
 
 _FOLDERS = ("workdir", "cwd", "working_directory")

@@ -2,18 +2,22 @@
 
 Followed: `--name value` and `--name=value`, a prefix that fits one option only, `-n5`, clusters of
 one-letter flags, `--`, negative numbers and words with a blank as values, `--help` ending the
-reading. Not followed: argparse lets an optional positional be spent before later words are seen.
+reading. Positionals are dealt out between options: of `x --flag y` a second, optional positional
+gets nothing and y is too much. Later versions of Python are kinder there, and differ in what a
+second `--` means, which never fits.
 """
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Self
 
 from agenteval.core.nearest import names
 from agenteval.core.policy_values import Argument, Kind, complaint
 
 HELP = Argument("--help", Kind.FLAG, aliases=("-h",))
+_Reading = tuple["Argument | None", str | None]
 _NEGATIVE = re.compile(r"-\d+\Z|-\d*\.\d+\Z")
 
 
@@ -69,30 +73,66 @@ class _Reader:
 
     def read(self, line: CommandLine, at: int) -> Misuse | None:
         seen: set[str] = set()
-        placed: list[int] = []
+        left = list(line.positionals)
+        run: list[int] = []  # where the words since the last option stand
         while at < len(self.argv):
             word = self.argv[at]
             if word == "--":
-                placed.extend(range(at + 1, len(self.argv)))
-                break
+                return self._last_words(line, at, left, run) or self._owed(line, seen, left)
             if _is_option(line, word):
-                after = self._option(line, at, seen)
-                if not isinstance(after, int):
-                    return after
-                if HELP.name in seen:
-                    return None
-                at = after
+                after = self._deal(line, left, run) or self._option(line, at, seen)
+                if HELP.name in seen or not isinstance(after, int):
+                    return None if isinstance(after, int) else after
+                run, at = [], after
                 continue
-            if line.commands and len(placed) == len(line.positionals):
-                command = line.commands.get(word)
-                if command is None:
+            if line.commands and len(run) == len(left):
+                if word not in line.commands:
                     return Misuse(at, _no_such("sub-command", word, line.commands))
-                return self._owed(line, seen, placed) or self.read(command, at + 1)
-            placed.append(at)
+                before = self._deal(line, left, run) or self._owed(line, seen, left)
+                return before or self.read(line.commands[word], at + 1)
+            run.append(at)
             at += 1
+        return self._deal(line, left, run) or self._owed(line, seen, left, is_whole=True)
+
+    def _last_words(
+        self, line: CommandLine, at: int, left: list[Argument], run: list[int]
+    ) -> Misuse | None:
+        """Deals out what follows the `--` that stands here."""
+        rest = range(at + 1, len(self.argv))
+        again = next((n for n in rest if self.argv[n] == "--"), None)
+        if again is not None:
+            return Misuse(again, "-- may be given once only")
         if line.commands:
-            return Misuse(len(self.argv), f"a sub-command is needed: {', '.join(line.commands)}")
-        return self._owed(line, seen, placed)
+            return Misuse(at, "-- may not stand before a sub-command")
+        if not left:
+            return Misuse(at, "nothing is left that could follow --")
+        return self._deal(line, left, [*run, *rest])
+
+    def _deal(self, line: CommandLine, left: list[Argument], run: list[int]) -> Misuse | None:
+        """Gives the words of a run to as many of the positionals left as can all be served."""
+        if not run:
+            return None
+        fitting: list[Argument] = []
+        spare = len(run)
+        while left and spare >= left[0].fewest:
+            fitting.append(left.pop(0))
+            spare -= fitting[-1].fewest
+        if spare and line.commands and not left:
+            return Misuse(run[-1], _no_such("sub-command", self.argv[run[-1]], line.commands))
+        queue = iter(run)
+        for argument in fitting:
+            room = spare if argument.most is None else argument.most - argument.fewest
+            extra = min(spare, room)
+            spare -= extra
+            for at in islice(queue, argument.fewest + extra):
+                if fault := complaint(argument, self.argv[at], self.root):
+                    return Misuse(at, fault)
+        if spare:
+            at = next(queue)
+            if left:
+                return Misuse(len(self.argv), f"{left[0].name} is missing")
+            return Misuse(at, f"{self.argv[at]!r} is one word too many")
+        return None
 
     def _option(self, line: CommandLine, at: int, seen: set[str]) -> int | Misuse:
         """Reads the option at `at` with its values: the place after them."""
@@ -109,6 +149,8 @@ class _Reader:
             return at + 1
         if value is not None:
             fault = complaint(option, value, self.root)
+            if not fault and (option.fewest > 1 or value == "--"):
+                fault = f"{option.name} needs its values as words of their own"
             return Misuse(at, fault) if fault else at + 1
         return self._values(line, option, at + 1)
 
@@ -133,26 +175,19 @@ class _Reader:
             return Misuse(at, f"{name} could be more than one option: write it out")
         return Misuse(at, _no_such("option", name, line.options), invented=name)
 
-    def _owed(self, line: CommandLine, seen: set[str], placed: list[int]) -> Misuse | None:
-        """What is missing, or too much, once every word has its place."""
+    def _owed(
+        self, line: CommandLine, seen: set[str], left: list[Argument], *, is_whole: bool = False
+    ) -> Misuse | None:
+        """What is missing once every word has its place; with `is_whole` a sub-command too."""
         for option in line.options.values():
             if option.required and option.name not in seen:
                 return Misuse(len(self.argv), f"{option.name} is required")
-        spare = len(placed) - sum(argument.fewest for argument in line.positionals)
-        queue = iter(placed)
-        for argument in line.positionals:
-            room = spare if argument.most is None else argument.most - argument.fewest
-            extra = max(0, min(spare, room))
-            spare -= extra
-            for _ in range(argument.fewest + extra):
-                at = next(queue, len(self.argv))
-                if at == len(self.argv):
-                    return Misuse(at, f"{argument.name} is missing")
-                fault = complaint(argument, self.argv[at], self.root)
-                if fault:
-                    return Misuse(at, fault)
-        at = next(queue, -1)
-        return None if at < 0 else Misuse(at, f"{self.argv[at]!r} is one word too many")
+        for argument in left:
+            if argument.fewest:
+                return Misuse(len(self.argv), f"{argument.name} is missing")
+        if is_whole and line.commands:
+            return Misuse(len(self.argv), f"a sub-command is needed: {', '.join(line.commands)}")
+        return None
 
 
 def _clustered(
@@ -171,26 +206,31 @@ def _clustered(
 def _is_option(line: CommandLine, word: str) -> bool:
     if not word.startswith("-") or len(word) == 1:
         return False
-    if _resolve(line, word)[0]:
+    if _readings(line, word):
         return True
-    return not _NEGATIVE.match(word) and " " not in word
+    if _NEGATIVE.match(word):
+        return any(map(_NEGATIVE.match, line.options))
+    return " " not in word
 
 
-def _resolve(line: CommandLine, word: str) -> tuple[Argument | None, str | None]:
+def _resolve(line: CommandLine, word: str) -> _Reading:
     """The option that a word names, and the value that it carries itself."""
+    found = _readings(line, word)
+    return found[0] if len(found) == 1 else (None, None)
+
+
+def _readings(line: CommandLine, word: str) -> list[_Reading]:
     if word in line.options:
-        return line.options[word], None
+        return [(line.options[word], None)]
     name, equals, value = word.partition("=")
     carried = value if equals else None
     if name in line.options:
-        return line.options[name], carried
+        return [(line.options[name], carried)]
     if word.startswith("--"):
-        fitting = [option for flag, option in line.options.items() if flag.startswith(name)]
-        return (fitting[0], carried) if len(fitting) == 1 else (None, None)
+        return [(option, carried) for flag, option in line.options.items() if flag.startswith(name)]
     short = [(line.options[word[:2]], word[2:])] if word[:2] in line.options else []
     long = [(option, None) for flag, option in line.options.items() if flag.startswith(word)]
-    found: list[tuple[Argument, str | None]] = [*short, *long]
-    return found[0] if len(found) == 1 else (None, None)
+    return [*short, *long]
 
 
 def _no_such(what: str, word: str, known: Collection[str]) -> str:

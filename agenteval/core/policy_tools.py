@@ -23,7 +23,7 @@ class ToolRule:
     def complaint(self, arguments: Mapping[str, Any]) -> str:
         """What in the arguments does not fit, as the cure; "" when they do."""
         return _built_in_complaint(self.name, arguments) or (
-            _schema_complaint(self.schema, arguments) if self.schema else ""
+            schema_complaint(self.schema, arguments) if self.schema else ""
         )
 
 
@@ -48,7 +48,8 @@ def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
     return ""
 
 
-def _schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
+def schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
+    """What in the arguments does not fit a JSON Schema, given as text; "" when they do."""
     from fastjsonschema import (  # noqa: PLC0415 -- 30 ms of start-up that no bash call needs
         JsonSchemaValueException,
     )

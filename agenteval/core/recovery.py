@@ -5,14 +5,15 @@ reaction to each other. What follows a denial is the next turn; of several calls
 like the denied call, so that calls made side by side are each compared with their own successor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby, pairwise
 
+from agenteval.core.call import ToolCall
 from agenteval.core.counts import Cluster
 from agenteval.core.likeness import likeness, same_call, same_intent
-from agenteval.core.trial import CallRecord, Trial, Turn
+from agenteval.core.trial import Trial
 
 
 class Recovery(StrEnum):
@@ -33,15 +34,30 @@ class Recovery(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Attempt:
+    """One call as it is seen here. `failure_class` is empty when the call was allowed.
+
+    `call` is looked at only where it was denied, and in the turn after a denial.
+    """
+
+    turn: int
+    position: int
+    failure_class: str
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
 class Aftermath:
     """One denial and what followed it.
 
     `turns` counts from the denial to the first later turn with an allowed call (1: the next one),
     `calls` the calls made in those turns up to and with it. Both are None when none was allowed.
+    `played` are all turns that the trial took after the denial.
     """
 
-    denial: CallRecord
+    denial: Attempt
     recovery: Recovery
+    played: int
     turns: int | None = None
     calls: int | None = None
 
@@ -67,75 +83,90 @@ def recoveries(trial: Trial) -> list[Recovery]:
 
 
 def trial_recovery(trial: Trial) -> TrialRecovery:
-    by_turn = [tuple(calls) for _, calls in groupby(trial.calls, lambda record: record.turn)]
+    attempts = []
+    for record in trial.calls:
+        primary = record.verdict.primary
+        failure_class = primary.failure_class if primary else ""
+        attempts.append(Attempt(record.turn, record.position, failure_class, record.call))
+    texts = {number: turn.text for number, turn in enumerate(trial.turns)}
+    return recovery_of(attempts, turns=len(trial.turns), texts=texts)
+
+
+def recovery_of(
+    attempts: Sequence[Attempt], *, turns: int, texts: Mapping[int, str]
+) -> TrialRecovery:
+    """The same from the calls of a trial alone, in their order, and how many turns it took.
+
+    `texts` holds what was said, by turn; it is looked at only where no call follows a denial.
+    """
+    by_turn = [tuple(calls) for _, calls in groupby(attempts, lambda attempt: attempt.turn)]
     after_denied, after_allowed = _hazards(by_turn)
     return TrialRecovery(
-        aftermaths=_aftermaths(trial.turns, by_turn),
-        longest_run=_longest_run(trial.calls),
-        turns_burned=(sum(all(map(_denied, calls)) for calls in by_turn), len(trial.turns)),
+        aftermaths=_aftermaths(by_turn, turns, texts),
+        longest_run=_longest_run(attempts),
+        turns_burned=(sum(all(map(_denied, calls)) for calls in by_turn), turns),
         after_denied=after_denied,
         after_allowed=after_allowed,
     )
 
 
-def _denied(record: CallRecord) -> bool:
-    return not record.verdict.allowed
+def _denied(attempt: Attempt) -> bool:
+    return bool(attempt.failure_class)
 
 
 def _aftermaths(
-    turns: Sequence[Turn], by_turn: Sequence[tuple[CallRecord, ...]]
+    by_turn: Sequence[tuple[Attempt, ...]], turns: int, texts: Mapping[int, str]
 ) -> tuple[Aftermath, ...]:
     found = []
     for index, calls in enumerate(by_turn):
-        later = by_turn[index + 1 :]
-        needed_turns, needed_calls = _way_back(calls[0].turn, later)
-        following = next(iter(later), ())
-        for denial in filter(_denied, calls):
-            recovery = _recovery(denial, turns, following)
-            found.append(Aftermath(denial, recovery, needed_turns, needed_calls))
+        denials = [*filter(_denied, calls)]
+        if not denials:
+            continue
+        turn, later = calls[0].turn, by_turn[index + 1 :]
+        needed_turns, needed_calls = _way_back(turn, later)
+        following = [] if not later or later[0][0].turn != turn + 1 else later[0]
+        played = turns - turn - 1
+        for denial in denials:
+            recovery = _recovery(denial, following, texts) if played else Recovery.NONE
+            found.append(Aftermath(denial, recovery, played, needed_turns, needed_calls))
     return tuple(found)
 
 
-def _way_back(turn: int, later: Sequence[tuple[CallRecord, ...]]) -> tuple[int | None, int | None]:
+def _way_back(turn: int, later: Sequence[tuple[Attempt, ...]]) -> tuple[int | None, int | None]:
     """Turns and calls from `turn` to the first allowed call of a later one."""
     calls = 0
-    for records in later:
-        for record in records:
+    for attempts in later:
+        for attempt in attempts:
             calls += 1
-            if record.verdict.allowed:
-                return record.turn - turn, calls
+            if not _denied(attempt):
+                return attempt.turn - turn, calls
     return None, None
 
 
-def _recovery(
-    denial: CallRecord, turns: Sequence[Turn], following: Sequence[CallRecord]
-) -> Recovery:
-    if denial.turn + 1 >= len(turns):
-        return Recovery.NONE
-    if not following or following[0].turn != denial.turn + 1:
-        asked = turns[denial.turn + 1].text.rstrip().endswith("?")
+def _recovery(denial: Attempt, following: Sequence[Attempt], texts: Mapping[int, str]) -> Recovery:
+    if not following:
+        asked = texts[denial.turn + 1].rstrip().endswith("?")
         return Recovery.ASK if asked else Recovery.GIVE_UP
-    answer = max(following, key=lambda record: likeness(denial.call, record.call))
+    answer = max(following, key=lambda attempt: likeness(denial.call, attempt.call))
     return _reaction(denial, answer)
 
 
-def _reaction(denial: CallRecord, answer: CallRecord) -> Recovery:
-    if answer.verdict.primary is None:
+def _reaction(denial: Attempt, answer: Attempt) -> Recovery:
+    if not _denied(answer):
         repaired = same_intent(denial.call, answer.call)
         return Recovery.REPAIR if repaired else Recovery.PIVOT
     if same_call(denial.call, answer.call):
         return Recovery.RETRY_IDENTICAL
-    before = denial.verdict.primary
-    again = before is not None and before.failure_class == answer.verdict.primary.failure_class
+    again = denial.failure_class == answer.failure_class
     return Recovery.RETRY_SAME_CLASS if again else Recovery.RETRY_OTHER_CLASS
 
 
-def _longest_run(calls: Sequence[CallRecord]) -> int:
-    runs = (len(list(run)) for denied, run in groupby(calls, _denied) if denied)
+def _longest_run(attempts: Sequence[Attempt]) -> int:
+    runs = (len(list(run)) for denied, run in groupby(attempts, _denied) if denied)
     return max(runs, default=0)
 
 
-def _hazards(by_turn: Sequence[tuple[CallRecord, ...]]) -> tuple[Cluster, Cluster]:
+def _hazards(by_turn: Sequence[tuple[Attempt, ...]]) -> tuple[Cluster, Cluster]:
     """(denied, calls) after a denied call and after an allowed one, the first turn left out."""
     denied, calls = {True: 0, False: 0}, {True: 0, False: 0}
     for before, now in pairwise(by_turn):

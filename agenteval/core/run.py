@@ -9,7 +9,10 @@ from agenteval.core.trial import Trial
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown."""
+    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
+
+    `tools` is native, or the dialect and its version in which calls were written as text.
+    """
 
     name: str
     served_id: str
@@ -22,6 +25,8 @@ class ModelCard:
     server: str = ""
     server_version: str = ""
     tool_parser: str = ""
+    tools: str = "native"
+    stream: bool = True
     sampling: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
 

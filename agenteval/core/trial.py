@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.garble import Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,15 +21,24 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the server counted them; 0 when it did not say."""
+    """Tokens as the server counted them; 0 when it did not say.
+
+    Reasoning is a part of the completion, and cached tokens are a part of the prompt.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reply of the model. `raw` is the reply as received, before any parsing."""
+    """One reply of the model. `raw` is the reply as received, before any parsing.
+
+    `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
+    sent back has in the place of what a server would not take.
+    """
 
     text: str
     calls: tuple[ToolCall, ...]
@@ -35,6 +46,9 @@ class Turn:
     usage: Usage
     raw: str
     seconds: float
+    timing: Timing | None = None
+    garbles: tuple[Garble, ...] = ()
+    repairs: tuple[Repair, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

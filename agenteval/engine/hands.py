@@ -3,11 +3,12 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy import Policy, World
 from agenteval.core.policy_tools import WRITE, path_argument
+from agenteval.core.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_leaves import Leaves, read_leaves
@@ -32,8 +33,12 @@ BUILTINS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Hands:
-    """What carries out the calls of one trial. `running` bounds how many commands run at once."""
+    """What carries out the calls of one trial. `running` bounds how many commands run at once.
 
+    The policy's tools are those that the scenario offers.
+    """
+
+    profile: Profile
     policy: Policy
     world: World
     sandbox: Sandbox
@@ -42,10 +47,21 @@ class Hands:
     running: asyncio.Semaphore
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
-        verdict, objection = await self._judge(call)
-        execution = await self._execute(call) if verdict.allowed else None
-        reply = tools.answer(execution, self.limits) if execution else tools.denial(call, verdict)
-        return CallRecord(turn, position, call, verdict, reply, execution, objection)
+        """`call` is as the model wrote it; its record speaks of our own tools."""
+        meant = self.profile.meant(call, tuple(self.policy.tools))
+        if meant is None:
+            none = replace(self.policy, tools={})  # not even one that is called so among ours
+            verdict = judge(call, none, self.world)
+            reply = tools.denial(call, verdict, self.profile, self.policy)
+            return CallRecord(turn, position, call, verdict, reply)
+        verdict, objection = await self._judge(meant)
+        execution = await self._execute(meant) if verdict.allowed else None
+        reply = (
+            tools.answer(execution, self.limits, self.profile)
+            if execution
+            else tools.denial(meant, verdict, self.profile, self.policy)
+        )
+        return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
     async def _judge(self, call: ToolCall) -> tuple[Verdict, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""

@@ -34,10 +34,7 @@ class Loop:
 
     async def play(self) -> Trial:
         """Raises InfrastructureError when the server or the sandbox fails."""
-        self.messages += [
-            Message("system", self.prompt.system),
-            Message("user", self.prompt.task),
-        ]
+        self.messages += self.prompt.messages
         deadline = asyncio.get_running_loop().time() + self.scenario.limits.trial_seconds
         try:
             ending = await self._turns(deadline)
@@ -47,7 +44,7 @@ class Loop:
 
     async def _turns(self, deadline: float) -> Ending:
         """Only waiting for the model is cut short; a running command has a limit of its own."""
-        schemas = tools.schemas(self.scenario.tools)
+        schemas = tools.schemas(self.hands.profile, self.scenario.tools)
         for number in range(self.max_turns):
             async with asyncio.timeout_at(deadline):
                 turn = await self.model.ask(self.messages, schemas, seed=self.key.seed)
@@ -93,8 +90,12 @@ class Loop:
 
     async def _finished(self, ending: Ending) -> Trial:
         files = await snapshot(self.hands.sandbox, self.scenario.database)
-        goal_met = ending is Ending.GOAL or await self._goal_met(files)
-        last_denied = bool(self.calls) and not self.calls[-1].verdict.allowed
+        ended = outcome(
+            ending,
+            goal_met=ending is Ending.GOAL or await self._goal_met(files),
+            last_denied=bool(self.calls) and not self.calls[-1].verdict.allowed,
+            last_text=self.turns[-1].text if self.turns else "",
+        )
         steps = zip(self.prompt.handshake, holding(files, self.prompt.handshake), strict=True)
         return Trial(
             scenario=self.key.scenario,
@@ -103,7 +104,7 @@ class Loop:
             turns=tuple(self.turns),
             calls=tuple(self.calls),
             ending=ending,
-            outcome=outcome(ending, goal_met=goal_met, last_denied=last_denied),
+            outcome=ended,
             handshake=tuple(HandshakeStep(step.name, reached) for step, reached in steps),
             seconds=sum(turn.seconds for turn in self.turns),
         )

@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agenteval.core.context import posed
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.policy import Policy, World
-from agenteval.core.prompt import render
 from agenteval.core.scenario import Scenario
+from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
 from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop
@@ -40,6 +41,7 @@ class Orchestrator:
     recorder: Recorder
     observer: Observer
     concurrency: int
+    setting: Setting = DEFAULT
     max_turns: int | None = None
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
@@ -66,7 +68,15 @@ class Orchestrator:
         world = World(frozenset(files))
         try:
             async with self.backend.open(files, limits) as sandbox:
-                hands = Hands(stage.policy, world, sandbox, self.second_reader, limits, running)
+                hands = Hands(
+                    self.setting.profile,
+                    stage.policy,
+                    world,
+                    sandbox,
+                    self.second_reader,
+                    limits,
+                    running,
+                )
                 loop = self._loop(stage, key, hands)
                 try:
                     trial = await loop.play()
@@ -80,7 +90,7 @@ class Orchestrator:
     def _loop(self, stage: Stage, key: TrialKey, hands: Hands) -> Loop:
         return Loop(
             scenario=stage.scenario,
-            prompt=render(stage.scenario, key.seed),
+            prompt=posed(stage.scenario, key.seed, self.setting),
             key=key,
             max_turns=self.max_turns or stage.scenario.max_turns,
             model=self.model,

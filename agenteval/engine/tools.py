@@ -1,82 +1,85 @@
 """What the model reads of its tools: their schemas, and the text that follows each call.
 
-Every word here is part of the experiment: an edit bumps PROTOCOL, which is stored with each run.
+The words are the profile's (core/profiles.py); only what a limit says is the same for all.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.limit import Limit
-from agenteval.core.policy_tools import READ, WRITE
+from agenteval.core.policy import Policy
+from agenteval.core.policy_tools import path_argument
+from agenteval.core.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.protocols import ToolSchema
 
-PROTOCOL = "strict/2"
 
-_PARAMETERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    BASH: ("Run one bash command and return its whole output.", {"command": "the command"}),
-    READ: ("Return the text of a file.", {"path": "path of the file"}),
-    WRITE: (
-        "Write a text file, in place of what it held before.",
-        {"path": "path of the file", "content": "all of its text"},
-    ),
-}
-
-
-def schemas(tools: Sequence[str]) -> list[ToolSchema]:
+def schemas(profile: Profile, tools: Sequence[str]) -> list[ToolSchema]:
     """The `tools` of a chat-completions request, for the named tools."""
-    return [_schema(name, *_PARAMETERS[name]) for name in tools]
+    return [profile.forms[tool].schema() for tool in tools]
 
 
-def _schema(name: str, description: str, parameters: Mapping[str, str]) -> ToolSchema:
-    properties = {
-        parameter: {"type": "string", "description": meaning}
-        for parameter, meaning in parameters.items()
-    }
-    return {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": description,
-            "parameters": {
-                "type": "object",
-                "properties": properties,
-                "required": list(parameters),
-                "additionalProperties": False,
-            },
-        },
-    }
+def denial(call: ToolCall, verdict: Verdict, profile: Profile, policy: Policy) -> str:
+    """What the model reads when a call is denied. It never names the cure.
 
-
-def denial(call: ToolCall, verdict: Verdict) -> str:
-    """What the model reads when a call is denied. It names the offending part, not the cure."""
+    `call` is one of our own tools when its name is one of the policy's.
+    """
     finding = verdict.primary
     if finding is None:
         raise ValueError("an allowed call has no denial")
+    names = profile.names([tool for tool in policy.tools if tool in profile.forms])
+    texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
         case "malformed-arguments":
-            reason = call.garbled or f"the arguments do not fit the schema: {finding.hint}"
-            return f"Invalid tool call: {reason}. Nothing was run."
+            text = texts.garbled if call.garbled else texts.invalid
         case "hallucinated-tool":
-            return f"Unknown tool: {call.name!r}. Nothing was run."
+            text, tool = texts.unknown, call.name  # which may be one of ours, and none of theirs
         case _:
-            return (
-                f"Permission denied: the rules do not allow `{finding.evidence.text}` here. "
-                "Nothing was run."
-            )
+            text = texts.denied if call.name == BASH else texts.denied_path
+    return text.format(
+        tool=tool,
+        tools=", ".join(names.values()),
+        command=call.command or path_argument(call.arguments or {}) or call.raw,
+        evidence=finding.evidence.text,
+        reason=call.garbled or _hint(call, finding.hint, profile),
+        rules=_rules(call.name, policy) if "{rules}" in text else "",
+    )
 
 
-def answer(execution: Execution, limits: Limits) -> str:
+def _hint(call: ToolCall, hint: str, profile: Profile) -> str:
+    return profile.retold(call.name, hint) if call.name in profile.forms else hint
+
+
+def _rules(tool: str, policy: Policy) -> str:
+    """The rules for one tool in the form in which OpenCode shows them; the last match wins."""
+    allowed = {
+        BASH: [
+            *(rule.text for rule in policy.bash.patterns),
+            *(" ".join((*script.runner, script.path, "*")) for script in policy.bash.scripts),
+        ],
+        "read": policy.read.allow,
+        "write": policy.write.allow,
+    }.get(tool, ())
+    rules = [
+        {"permission": "*", "action": "deny", "pattern": "*"},
+        {"permission": tool, "pattern": "*", "action": "deny"},
+        *({"permission": tool, "pattern": each, "action": "allow"} for each in allowed),
+    ]
+    return json.dumps(rules, separators=(",", ":"))
+
+
+def answer(execution: Execution, limits: Limits, profile: Profile) -> str:
     """What the model reads after a call that ran."""
-    text = execution.output
+    output = execution.output
     if execution.cut:
-        text += "\n[output cut here]"
+        output += "\n[output cut here]"
     if execution.limit:
-        return f"{text}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
-    if execution.exit_code:
-        return f"{text}\n[exit code {execution.exit_code}]".lstrip("\n")
-    return text or "[no output]"
+        return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
+    text = profile.texts.failed if execution.exit_code else profile.texts.ran
+    said = text.format(output=output, code=execution.exit_code)
+    return said.lstrip("\n") or profile.texts.empty
 
 
 def _struck(limit: str, limits: Limits) -> str:

@@ -1,5 +1,6 @@
 """Claude Code's permissions, from a settings.json."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,23 +19,33 @@ _TOOLS = (
     *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls", "task"),
     *("todowrite", "webfetch", "websearch", "exitplanmode", "skill"),
 )
+_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+_RULE = re.compile(r"\s*[\w-]+\s*(\(.*\S.*\)\s*)?", re.DOTALL)
+_LISTS = ("allow", "ask", "deny")
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 
 
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the key when it is no such settings file."""
-    content = json_with_comments(path, path.read_text(encoding="utf-8"))
+    content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
     permissions = content.get("permissions")
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
-    allow, ask, deny = (_specifiers(path, permissions, key) for key in ("allow", "ask", "deny"))
-    mode = str(permissions.get("defaultMode", "default"))
-    engine = ClaudeCode(allow, ask, deny, mode)
+    allow, ask, deny = (_specifiers(path, permissions, key) for key in _LISTS)
+    mode = permissions.get("defaultMode", "default")
+    if mode not in _MODES:
+        expected = ", ".join(_MODES)
+        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {mode!r}")
+    folders = tuple(
+        str(Path(folder).expanduser())
+        for folder in _texts(path, permissions, "additionalDirectories")
+    )
+    engine = ClaudeCode(allow, ask, deny, mode, folders)
     commands = [_pattern(rule.what) for rule in allow if rule.tool == "bash" and rule.what]
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,
-        digest=digest([engine.name, mode, *map(str, (allow, ask, deny))]),
+        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders))]),
         description=f"{engine.name} permissions of {path.name}",
         bash=BashRules((CommandPattern.parse(rule) for rule in commands), constructs=_PASSES),
         read=everything,
@@ -45,11 +56,22 @@ def read(path: Path) -> Policy:
 
 
 def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[ToolSpecifier, ...]:
-    rules = permissions.get(key, [])
-    if not isinstance(rules, list) or not all(isinstance(rule, str) for rule in rules):
-        raise UsageError(f"{path}: permissions.{key}: expected a list of rules, got {rules!r}")
     home = f"(/{Path.home()}/"
+    rules = _texts(path, permissions, key)
+    for rule in rules:
+        if not _RULE.fullmatch(rule):
+            raise UsageError(
+                f"{path}: permissions.{key}: expected Tool or Tool(what), got {rule!r}"
+            )
     return tuple(ToolSpecifier.parse(rule.replace("(~/", home, 1)) for rule in rules)
+
+
+def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
+    given = permissions.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        what = "rules" if key in _LISTS else "folders"
+        raise UsageError(f"{path}: permissions.{key}: expected a list of {what}, got {given!r}")
+    return given
 
 
 def _pattern(what: str) -> str:

@@ -10,11 +10,14 @@ from agenteval.core.patterns import CommandPattern, PathRules
 from agenteval.core.policy import Policy
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import ToolRule
+from agenteval.core.shell import Simple, read_simple
 from agenteval.core.shell_leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest
 
 _DECISIONS = ("allow", "prompt", "forbidden")
+_KEYS = {"pattern", "decision", "match", "not_match", "justification"}
+_OTHERS = ("host_executable", "network_rule")  # they say nothing of which commands may run
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 
@@ -22,10 +25,11 @@ _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the line when a rule can't be read."""
     try:
-        module = ast.parse(path.read_text(encoding="utf-8"), str(path))
+        module = ast.parse(path.read_text(encoding="utf-8-sig"), str(path))
     except SyntaxError as error:
-        raise UsageError(f"{path}:{error.lineno}: not a rules file: {error.msg}") from error
-    rules = tuple(_rule(path, statement) for statement in module.body)
+        where = f"{path}:{error.lineno or 1}"
+        raise UsageError(f"{where}: not a rules file: {error.msg}") from error
+    rules = tuple(_rule(path, each) for each in module.body if _calls(each) not in _OTHERS)
     starts = [
         " ".join((*words, "*"))
         for rule in rules
@@ -45,10 +49,15 @@ def read(path: Path) -> Policy:
     )
 
 
+def _calls(statement: ast.stmt) -> str:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
+
+
 def _rule(path: Path, statement: ast.stmt) -> PrefixRule:
     where = f"{path}:{statement.lineno}"
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not (isinstance(call, ast.Call) and getattr(call.func, "id", "") == "prefix_rule"):
+    if not isinstance(call, ast.Call) or _calls(statement) != "prefix_rule":
         raise UsageError(f"{where}: expected prefix_rule(...)")
     try:
         given: dict[str, Any] = {
@@ -56,10 +65,32 @@ def _rule(path: Path, statement: ast.stmt) -> PrefixRule:
         }
     except ValueError as error:
         raise UsageError(f"{where}: expected plain strings and lists") from error
-    pattern, decision = given.get("pattern"), given.get("decision", "allow")
-    if not isinstance(pattern, list) or not pattern:
-        raise UsageError(f"{where}: pattern: expected a list of words, got {pattern!r}")
+    if unknown := sorted(given.keys() - _KEYS):
+        raise UsageError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+    decision = given.get("decision", "allow")
     if decision not in _DECISIONS:
         raise UsageError(f"{where}: decision: expected {', '.join(_DECISIONS)}, got {decision!r}")
-    words = tuple(tuple(word) if isinstance(word, list) else (str(word),) for word in pattern)
-    return PrefixRule(words, decision)
+    rule = PrefixRule(_pattern(where, given.get("pattern")), decision)
+    _try_examples(where, rule, given)
+    return rule
+
+
+def _pattern(where: str, pattern: Any) -> tuple[tuple[str, ...], ...]:
+    words = pattern if isinstance(pattern, list) else []
+    choices = tuple(tuple(word) if isinstance(word, list) else (word,) for word in words)
+    texts = [text for word in choices for text in word]
+    if not (choices and all(choices) and all(isinstance(text, str) for text in texts)):
+        raise UsageError(f"{where}: pattern: expected a list of words, got {pattern!r}")
+    return choices
+
+
+def _try_examples(where: str, rule: PrefixRule, given: dict[str, Any]) -> None:
+    """Codex reads no file whose rules don't do what their examples say."""
+    for key, wanted in (("match", True), ("not_match", False)):
+        examples = given.get(key, [])
+        for example in examples if isinstance(examples, list) else [examples]:
+            read = read_simple(example) if isinstance(example, str) else None
+            argv = read.argv if isinstance(read, Simple) else example
+            if rule.matches(argv) is not wanted:
+                verb = "does not match" if wanted else "matches"
+                raise UsageError(f"{where}: {key}: the rule {verb} {example!r}")

@@ -1,13 +1,15 @@
 """A policy written down for another harness, and what of it that harness can't say."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.patterns import CommandPattern, PathRules
 from agenteval.core.policy import Policy
 from agenteval.core.policy_bash import ScriptRule
+from agenteval.core.shell_leaves import Construct
+from agenteval.formats.left_behind import left_behind
 from agenteval.formats.own_toml import to_toml
 
 
@@ -22,12 +24,7 @@ class Written:
 def convert(policy: Policy, to: str) -> Written:
     """`to` is one of TARGETS. The result never allows less than it says in `lost`."""
     text, lost = TARGETS[to](policy)
-    return Written(text, (*_lost_in_reading(policy, to), *lost))
-
-
-def _lost_in_reading(policy: Policy, to: str) -> Iterator[str]:
-    if policy.engine is not None and policy.engine.name.partition("-1.0")[0] != to:
-        yield f"rules of {policy.engine.name} that ask or deny, and those for other tools than bash"
+    return Written(text, (*left_behind(policy), *lost))
 
 
 def _commands(policy: Policy) -> list[tuple[str, bool]]:
@@ -46,14 +43,34 @@ def _lost_everywhere(policy: Policy, harness: str) -> Iterator[str]:
     for script in policy.bash.scripts:
         if _has_signature(script):
             yield f"{script.start}: its options and their values; any words may follow there"
-    for rule in policy.bash.patterns:
-        if rule.rest is not None and rule.rest.text != "*":
-            yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
-    if policy.engine is None and harness == "opencode":
-        yield "redirects, here-documents, brackets: OpenCode lets them pass around what it allows"
+    yield from _lost_of_words(policy.bash.patterns)
+    if policy.engine is None:
+        yield from _lost_around_commands(policy, harness)
+    for key, names in (("files", policy.files), ("stated", policy.stated)):
+        if names:
+            yield f"{key}: {', '.join(sorted(names))}"
     for name, tool in policy.tools.items():
         if tool.schema:
             yield f"tools.{name}: the schema of its parameters"
+
+
+def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
+    for rule in rules:
+        if rule.rest is not None and rule.rest.text != "*":
+            yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
+        elif any("/" in word.text and word.wild for word in rule.words):
+            yield f"{rule.text}: that a word with a path has no .. in it"
+
+
+def _lost_around_commands(policy: Policy, harness: str) -> Iterator[str]:
+    """What may stand around commands: the harness says so itself, and no rule changes that."""
+    own, passes = policy.bash.constructs, _PASSES[harness]
+    if more := sorted(passes - own):
+        yield f"constructs: {', '.join(more)} pass there around what is allowed"
+    if fewer := sorted(own - passes):
+        yield f"constructs: {', '.join(fewer)}: no rule can allow them there"
+    if policy.bash.env:
+        yield f"env: {', '.join(sorted(policy.bash.env))}: no variable may be set there"
 
 
 def _has_signature(script: ScriptRule) -> bool:
@@ -70,22 +87,19 @@ def _to_opencode(policy: Policy) -> tuple[str, list[str]]:
         permission["bash"] = bash
     for tool, key, rules in (("read", "read", policy.read), ("write", "edit", policy.write)):
         if tool in policy.tools:
-            permission[key] = _opencode_paths(rules, absolute=key == "read")
+            permission[key] = _opencode_paths(rules)
     named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
     permission |= dict.fromkeys(named, "allow")
     content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
     return _json(content), list(_lost_everywhere(policy, "opencode"))
 
 
-def _opencode_paths(rules: PathRules, *, absolute: bool) -> dict[str, str]:
+def _opencode_paths(rules: PathRules) -> dict[str, str]:
     """Deny last: there the last match counts. Its `*` crosses folders already."""
-    before = "*/" if absolute else ""
     table = {"*": "deny"}
     for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
         for glob in globs:
-            table["*" if glob == "**" else before + glob.replace("**/", "*").replace("**", "*")] = (
-                action
-            )
+            table[glob.replace("**/", "*").replace("**", "*")] = action
     return table
 
 
@@ -119,6 +133,17 @@ def _to_codex(policy: Policy) -> tuple[str, list[str]]:
         f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
     ]
     return "\n".join(lines) + "\n", lost
+
+
+_JOINED = frozenset((Construct.PIPE, Construct.CHAIN))
+_REDIRECTS = frozenset(
+    (Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT)
+)
+_PASSES = {
+    "codex": _JOINED,
+    "claude-code": _JOINED | _REDIRECTS | {Construct.BACKGROUND, Construct.HERESTRING},
+    "opencode": frozenset(Construct) - {Construct.ENV_ASSIGNMENT},
+}
 
 
 def _json(content: Mapping[str, Any]) -> str:

@@ -22,6 +22,7 @@ from agenteval.core.shell_leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 
+_ACTIONS = ("allow", "ask", "deny")
 # What OpenCode lets pass around a command that it allows.
 _PASSES = frozenset(
     (
@@ -36,16 +37,32 @@ def read(path: Path, *, old: bool = False) -> Policy:
 
     Raises UsageError with the file and the key when it is no such config.
     """
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     content = front_matter(path, text) if path.suffix == ".md" else json_with_comments(path, text)
-    permission = content.get("permission", {})
+    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
+    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
+    return _policy(path, engine, own)
+
+
+def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The config itself, and in it what is said of the agent that OpenCode starts with."""
+    yield content
+    agent = content.get("default_agent", "build")
+    for section in ("mode", "agent"):
+        agents = content.get(section)
+        table = agents.get(agent) if isinstance(agents, Mapping) else None
+        if isinstance(table, Mapping):
+            yield table
+
+
+def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    permission = table.get("permission", {})
     if isinstance(permission, str):
         permission = {"*": permission}
     if not isinstance(permission, Mapping):
         raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
-    own = (*_from_tools(path, content.get("tools", {})), *_rules(path, permission))
-    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own))
-    return _policy(path, engine, own)
+    yield from _from_tools(path, table.get("tools", {}))
+    yield from _rules(path, permission)
 
 
 def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
@@ -71,7 +88,7 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
     for key, value in permission.items():
         patterns = value if isinstance(value, Mapping) else {"*": value}
         for pattern, action in patterns.items():
-            if action not in {"allow", "ask", "deny"}:
+            if action not in _ACTIONS:
                 raise UsageError(
                     f"{path}: permission.{key}: expected allow, ask or deny, got {action!r}"
                 )
@@ -84,6 +101,8 @@ def _from_tools(path: Path, tools: Any) -> Iterator[PermissionRule]:
     if not isinstance(tools, Mapping):
         raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
     for name, enabled in tools.items():
+        if not isinstance(enabled, bool):
+            raise UsageError(f"{path}: tools.{name}: expected true or false, got {enabled!r}")
         key = "edit" if name in EDIT_TOOLS else str(name)
         yield PermissionRule(key, "*", "allow" if enabled else "deny")
 

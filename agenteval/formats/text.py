@@ -13,11 +13,14 @@ from agenteval.errors import UsageError
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_LOOSE_TEXT = re.compile(r"^(\w+): +(?!['\"\[{|>&*!])([^\n#]*: [^\n]*)$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 
 
 def json_with_comments(path: Path, text: str) -> dict[str, Any]:
     """The object in a JSON file that may hold comments and trailing commas."""
+    if not text.strip():
+        raise UsageError(f"{path}: is empty: expected an object, at least {{}}")
     for ignored in (_COMMENT, _TRAILING_COMMA):
         text = ignored.sub(lambda found: found[1] or "", text)
     try:
@@ -33,10 +36,16 @@ def front_matter(path: Path, text: str) -> dict[str, Any]:
     if not found:
         raise UsageError(f"{path}: no front matter: expected a line of --- first, and one after it")
     try:
-        content = yaml.safe_load(found[1])
+        content = yaml.safe_load(_quoted(found[1]))
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: front matter: {' '.join(str(error).split())}") from error
-    return _table(path, content)
+        why = " ".join(str(error).split())
+        raise UsageError(f"{path}: front matter: {why}: quote what holds a * or a colon") from error
+    return _table(path, {} if content is None else content)
+
+
+def _quoted(front: str) -> str:
+    """With quotes around plain texts that hold a colon, which harnesses forgive."""
+    return _LOOSE_TEXT.sub(lambda found: f"{found[1]}: {json.dumps(found[2])}", front)
 
 
 def digest(rules: Iterable[str]) -> str:

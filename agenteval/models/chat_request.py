@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class _StreamOptions(BaseModel):
@@ -19,6 +19,16 @@ class _Tool(BaseModel):
     function: _Function
 
 
+class _OfferedFunction(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class _Offered(BaseModel):
+    function: _OfferedFunction
+
+
 class _Message(BaseModel):
     role: str
     content: str | list[dict[str, Any]] | None = None
@@ -31,7 +41,7 @@ class ChatRequest(BaseModel):
 
     model: str
     messages: Annotated[list[_Message], Field(min_length=1)]
-    tools: list[_Tool] = []
+    tools: list[_Offered] = []
     stream: bool = False
     stream_options: _StreamOptions | None = None
     seed: int | None = None

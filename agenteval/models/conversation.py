@@ -17,13 +17,24 @@ _DENIAL = re.compile(
     r"|Permission(?:Denied|Rejected)Error|The user has (?:specifically restricted|specified a rule)"
     r"|Model tried to call unavailable tool|The arguments provided to the tool are invalid"
     r"|Claude requested permissions|InputValidationError|The user doesn't want to proceed"
-    r"|Rejected\(|approval policy is Never|unsupported call:|failed to parse function arguments)"
+    r"|(?:\w+ failed: )?Rejected\(|approval policy is Never|unsupported call:"
+    r"|failed to parse function arguments)"
 )
 
 
 def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """All that the user said."""
     return "\n".join(text(message) for message in messages if message.get("role") == "user")
+
+
+def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
+    """What came after the task was given: a chat may have gone before."""
+    given = (
+        at
+        for at, message in enumerate(messages)
+        if message.get("role") == "user" and task in text(message)
+    )
+    return messages[next(given, -1) + 1 :]
 
 
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:

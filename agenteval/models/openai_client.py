@@ -1,6 +1,7 @@
 """A served model, asked through the openai SDK: its settings, its transport, its errors.
 
-The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it.
+The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. It is
+given the request as bytes, because it walks every message of a request it is to encode.
 """
 
 import asyncio
@@ -8,21 +9,27 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Self, cast
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import APIStatusError, AsyncOpenAI, AsyncStream
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.trial import Message, Turn
+from agenteval.core.garble import Asked, Received
+from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.stream import parse_stream
-from agenteval.models.wire import ReplyError, excerpt, parse_reply, to_wire
+from agenteval.models.refusals import refusal, refused_call
+from agenteval.models.requests import asked_of, request_body
+from agenteval.models.stream import StreamError, StreamReader
+from agenteval.models.transport import FAILURES, cause, http_client
+from agenteval.models.turns import turn_of
+from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
 from agenteval.protocols import ToolSchema
 
-LARGEST_REPLY = 32 << 20  # bytes; a server that sends more is broken, and our memory is bounded
 SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
+LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
 class OpenAIModel:
@@ -37,8 +44,7 @@ class OpenAIModel:
             api_key=_key(entry.api_key_env),
             max_retries=0,
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
-            # Proxies of the environment are for the internet; a served model is on the user's net.
-            http_client=DefaultAsyncHttpxClient(trust_env=False),
+            http_client=http_client(),
         )
 
     async def __aenter__(self) -> Self:
@@ -55,73 +61,53 @@ class OpenAIModel:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
+        body = request_body(self._entry, messages, tools, seed)
+        asked = asked_of(self._entry, messages, tools)
         started = time.perf_counter()
-        request = self._request(messages, tools, seed)
         try:
-            async with asyncio.timeout(self._entry.timeouts.request):
-                body, streamed = await self._post(request)
+            return await self._answer(body, asked, started)
         except TimeoutError as error:
             limit = self._entry.timeouts.request
             raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
         except APIStatusError as error:
-            raise self._refused(error, first=len(messages) <= 2) from error
-        except (APIConnectionError, httpx2.HTTPError) as error:
-            # The SDK wraps what fails before the body; what fails inside it comes bare.
-            raise InfrastructureError(f"{self._url}: {_cause(error)}") from error
-        seconds = time.perf_counter() - started
-        try:
-            return parse_stream(body, seconds) if streamed else parse_reply(body, seconds)
+            if received := refused_call(error.response.text):
+                return _refused(received, asked, time.perf_counter() - started)
+            raise self._refusal(error, first=messages[-1].role == "user") from error
+        except StreamError as error:
+            if received := refused_call(error.said):
+                return _refused(received, asked, time.perf_counter() - started)
+            raise InfrastructureError(f"{self._url}: {error}") from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}") from error
+        except FAILURES as error:
+            raise InfrastructureError(f"{self._url}: {cause(error)}") from error
 
-    def _request(
-        self, messages: Sequence[Message], tools: Sequence[ToolSchema], seed: int
-    ) -> dict[str, Any]:
-        sampling = self._entry.sampling.model_dump(exclude_none=True)
-        request: dict[str, Any] = {
-            "messages": [to_wire(message) for message in messages],
-            "tools": list(tools),
-            "stream": self._entry.stream,
-            "seed": seed,
-            **sampling,
-        }
-        if self._entry.stream:
-            request["stream_options"] = {"include_usage": True}
-        return request
+    async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
+        async with asyncio.timeout(self._entry.timeouts.request):
+            response = await self._post(body)
+            try:
+                if "text/event-stream" in response.headers.get("content-type", ""):
+                    return await _streamed(response, asked, started)
+                whole = await response.aread()
+            finally:
+                await response.aclose()
+        received, usage = read_reply(whole)
+        seconds = time.perf_counter() - started
+        return turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
 
-    async def _post(self, request: Mapping[str, Any]) -> tuple[str, bool]:
-        """The raw body, and whether it is an event stream."""
-        # The SDK walks every message of `messages` on each request, linear in the history; what
-        # goes through extra_body is sent as it is.
-        async with self._client.chat.completions.with_streaming_response.create(
-            model=self._entry.model, messages=[], extra_body=dict(request)
-        ) as response:
-            streamed = "text/event-stream" in response.headers.get("content-type", "")
-            parts: list[bytes] = []
-            size = 0
-            async for part in response.iter_bytes():
-                parts.append(part)
-                size += len(part)
-                if size > LARGEST_REPLY:
-                    raise InfrastructureError(f"{self._url}: a reply of over {LARGEST_REPLY} bytes")
-            return b"".join(parts).decode("utf-8", "replace"), streamed
+    async def _post(self, body: bytes) -> httpx2.Response:
+        """The SDK's way to take a response as it is: its body is still to be read."""
+        response = await self._client.post(
+            "/chat/completions",
+            content=body,
+            cast_to=httpx2.Response,
+            stream=True,
+            stream_cls=AsyncStream[object],
+        )
+        return cast("httpx2.Response", response)
 
-    def _refused(self, error: APIStatusError, *, first: bool) -> UsageError | InfrastructureError:
-        """What a status of 400 and above means. A first request refused with 4xx is the user's."""
-        code, said = error.status_code, excerpt(error.response.text)
-        if code in {401, 403}:
-            return UsageError(
-                f"{self._url}: {code}, the key is not accepted; "
-                f"set {self._entry.api_key_env} to a valid one: {said}"
-            )
-        if code == 404:
-            return UsageError(
-                f"{self._url}: 404 for model {self._entry.model!r}; `agenteval models` lists what "
-                f"is served, and a base URL usually ends in /v1: {said}"
-            )
-        if first and code in {400, 405, 422}:
-            return UsageError(f"{self._url}: {code}, the server refuses the request: {said}")
-        return InfrastructureError(f"{self._url}: {code}: {said}")
+    def _refusal(self, error: APIStatusError, *, first: bool) -> UsageError | InfrastructureError:
+        return refusal(self._entry, error.status_code, error.response.text, first=first)
 
     async def served(self) -> Mapping[str, str]:
         """Id and owner of every model that `/models` lists; empty where a server has no such page.
@@ -137,11 +123,11 @@ class OpenAIModel:
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
                 return {}
-            raise UsageError(str(self._refused(error, first=True))) from error
+            raise UsageError(str(self._refusal(error, first=True))) from error
         except TimeoutError as error:
             raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
-        except APIConnectionError as error:
-            raise self._absent(_cause(error)) from error
+        except FAILURES as error:
+            raise self._absent(cause(error)) from error
         try:
             listed = json.loads(body)["data"]
             return {str(entry["id"]): str(entry.get("owned_by", "")) for entry in listed}
@@ -160,16 +146,36 @@ class OpenAIModel:
         )
 
 
+async def _streamed(response: httpx2.Response, asked: Asked, started: float) -> Turn:
+    reader = StreamReader()
+    parts = response.aiter_raw()
+    async for part in parts:
+        reader.feed(part, time.perf_counter() - started)
+        if reader.done:
+            break
+    seconds = time.perf_counter() - started
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            async for _ in parts:  # a connection is used again only when its body has ended
+                continue
+    received, usage = reader.received()
+    return turn_of(
+        received,
+        asked,
+        usage=usage,
+        raw=reader.raw(),
+        seconds=seconds,
+        timing=reader.timing(),
+    )
+
+
+def _refused(received: Received, asked: Asked, seconds: float) -> Turn:
+    return turn_of(received, asked, usage=Usage(), raw=received.refusal, seconds=seconds)
+
+
 def _key(variable: str) -> str:
     """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable():
         raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
     return key or "none"
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason: the SDK's own text is only 'Connection error.'."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return str(error) or type(error).__name__

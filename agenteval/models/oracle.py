@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 
 from agenteval.core.call import ToolCall
+from agenteval.core.profiles import spoken
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.models.conversation import Memory
@@ -19,17 +20,20 @@ class Oracle:
     async def ask(
         self,
         messages: Sequence[Message],
-        tools: Sequence[ToolSchema],  # noqa: ARG002 -- the solution says which tools it needs
+        tools: Sequence[ToolSchema],
         *,
         seed: int,
     ) -> Turn:
         """The next step; without any call once there is none."""
         asked = "\n".join(message.content for message in messages if message.role == "user")
         known = self._memory.recall(asked, seed)
-        number = sum(message.role == "assistant" for message in messages)
+        task = known[1].task if known else ""
+        given = next((at for at, each in enumerate(messages) if task in each.content), 0)
+        number = sum(message.role == "assistant" for message in messages[given:])
         steps = known[1].solution[number : number + 1] if known else ()
+        profile = spoken(tools)
+        written = [profile.written(step.tool, step.arguments) for step in steps]
         calls = tuple(
-            ToolCall(f"call-{number}", step.tool, json.dumps(dict(step.arguments)), step.arguments)
-            for step in steps
+            ToolCall(f"call-{number}", name, raw, json.loads(raw)) for name, raw in written
         )
         return Turn("", calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)

@@ -21,10 +21,11 @@ from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.scenario import Scenario
 from agenteval.models.chat_request import ChatRequest
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
-from agenteval.models.conversation import Memory, past_calls, text, turns, user_words
+from agenteval.models.conversation import Memory, past_calls, since, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
+from agenteval.models.speech import Speech
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 
@@ -122,18 +123,21 @@ class SimulatedServer:
 
     def _completion(self, asked: ChatRequest) -> Completion:
         messages = [message.model_dump() for message in asked.messages]
-        seed, number = asked.seed or 0, turns(messages)
+        seed = asked.seed or 0
+        speech = Speech([tool.model_dump() for tool in asked.tools])
         known = self._memory.recall(user_words(messages), seed)
+        done = since(messages, known[1].task) if known else messages
+        number = turns(done)
         draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
         reply = _STRANGER
         if known:
             player = Player(
                 persona=load_persona(asked.model),
                 prompt=known[1],
-                tools=frozenset(tool.function.name for tool in asked.tools),
+                tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )
-            reply = player.reply(past_calls(messages))
+            reply = speech.said(player.reply([speech.heard(call) for call in past_calls(done)]))
         return Completion(
             ident=hashlib.sha256(draw.encode()).hexdigest()[:24],
             model=asked.model,

@@ -1,80 +1,151 @@
-"""A streamed reply, put together from its raw server-sent events. Pure.
+"""A streamed reply, put together from its raw server-sent events as they come. Pure.
 
 The tool-call deltas are joined by us and not by the SDK, so that what a server's parser lost or
-repeated stays visible in `Turn.raw`.
+repeated stays visible.
 """
 
-import json
 from dataclasses import dataclass, field
-from typing import Any
 
-from agenteval.core.trial import Turn, Usage
-from agenteval.models.wire import ReplyError, excerpt, tool_call, usage
+from agenteval.core.garble import Received, ReceivedCall
+from agenteval.core.timing import Timing, timing_of
+from agenteval.core.trial import Usage
+from agenteval.models.wire import (
+    Call,
+    ReplyError,
+    Said,
+    argument_text,
+    decoded,
+    excerpt,
+    read_chunk,
+    said_error,
+    usage,
+)
+
+
+class StreamError(ReplyError):
+    """The server sent an error as an event: `said` are its words."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"an error in the stream: {excerpt(said)}")
+        self.said = said
 
 
 @dataclass(slots=True)
 class _Call:
-    name: str = ""
     id: str = ""
+    name: str = ""
     arguments: list[str] = field(default_factory=list)
+    as_object: bool = False
 
 
 @dataclass(slots=True)
-class _Reply:
-    text: list[str] = field(default_factory=list)
-    calls: dict[int, _Call] = field(default_factory=dict)
-    finish_reason: str = ""
-    usage: Usage = field(default_factory=Usage)
+class StreamReader:
+    """Takes the bytes as they come. `done` says that the server has said `[DONE]`."""
 
-    def add(self, event: Any) -> None:
-        if "error" in event:  # llama.cpp answers 200 and then sends its 500 as an event
-            raise ReplyError(f"an error in the stream: {excerpt(json.dumps(event['error']))}")
-        if event.get("usage"):
-            self.usage = usage(event["usage"])
-        for choice in event.get("choices") or []:
-            delta = choice.get("delta") or {}
-            self.text.append(delta.get("content") or "")
-            for part in delta.get("tool_calls") or []:
-                self._add_call(part)
-            self.finish_reason = choice.get("finish_reason") or self.finish_reason
+    done: bool = False
+    _raw: list[bytes] = field(default_factory=list)
+    _line: list[bytes] = field(default_factory=list)  # of a line whose end is still to come
+    _arrivals: list[float] = field(default_factory=list)
+    _text: list[str] = field(default_factory=list)
+    _reasoning: list[str] = field(default_factory=list)
+    _calls: list[_Call] = field(default_factory=list)
+    _open: dict[int, _Call] = field(default_factory=dict)  # by index
+    _finish_reason: str = ""
+    _usage: dict[str, object] | None = None
 
-    def _add_call(self, part: Any) -> None:
-        call = self.calls.setdefault(part.get("index") or 0, _Call())
-        function = part.get("function") or {}
-        call.id = call.id or part.get("id") or ""
-        call.name += function.get("name") or ""
-        arguments = function.get("arguments")
-        # Some servers put a parsed object where the protocol has text.
-        call.arguments.append(
-            arguments if isinstance(arguments, str) else json.dumps(arguments) if arguments else ""
+    def feed(self, part: bytes, at: float) -> None:
+        """What came `at` so many seconds after the request.
+
+        Raises ReplyError for an event that is no JSON, StreamError for one that is an error.
+        """
+        self._raw.append(part)
+        *ended, rest = part.split(b"\n")
+        if ended:
+            ended[0] = b"".join((*self._line, ended[0]))
+            self._line.clear()
+        if rest:
+            self._line.append(rest)
+        for line in ended:
+            self._take(line, at)
+
+    def _take(self, line: bytes, at: float) -> None:
+        if not line.startswith(b"data:") or self.done:
+            return
+        payload = line[5:].strip()
+        if payload == b"[DONE]":
+            self.done = True
+        elif payload:
+            self._event(payload, at)
+
+    def _event(self, payload: bytes, at: float) -> None:
+        try:
+            chunk = read_chunk(payload)
+        except ReplyError as error:
+            shown = excerpt(decoded(payload))
+            raise ReplyError(f"a broken event in the stream: {shown}") from error
+        if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
+            raise StreamError(said)
+        self._usage = chunk.usage or self._usage
+        for choice in chunk.choices or ():
+            if choice.delta is not None and self._said(choice.delta):
+                self._arrivals.append(at)
+            self._finish_reason = choice.finish_reason or self._finish_reason
+
+    def _said(self, delta: Said) -> bool:
+        """Keep what a delta brings, and say whether that is anything."""
+        if delta.content:
+            self._text.append(delta.content)
+        if thought := delta.thought:
+            self._reasoning.append(thought)
+        for part in delta.tool_calls or ():
+            self._part(part)
+        return bool(delta.content or thought or delta.tool_calls)
+
+    def _part(self, part: Call) -> None:
+        call = self._call(part)
+        call.id = call.id or part.id or ""
+        if part.function is not None:
+            call.name += part.function.name or ""
+            arguments, as_object = argument_text(part.function.arguments)
+            call.arguments.append(arguments)
+            call.as_object = call.as_object or as_object
+
+    def _call(self, part: Call) -> _Call:
+        """Which call a part belongs to: by index, but some servers give none or always 0."""
+        call = self._open.get(part.index or 0)
+        named = part.function is not None and bool(part.function.name)
+        another = named and (part.index is None or bool(part.id))
+        if call is None or (another and part.id != call.id):
+            call = self._open[part.index or 0] = _Call()
+            self._calls.append(call)
+        return call
+
+    def timing(self) -> Timing | None:
+        return timing_of(self._arrivals)
+
+    def raw(self) -> str:
+        """All that came, as text. Raises ReplyError for bytes that are no UTF-8."""
+        return decoded(b"".join(self._raw))
+
+    def received(self) -> tuple[Received, Usage]:
+        """The reply, once everything came. Raises ReplyError when it stops before its end."""
+        if self._line:
+            self._take(b"".join(self._line), self._arrivals[-1] if self._arrivals else 0.0)
+        if not self._finish_reason:
+            within = "a tool call" if self._calls else "a reply"
+            raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")
+        used = usage(self._usage)
+        received = Received(
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            calls=tuple(
+                ReceivedCall(call.name, "".join(call.arguments), call.id, call.as_object)
+                for call in self._calls
+            ),
+            finish_reason=self._finish_reason,
+            completion_tokens=used.completion_tokens,
         )
+        return received, used
 
-
-def parse_stream(body: str, seconds: float) -> Turn:
-    """The turn in a whole event stream.
-
-    Raises ReplyError when an event is no JSON, carries an error, or the stream stops before the
-    reply is finished.
-    """
-    reply = _Reply()
-    try:
-        for line in body.splitlines():
-            payload = line.removeprefix("data:").strip() if line.startswith("data:") else ""
-            if payload and payload != "[DONE]":
-                reply.add(json.loads(payload))
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as error:
-        raise ReplyError(f"a broken event in the stream: {excerpt(payload)}") from error
-    if not reply.finish_reason:
-        raise ReplyError(f"the stream ended in the middle of a reply: {excerpt(body[-160:])}")
-    calls = [reply.calls[index] for index in sorted(reply.calls)]
-    return Turn(
-        text="".join(reply.text),
-        calls=tuple(
-            tool_call(call.name, "".join(call.arguments), call.id, position)
-            for position, call in enumerate(calls)
-        ),
-        finish_reason=reply.finish_reason,
-        usage=reply.usage,
-        raw=body,
-        seconds=seconds,
-    )
+    def _tail(self) -> str:
+        return excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)

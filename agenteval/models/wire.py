@@ -1,107 +1,149 @@
-"""The chat-completions wire: requests from messages, turns from replies. Pure.
+"""The chat-completions wire as servers really speak it: what of a reply is read, and how. Pure.
 
 A reply that is broken as a *reply* raises ReplyError: the server's fault. A tool call that is
-broken inside a good reply is the model's, and becomes a ToolCall that says what is wrong with it.
+broken inside a good reply is kept as it came.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from agenteval.core.call import ToolCall
-from agenteval.core.trial import Message, Turn, Usage
+import msgspec
+
+from agenteval.core.garble import Received, ReceivedCall
+from agenteval.core.trial import Usage
+
+_BLANK = msgspec.Raw(b"null")
 
 
 class ReplyError(Exception):
     """The body is no chat completion, or only a part of one."""
 
 
-def to_wire(message: Message) -> dict[str, Any]:
-    """A message as the server reads it.
-
-    Arguments that do not parse are sent back as an empty object: servers answer a replayed broken
-    call with 400 or 500, which would void the trial for the model's own mistake.
-    """
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
-    if message.calls:
-        wire["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": call.name, "arguments": "{}" if call.garbled else call.raw},
-            }
-            for call in message.calls
-        ]
-    if message.role == "tool":
-        wire["tool_call_id"] = message.call_id
-    return wire
+class Function(msgspec.Struct):
+    name: str | None = None
+    arguments: msgspec.Raw = _BLANK  # text by the protocol; an object from servers that parse it
 
 
-def tool_call(name: object, arguments: object, call_id: object, position: int) -> ToolCall:
-    """One call of a reply; `arguments` is JSON text, or an object from servers that parse it.
+class Call(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: Function | None = None
 
-    A missing id becomes `call-POSITION`; it only has to pair with its reply within the turn.
-    """
-    ident = call_id if isinstance(call_id, str) and call_id else f"call-{position}"
-    called = name if isinstance(name, str) else ""
-    if isinstance(arguments, Mapping):
-        return ToolCall(ident, called, json.dumps(arguments), dict(arguments))
-    raw = arguments if isinstance(arguments, str) else ""
-    if not raw.strip():
-        return ToolCall(ident, called, raw, {})
+
+class Said(msgspec.Struct):
+    """A message, or the part of one that an event of a stream brings."""
+
+    content: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    tool_calls: list[Call] | None = None
+
+    @property
+    def thought(self) -> str:
+        return self.reasoning_content or self.reasoning or ""
+
+
+class Choice(msgspec.Struct):
+    message: Said | None = None
+    delta: Said | None = None
+    finish_reason: str | None = None
+
+
+class Chunk(msgspec.Struct):
+    """A whole reply, or one event of a stream."""
+
+    choices: list[Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: msgspec.Raw = _BLANK
+
+
+_CHUNKS = msgspec.json.Decoder(Chunk)
+
+
+def read_chunk(text: bytes) -> Chunk:
+    """Raises ReplyError for what is no JSON of this shape."""
     try:
-        parsed = json.loads(raw)
-    except (json.JSONDecodeError, RecursionError) as error:
-        return ToolCall(ident, called, raw, None, f"arguments are not JSON: {error}")
-    if not isinstance(parsed, dict):
-        return ToolCall(
-            ident, called, raw, None, f"arguments are a JSON {type(parsed).__name__}, not an object"
-        )
-    return ToolCall(ident, called, raw, parsed)
+        return _CHUNKS.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReplyError(str(error)) from error
 
 
-def parse_reply(body: str, seconds: float) -> Turn:
-    """The turn in a whole (not streamed) reply.
+def said_error(chunk: Chunk) -> str:
+    """What the server says went wrong, when the chunk is an error."""
+    raw = bytes(chunk.error)
+    return "" if raw == b"null" else raw.decode("utf-8", "replace")
 
-    Raises ReplyError when the body is no chat completion.
-    """
+
+def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
+    """The arguments as text, and whether they came as an object (or anything else but text)."""
+    text = bytes(raw)
+    if text == b"null":
+        return "", False
+    if text.startswith(b'"'):
+        return msgspec.json.decode(text, type=str), False
+    return text.decode("utf-8", "replace"), True
+
+
+def read_reply(body: bytes) -> tuple[Received, Usage]:
+    """A whole (not streamed) reply. Raises ReplyError when the body is no chat completion."""
+    text = decoded(body)
     try:
-        reply = json.loads(body)
-        choice = reply["choices"][0]
-        message = choice["message"]
-        calls = message.get("tool_calls") or []
-        return Turn(
-            text=message.get("content") or "",
-            calls=tuple(_calls(calls)),
-            finish_reason=choice.get("finish_reason") or "",
-            usage=usage(reply.get("usage")),
-            raw=body,
-            seconds=seconds,
+        chunk = read_chunk(body)
+    except ReplyError as error:
+        raise ReplyError(f"the reply is no chat completion: {excerpt(text)}") from error
+    choice = chunk.choices[0] if chunk.choices else None
+    if choice is None or choice.message is None:
+        raise ReplyError(f"the reply is no chat completion: {excerpt(text)}")
+    used = usage(chunk.usage)
+    received = Received(
+        text=choice.message.content or "",
+        reasoning=choice.message.thought,
+        calls=tuple(map(_received_call, choice.message.tool_calls or ())),
+        finish_reason=choice.finish_reason or "",
+        completion_tokens=used.completion_tokens,
+    )
+    return received, used
+
+
+def _received_call(call: Call) -> ReceivedCall:
+    function = call.function or Function()
+    raw, as_object = argument_text(function.arguments)
+    return ReceivedCall(function.name or "", raw, call.id or "", as_object)
+
+
+def decoded(body: bytes) -> str:
+    """The body as text. Raises ReplyError for bytes that are no UTF-8."""
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        shown = excerpt(
+            body[max(0, error.start - 40) : error.start + 40].decode("utf-8", "replace")
         )
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        raise ReplyError(f"the reply is no chat completion: {excerpt(body)}") from error
+        raise ReplyError(f"bytes that are no UTF-8 at {error.start}: {shown}") from error
 
 
-def _calls(calls: Sequence[Any]) -> list[ToolCall]:
-    return [
-        tool_call(
-            (call.get("function") or {}).get("name"),
-            (call.get("function") or {}).get("arguments"),
-            call.get("id"),
-            position,
-        )
-        for position, call in enumerate(calls)
-    ]
-
-
-def usage(counts: Any) -> Usage:
+def usage(counts: Mapping[str, Any] | None) -> Usage:
     """Token counts of a reply; 0 for what the server leaves out."""
-    if not isinstance(counts, Mapping):
-        return Usage()
-    return Usage(int(counts.get("prompt_tokens") or 0), int(counts.get("completion_tokens") or 0))
+    counts = counts or {}
+    return Usage(
+        prompt_tokens=_count(counts, "prompt_tokens"),
+        completion_tokens=_count(counts, "completion_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens"),
+        cached_tokens=_count(_part(counts, "prompt_tokens_details"), "cached_tokens"),
+    )
+
+
+def _part(counts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = counts.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    value = counts.get(name)
+    return int(value) if isinstance(value, int | float) and value >= 0 else 0
 
 
 def excerpt(body: str, length: int = 120) -> str:
     """The first characters of a body on one line, for an error message."""
-    flat = " ".join(body.split())
+    flat = " ".join(body[: 4 * length].split())
     return repr(flat if len(flat) <= length else flat[:length] + "...")

@@ -1,15 +1,18 @@
-"""Makes the view of some runs, or of plain counts when there is nothing else to see."""
+"""Makes the view of some runs, of plain counts when there is nothing else to see, or of both."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Run
-from agenteval.core.scoring import Funnel, Score, score
-from agenteval.core.trial import Trial
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.report.aftermath import aftermath_of
-from agenteval.report.pairs import Side, World, pairs_of
-from agenteval.report.sentences import count_sentences, sentences, warnings
+from agenteval.report.compared import compared_sentences
+from agenteval.report.groups import groups_of
+from agenteval.report.pairs import pairs_of
+from agenteval.report.sentences import count_sentences, sentences
+from agenteval.report.side import Side
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -18,7 +21,8 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
-from agenteval.stats.rates import Rate, clustered
+from agenteval.report.warnings import warnings
+from agenteval.stats.rates import Rate, clustered, rate_of
 from agenteval.stats.repeats import pass_all, pass_any
 
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
@@ -33,19 +37,8 @@ def build_view(
     `classes` gives the rows their order and text; a class seen but not listed comes after them.
     `fold` shows the rows of a coarser taxonomy instead.
     """
-    views = _run_views(runs, classes, fold)
-    rows = _rows([view.score.errors for view in views], classes, fold)
-    pairs = pairs_of([_side(view, fold) for view in views], seed=runs[0].seed if runs else 0)
-    return View(
-        title="Tool-call errors by failure class",
-        folded=fold is not None,
-        rows=rows,
-        models=tuple(view.errors for view in views),
-        pairs=pairs,
-        warnings=warnings(views),
-        sentences=sentences(views, pairs),
-        runs=views,
-    )
+    view = _view([Side.of_run(run) for run in runs], classes, fold)
+    return replace(view, sentences=sentences(view.runs, view.pairs))
 
 
 def build_counts_view(
@@ -54,45 +47,56 @@ def build_counts_view(
     *,
     classes: Sequence[ClassText] = (),
     fold: Fold | None = None,
-    seed: int = 0,
 ) -> View:
-    """The view of counts by trial alone, such as a published table: no run stands behind it."""
-    rows = _rows(list(models.values()), classes, fold)
-    pairs = pairs_of(
-        [Side(name, _folded(counts, fold)) for name, counts in models.items()], seed=seed
+    """The view of counts alone, such as a published table: no run stands behind it."""
+    sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
+    view = _view(sides, classes, fold)
+    return replace(view, title=title, sentences=count_sentences(view.pairs))
+
+
+def build_comparison(
+    sides: Sequence[Side], *, classes: Sequence[ClassText] = (), fold: Fold | None = None
+) -> View:
+    """The view in which it is the pairs that matter: of runs, of counts, or of both."""
+    view = _view(sides, classes, fold)
+    view = replace(view, groups=groups_of(sides, seed=_seed(sides)), compared=True)
+    return replace(view, sentences=compared_sentences(view))
+
+
+def _view(sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None) -> View:
+    shown = [
+        replace(side, label=label, errors=side.errors if fold is None else side.errors.folded(fold))
+        for side, label in zip(sides, _labels(sides), strict=True)
+    ]
+    rows = _rows([side.errors for side in shown], classes, fold)
+    models = tuple(_errors(side, rows) for side in shown)
+    views = tuple(
+        _run_view(side.run, side.score, errors)
+        for side, errors in zip(shown, models, strict=True)
+        if side.run and side.score
     )
     return View(
-        title=title,
+        title="Tool-call errors by failure class",
         folded=fold is not None,
         rows=rows,
-        models=tuple(
-            _errors(name, counts, rows, fold, simulated=False) for name, counts in models.items()
-        ),
-        pairs=pairs,
-        warnings=(),
-        sentences=count_sentences(pairs),
+        models=models,
+        pairs=pairs_of(shown, seed=_seed(sides)),
+        warnings=warnings(shown, views),
+        sentences=(),
+        runs=views,
     )
 
 
-def _run_views(
-    runs: Sequence[Run], classes: Sequence[ClassText], fold: Fold | None
-) -> tuple[RunView, ...]:
-    scores = [score(run) for run in runs]
-    rows = _rows([scored.errors for scored in scores], classes, fold)
-    views = []
-    for run, scored, label in zip(runs, scores, _labels(runs), strict=True):
-        simulated = run.model.simulated
-        errors = _errors(label, scored.errors, rows, fold, simulated=simulated)
-        views.append(_run_view(run, scored, errors))
-    return tuple(views)
+def _seed(sides: Sequence[Side]) -> int:
+    return next((side.run.seed for side in sides if side.run), 0)
 
 
-def _labels(runs: Sequence[Run]) -> list[str]:
-    """Each model's name, with the run's id where several runs have the same model."""
-    names = [run.model.name for run in runs]
+def _labels(sides: Sequence[Side]) -> list[str]:
+    """Each model's name, with what tells it apart where several sides have the same model."""
+    names = [side.label for side in sides]
     return [
-        f"{name} ({run.id})" if names.count(name) > 1 else name
-        for name, run in zip(names, runs, strict=True)
+        name if names.count(name) == 1 else f"{name} ({side.run.id if side.run else 'counts'})"
+        for name, side in zip(names, sides, strict=True)
     ]
 
 
@@ -102,30 +106,22 @@ def _rows(
     seen = {name for counted in counts for name in counted.by_class}
     if fold is not None:
         classes = [ClassText(title, title) for title in dict.fromkeys(fold.values())]
-        seen = {fold.get(name, name) for name in seen}
     unlisted = sorted(seen - {row.id for row in classes})
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
-def _folded(counts: ErrorCounts, fold: Fold | None) -> ErrorCounts:
-    return counts if fold is None else counts.folded(fold)
-
-
-def _errors(
-    label: str,
-    counts: ErrorCounts,
-    rows: Sequence[ClassText],
-    fold: Fold | None,
-    *,
-    simulated: bool,
-) -> Errors:
-    shown = _folded(counts, fold)
+def _errors(side: Side, rows: Sequence[ClassText]) -> Errors:
+    counts = side.errors
+    rates = {
+        name: rate_of(counts.clusters(name), by_trial=counts.by_trial)
+        for name in (*counts.by_class, "")
+    }
     return Errors(
-        label=label,
-        simulated=simulated,
-        trials=len(counts.calls),
-        total=clustered(counts.total()),
-        rows=tuple(clustered(shown.clusters(row.id)) for row in rows),
+        label=side.label,
+        simulated=side.card.simulated,
+        trials=len(counts.calls) if counts.by_trial else None,
+        total=rate_of(counts.total(), by_trial=counts.by_trial),
+        rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
     )
 
 
@@ -134,9 +130,9 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
     return RunView(
         run=run,
         score=scored,
+        executions=executions(run.trials) if run.trials else None,
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
-        tool_errors=clustered(scored.tool_errors),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
         aftermath=aftermath_of(scored),
         scenarios=_by_scenario(scored),
@@ -149,27 +145,14 @@ def _handshake(funnel: Funnel) -> Handshake:
     return Handshake(funnel.scenario, tuple(steps))
 
 
-def _side(view: RunView, fold: Fold | None) -> Side:
-    return Side(
-        label=view.label,
-        errors=_folded(view.score.errors, fold),
-        worlds=tuple(map(_world, view.score.counted)),
-        planned=frozenset(map(_world, view.run.trials)),
-    )
-
-
-def _world(trial: Trial) -> World:
-    return trial.scenario, trial.number, trial.seed
-
-
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
-    names = sorted({trial.scenario for trial in scored.counted})
+    names = sorted({one.scenario for one in scored.counted})
     return tuple(_scenario(scored, name) for name in names)
 
 
 def _scenario(scored: Score, name: str) -> ScenarioView:
     counted = zip(scored.counted, scored.errors.total(), strict=True)
-    played = [(trial.outcome, cluster) for trial, cluster in counted if trial.scenario == name]
+    played = [(one.outcome, cluster) for one, cluster in counted if one.scenario == name]
     completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
     return ScenarioView(
         name=name,

@@ -1,8 +1,10 @@
 """The tables below the comparison: how trials ended, what followed denials, what ran."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agenteval.report.denials import denial_tables
+from agenteval.report.executions import executions_tables
+from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import provenance_table
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
 from agenteval.report.view import RunView, ScenarioView, View
@@ -12,23 +14,25 @@ FLAG_GUESSING = "hallucinated-flag"
 
 
 def detail_tables(view: View) -> tuple[Table, ...]:
-    """Nothing when no run stands behind the view."""
+    """Of the pairs, where they were asked for; and of the runs that stand behind the view."""
     if not view.runs:
-        return ()
+        return pair_tables(view)
     return (
+        *pair_tables(view),
         _behaviour(view.runs),
         _outcomes(view.runs),
         _scenarios(view.runs),
         *_handshakes(view.runs),
         *denial_tables(view.runs),
-        _executions(view.runs),
+        *executions_tables(view.runs),
         provenance_table(view.runs),
     )
 
 
 def summary_tables(view: View) -> tuple[Table, ...]:
     """Of the detail tables, those that a decision needs: recovery and outcome."""
-    return (_behaviour(view.runs), _outcomes(view.runs)) if view.runs else ()
+    pairs = pair_tables(view)
+    return (_behaviour(view.runs), _outcomes(view.runs), *pairs) if view.runs else pairs
 
 
 def void_lines(view: View) -> list[str]:
@@ -60,7 +64,7 @@ def _commonest(shares: Sequence[tuple[str, Rate]]) -> Cell:
 
 
 def _flag_guessing(view: RunView) -> Cell:
-    return per_100(clustered(view.score.errors.clusters(FLAG_GUESSING)))
+    return per_100(clustered(view.score.errors.clusters(FLAG_GUESSING)), own_n=True)
 
 
 def _handshake_total(view: RunView) -> Cell:
@@ -123,29 +127,3 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
 
 def _tried(view: RunView, scenario: str) -> int:
     return sum(funnel.trials for funnel in view.score.funnels if funnel.scenario == scenario)
-
-
-def _executions(views: Sequence[RunView]) -> Table:
-    limits = sorted({limit for view in views for limit in view.score.limits})
-    rows = [
-        row("tool errors", (share(view.tool_errors) for view in views)),
-        *(
-            row(f"ended by {limit}", (plain(view.score.limits.get(limit, 0)) for view in views))
-            for limit in limits
-        ),
-        row("second reader objected", (plain(view.score.objections) for view in views)),
-        *(
-            row(f"second reader {answer}", map(plain, _answered(views, answer)))
-            for answer in ("agreed", "failed", "timed out")
-        ),
-        row("turns", (plain(view.score.turns) for view in views)),
-        row("completion tokens", (plain(view.score.completion_tokens) for view in views)),
-    ]
-    columns = heads(views, lambda view: f"n={view.tool_errors.n} executed")
-    note = "A tool error is an allowed call that ran and failed: no error of the model's by itself."
-    return Table("What ran", note, columns, tuple(rows))
-
-
-def _answered(views: Sequence[RunView], answer: str) -> Iterable[int]:
-    """How often the second reader answered so; it is asked only about what is about to run."""
-    return (view.run.second_reader.get(answer, 0) for view in views)

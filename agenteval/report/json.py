@@ -11,8 +11,16 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
     models      [{model, simulated, trials, errors: rate, by_class: {id: rate}}]
     pairs       [{first, second, difference, low, high, p, p_adjusted, paired, calls_needed,
                   first_rate, second_rate,        difference is first minus second
-                  kinds: {distance, by_chance, p, p_adjusted} or null}]
-    runs        one for each model, absent figures null:
+                  ratio: {value, low, high},      null where infinite, or where there is none
+                  kinds: {distance, by_chance, divergence, divergence_by_chance, p, p_adjusted,
+                          g_rate, g_kind} or null,
+                  by_trial,                       false: calls are taken as independent
+                  classes: {id: DIFFERENCE and p_adjusted (Benjamini-Hochberg)},
+                  figures: {name: DIFFERENCE or null}}]     null: not observable
+                  a DIFFERENCE is {first, second (rates or means), difference, low, high, p,
+                                   paired, ratio}
+    architectures  {first, second, models: [number, number], these, others: DIFFERENCE} or null
+    runs        one for each model that a run stands behind, absent figures null:
                 {id, model, simulated, sandbox, prefork, started, complete, seed, trials_planned,
                  max_turns, concurrency, protocol, taxonomy, policies: {name: digest},
                  trials, voids: [{scenario, number, reason}], outcomes: {outcome: rate},
@@ -22,7 +30,8 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                  recovery: {kinds: {kind: rate}, at_once: rate, within: {turns: rate},
                             at_all: rate, lost: {outcome: rate}, median_turns, median_calls,
                             longest_run, turns_burned: rate, after_denied: rate,
-                            after_allowed: rate},
+                            after_allowed: rate, dependence: {difference, low, high} or null,
+                            incidence: {end: {turns or "ever": {count, n, value, low, high}}}},
                  scenarios: {name: {errors: rate, completed: rate,
                                     all_of, any_of: {k, n, value, low, high} or null}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
@@ -33,8 +42,20 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
-from agenteval.report.view import Aftermath, Errors, Handshake, Pair, RunView, ScenarioView, View
-from agenteval.stats.rates import LEVEL, Rate
+from agenteval.report.view import (
+    Aftermath,
+    Errors,
+    Groups,
+    Handshake,
+    Pair,
+    RunView,
+    ScenarioView,
+    View,
+)
+from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.means import Mean
+from agenteval.stats.rates import LEVEL, Rate, clustered
+from agenteval.stats.ratio import Ratio
 
 SCHEMA = "agenteval.report/1"
 
@@ -56,6 +77,7 @@ def document(view: View) -> Document:
         "classes": [asdict(row) for row in view.rows],
         "models": [_errors(model, view) for model in view.models],
         "pairs": [_pair(pair) for pair in view.pairs],
+        "architectures": _groups(view.groups) if view.groups else None,
         "runs": [_run(run) for run in view.runs],
     }
 
@@ -96,12 +118,55 @@ def _pair(pair: Pair) -> Document:
         "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
         "first_rate": rate_document(gap.first),
         "second_rate": rate_document(gap.second),
+        "ratio": _ratio(gap.ratio),
         "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
+        "by_trial": pair.by_trial,
+        "classes": {
+            one.id: _difference(one.difference) | {"p_adjusted": one.adjusted}
+            for one in pair.classes
+        },
+        "figures": {
+            one.label: _difference(one.difference) if one.difference else None
+            for one in pair.figures
+        },
+    }
+
+
+def _difference(gap: Difference | MeanDifference) -> Document:
+    return {
+        "first": _estimate(gap.first),
+        "second": _estimate(gap.second),
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
+        "p": gap.p,
+        "paired": gap.paired,
+        "ratio": _ratio(gap.ratio) if isinstance(gap, Difference) else None,
+    }
+
+
+def _estimate(one: Rate | Mean) -> Document:
+    if isinstance(one, Rate):
+        return rate_document(one)
+    return {"count": one.count, "n": one.n, "value": one.value, "low": one.low, "high": one.high}
+
+
+def _ratio(ratio: Ratio) -> Document:
+    return {name: value if isfinite(value) else None for name, value in asdict(ratio).items()}
+
+
+def _groups(groups: Groups) -> Document:
+    return {
+        "first": groups.first,
+        "second": groups.second,
+        "models": list(groups.models),
+        "these": _difference(groups.these),
+        "others": _difference(groups.others),
     }
 
 
 def _run(view: RunView) -> Document:
-    run, score = view.run, view.score
+    run, score, ran = view.run, view.score, view.executions
     return {
         "id": run.id,
         "model": asdict(replace(run.model, sampling=dict(run.model.sampling))),
@@ -118,15 +183,18 @@ def _run(view: RunView) -> Document:
         "taxonomy": run.taxonomy,
         "policies": dict(run.policies),
         "trials": score.trials,
-        "voids": [asdict(void) for void in score.voids],
+        "voids": [
+            {"scenario": void.scenario, "number": void.number, "reason": void.reason}
+            for void in score.voids
+        ],
         "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
         "trials_with_denial": rate_document(view.any_denial),
-        "tool_errors": rate_document(view.tool_errors),
-        "limits": dict(sorted(score.limits.items())),
-        "second_reader_objections": score.objections,
+        "tool_errors": rate_document(clustered(ran.tool_errors)) if ran else None,
+        "limits": dict(sorted(ran.limits.items())) if ran else None,
+        "second_reader_objections": ran.objections if ran else None,
         "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
-        "completion_tokens": score.completion_tokens,
+        "completion_tokens": ran.completion_tokens if ran else None,
         "recovery": _aftermath(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
@@ -146,6 +214,16 @@ def _aftermath(after: Aftermath) -> Document:
         "turns_burned": rate_document(after.turns_burned),
         "after_denied": rate_document(after.after_denied),
         "after_allowed": rate_document(after.after_allowed),
+        "dependence": after.dependence
+        and dict(zip(("difference", "low", "high"), after.dependence, strict=True)),
+        "incidence": {
+            end: {
+                f"{turns:g}" if isfinite(turns) else "ever": asdict(one)
+                | {"value": one.value if isfinite(one.value) else None}
+                for turns, one in by_turns
+            }
+            for end, by_turns in after.incidence
+        },
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import ModelCard
 from agenteval.report.tables import MARK, Cell, Row, Table, heads
 from agenteval.report.view import RunView
 
@@ -10,18 +10,19 @@ DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JS
 
 
 def provenance_table(views: Sequence[RunView]) -> Table:
-    facts = [dict(_facts(view.run)) for view in views]
+    facts = [dict(_facts(view)) for view in views]
     labels = dict.fromkeys(label for one in facts for label in one)
     rows = [Row(label, tuple(Cell(one.get(label, "-")) for one in facts)) for label in labels]
     return Table("Provenance", "What these numbers depend on.", heads(views), tuple(rows))
 
 
-def _facts(run: Run) -> list[tuple[str, str]]:
+def _facts(view: RunView) -> list[tuple[str, str]]:
+    run = view.run
     return [
         ("run", run.id),
         ("started", run.started),
         ("state", "complete" if run.complete else "NOT COMPLETE"),
-        ("trials", f"{len(run.trials)} of {run.trials_planned}"),
+        ("trials", f"{view.played} of {run.trials_planned}"),
         *_model_facts(run.model),
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
         ("pre-forked scripts", "yes" if run.prefork else "no"),

@@ -1,4 +1,4 @@
-"""What can and what cannot be said from a view, in plain words."""
+"""What can and what cannot be said from runs and pairs of models, in plain words."""
 
 from collections.abc import Sequence
 from math import isinf
@@ -10,19 +10,6 @@ from agenteval.stats.rates import Rate
 from agenteval.stats.signature import Kinds
 
 EDGE = 0.1  # a p below this, yet not settled, is called the edge of chance
-
-SIMULATED = (
-    "SIMULATED: a simulated model played its slips from published rates. "
-    "This shows that the tool works; it says nothing about a real model."
-)
-
-
-def warnings(views: Sequence[RunView]) -> tuple[str, ...]:
-    """What a reader must know before he reads a number."""
-    found = [SIMULATED] if any(view.errors.simulated for view in views) else []
-    for view in views:
-        found.extend(_run_warnings(view))
-    return (*found, *_unequal(views))
 
 
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -54,7 +41,7 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
     )
     better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
     return (
-        f"{fewer} makes fewer errors than {more}: {_standing(gap.p, pair.adjusted, among)}. "
+        f"{fewer} makes fewer errors than {more}: {standing(gap.p, pair.adjusted, among)}. "
         f"{100 * better.value:.2f} against {100 * worse.value:.2f} per 100 calls"
         f"{' in the same worlds' if gap.paired else ''}, "
         f"difference {100 * abs(gap.value):.2f} [{100 * low:.1f}, {100 * high:.1f}], "
@@ -65,14 +52,16 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
 def _kinds_sentence(pair: Pair, kinds: Kinds, *, among: int) -> str:
     return (
         f"{pair.first} and {pair.second} make different kinds of errors: "
-        f"{_standing(kinds.p, pair.kinds_adjusted, among)}. The distance of their mixes is "
+        f"{standing(kinds.p, pair.kinds_adjusted, among)}. The distance of their mixes is "
         f"{kinds.distance:.2f}; chance alone would give {kinds.by_chance:.2f}."
     )
 
 
-def _standing(p: float, adjusted: float, among: int) -> str:
-    corrected = f", p {_p(adjusted)} after correction for {among} comparisons" if among > 1 else ""
-    shown = f"(p {_p(p)}{corrected})"
+def standing(p: float, adjusted: float, among: int) -> str:
+    corrected = (
+        f", p {p_text(adjusted)} after correction for {among} comparisons" if among > 1 else ""
+    )
+    shown = f"(p {p_text(p)}{corrected})"
     if adjusted < SETTLED:
         return f"settled {shown}"
     return f"at the edge of chance, not settled {shown}" if p < EDGE else f"not settled {shown}"
@@ -87,7 +76,7 @@ def _more_calls(pair: Pair) -> str:
     return f" {missing:,.0f} more calls per model would give such a difference 80 % power."
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.1 else f"= {p:.2f}"
 
 
@@ -103,38 +92,3 @@ def _each(lead: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
 
 def _completed(view: RunView) -> Rate:
     return dict(view.outcomes)[Outcome.COMPLETED]
-
-
-def _run_warnings(view: RunView) -> list[str]:
-    run, found = view.run, []
-    if view.unguarded:
-        found.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
-    if not run.complete:
-        found.append(
-            f"{view.label}: the run is not complete, "
-            f"{len(run.trials)} of {run.trials_planned} trials are here."
-        )
-    if view.score.voids:
-        found.append(
-            f"{view.label}: {len(view.score.voids)} of {len(run.trials)} trials are void and left "
-            "out of every rate; their reasons are listed."
-        )
-    if view.errors.total.clusters == 1:
-        found.append(f"{view.label}: one trial tells next to nothing about the next one.")
-    return found
-
-
-def _unequal(views: Sequence[RunView]) -> list[str]:
-    """In what the runs differ besides the model."""
-    settings: dict[str, list[object]] = {
-        "allow lists": [dict(view.run.policies) for view in views],
-        "taxonomy version": [view.run.taxonomy for view in views],
-        "prompts": [view.run.protocol for view in views],
-        "sandbox": [view.run.sandbox for view in views],
-        "turn limit": [view.run.max_turns for view in views],
-        "scenarios": [{trial.scenario for trial in view.run.trials} for view in views],
-    }
-    differing = [name for name, seen in settings.items() if any(one != seen[0] for one in seen)]
-    if not differing:
-        return []
-    return [f"These runs differ in more than the model: {', '.join(differing)}."]

@@ -57,7 +57,11 @@ def comparison_table(view: View) -> Table:
     Classes that no model showed share one row, unless the rows are those of a published table.
     """
     heads = tuple(
-        Head(model.label, f"n={model.total.n} calls\n{model.trials} trials", model.simulated)
+        Head(
+            model.label,
+            f"n={model.total.n} calls\n{_unknown(model.trials)} trials",
+            model.simulated,
+        )
         for model in view.models
     )
     rows = {row.id: [model.rows[at] for model in view.models] for at, row in enumerate(view.rows)}
@@ -69,6 +73,10 @@ def comparison_table(view: View) -> Table:
     lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     return Table(view.title, NOTE, heads, (*lines, total), "failure class")
+
+
+def _unknown(number: int | None) -> str:
+    return "unknown" if number is None else str(number)
 
 
 def per_100(rate: Rate, *, own_n: bool = False) -> Cell:

@@ -1,12 +1,14 @@
 """The one view of some runs that every renderer shows: all its numbers are computed once."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
-from agenteval.core.scoring import Score
-from agenteval.stats.comparison import Difference
+from agenteval.core.scoring import Executions, Score
+from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 from agenteval.stats.signature import Kinds
@@ -27,17 +29,36 @@ class Errors:
 
     label: str
     simulated: bool
-    trials: int
+    trials: int | None  # None where the counts do not show them
     total: Rate
     rows: tuple[Rate, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure of two models. `difference` is None where one of the two cannot show it."""
+
+    label: str
+    unit: Literal["per 100", "share", "mean"]
+    difference: Difference | MeanDifference | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPair:
+    """One failure class in two models; p adjusted after Benjamini and Hochberg for all classes."""
+
+    id: str
+    difference: Difference
+    adjusted: float
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models compared: how many errors, and which kinds.
+    """Two models compared: how many errors, which kinds, and what became of their denials.
 
     The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
-    of the two made no error.
+    of the two made no error. Not `by_trial` are two of which one shows no trials, `of_counts`
+    those of which one has no run behind it.
     """
 
     first: str
@@ -46,6 +67,26 @@ class Pair:
     adjusted: float
     kinds: Kinds | None
     kinds_adjusted: float
+    figures: tuple[Figure, ...] = ()
+    classes: tuple[ClassPair, ...] = ()
+    by_trial: bool = True
+    of_counts: bool = False
+    simulated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Models of two architectures.
+
+    `these` is about the models that were measured, trial by trial; `others` takes each model as one
+    draw of its architecture, and so speaks about other models.
+    """
+
+    first: str
+    second: str
+    models: tuple[int, int]
+    these: Difference
+    others: Difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +95,10 @@ class Aftermath:
 
     `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
     many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
-    rest is `lost`, by how the trial ended.
+    rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
+    follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
+    much more often a call is denied after a denied one than after an allowed one, with interval;
+    None where either never came.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
@@ -68,6 +112,8 @@ class Aftermath:
     turns_burned: Rate
     after_denied: Rate
     after_allowed: Rate
+    dependence: tuple[float, float, float] | None
+    incidence: tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +140,16 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """One run as shown; `score` keeps the counts behind its rates."""
+    """One run as shown; `score` keeps the counts behind its rates.
+
+    `executions` is None where only the tallies were read.
+    """
 
     run: Run
     score: Score
+    executions: Executions | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
-    tool_errors: Rate  # of executed calls
     outcomes: tuple[tuple[Outcome, Rate], ...]
     aftermath: Aftermath
     scenarios: tuple[ScenarioView, ...]
@@ -111,6 +160,11 @@ class RunView:
         return self.errors.label
 
     @property
+    def played(self) -> int:
+        """Trials, void or not."""
+        return len(self.score.counted) + len(self.score.voids)
+
+    @property
     def unguarded(self) -> bool:
         """Whether commands ran without a sandbox."""
         return self.run.sandbox == "none"
@@ -119,6 +173,8 @@ class RunView:
 @dataclass(frozen=True, slots=True)
 class View:
     """What is shown: warnings first, the comparison table, what follows from it, then details.
+
+    `runs` are the models that a run stands behind.
 
     `folded` says that the rows are those of another, coarser taxonomy.
     """
@@ -131,6 +187,8 @@ class View:
     warnings: tuple[str, ...]
     sentences: tuple[str, ...]
     runs: tuple[RunView, ...] = ()
+    groups: Groups | None = None
+    compared: bool = False  # whether it is the pairs that were asked for
 
     @property
     def simulated(self) -> bool:

@@ -61,7 +61,7 @@ def _options(world: World) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", path)
     for path in world.binds:
         yield from ("--ro-bind", path, path)
-    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():

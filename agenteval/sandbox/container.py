@@ -6,7 +6,8 @@ import shutil
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from agenteval.core.scenario import Limits
@@ -37,7 +38,7 @@ END_SECONDS = 15.0
 class Container:
     """The runner is the container's first process and speaks over its standard input and output.
 
-    The image needs python3 (3.11 or later), /bin/sh and no /workspace of its own;
+    The image needs python3 (3.11 or later) on PATH, /bin/sh and no /workspace of its own;
     AGENTEVAL_CONTAINER_IMAGE names another.
     """
 
@@ -60,8 +61,8 @@ class Container:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(ours)
-        words = [engine, "run", *_options(engine, limits), self._image, *COMMAND]
-        with tempfile.TemporaryFile() as complaints:
+        with tempfile.TemporaryFile() as complaints, _programs() as programs:
+            words = [engine, "run", *_options(engine, limits, programs), self._image, *COMMAND]
             with theirs:
                 process = await _start(words, theirs.fileno(), complaints)
             code = shipped(until="runner", compiled=False)
@@ -77,6 +78,19 @@ class Container:
                 await _end(process)
 
 
+@contextmanager
+def _programs() -> Iterator[str]:
+    """A folder of what the image lacks; bound read-only, so that no command can replace it."""
+    with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+        programs = Path(folder, "bin")
+        programs.mkdir()
+        for name, text in {"uv": UV, "python": '#!/bin/sh\nexec python3 "$@"\n'}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        programs.chmod(0o755)
+        yield str(programs)
+
+
 async def _start(
     words: Sequence[str], peer: int, complaints: IO[bytes]
 ) -> asyncio.subprocess.Process:
@@ -85,7 +99,7 @@ async def _start(
     )
 
 
-def _options(engine: str, limits: Limits) -> Iterator[str]:
+def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
     memory = limits.memory + SPARE
     podman = engine.endswith(ENGINES[0])
@@ -97,16 +111,16 @@ def _options(engine: str, limits: Limits) -> Iterator[str]:
     yield from (f"--pids-limit={limits.processes + 8}", f"--shm-size={SHARED_MEMORY}")
     yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
     yield f"--ulimit=nproc={limits.processes + 8}:{limits.processes + 8}"
-    for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY), (BIN, 1 << 20)):  # noqa: S108
+    for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY)):  # noqa: S108
         yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
+    yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
+    yield f"--volume={programs}:{BIN}:ro,z"
     if podman:
         yield "--read-only-tmpfs=false"  # else it adds places of any size
 
 
 def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
     return runner_spec(limits, own_user=True, prefork=prefork) | {
-        "links": {f"{BIN}/python3": "", f"{BIN}/python": ""},
-        "programs": {f"{BIN}/uv": UV},
         "filter": {"loopback": limits.loopback},
     }
 

@@ -35,6 +35,13 @@ WORDS = (
         r"Permission denied: '[^']*python",
         "this user cannot execute that Python: use one below /usr, or make it readable",
     ),
+    (
+        r"cgroups in hybrid mode",
+        (
+            'crun cannot use the cgroups of this machine: install runc, and write runtime = "runc" '
+            "below [engine] in /etc/containers/containers.conf"
+        ),
+    ),
     (r"daemon", "start the container engine, or let this user reach it"),
     (r"[Uu]nknown option", "this bubblewrap is too old: 0.7 or later is needed"),
     (

@@ -1,4 +1,4 @@
-"""Whether two models differ in a rate: the difference with its interval, p by exchanging trials.
+"""Whether two models differ in a figure: the difference with its interval, p by exchanging trials.
 
 Trials are exchanged and not calls, because calls of one trial resemble each other. Errors spread
 more evenly over trials than chance would are no evidence either, so calls are exchanged as well and
@@ -13,23 +13,28 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from agenteval.core.counts import Cluster
+from agenteval.stats.exact import fisher, mcnemar
+from agenteval.stats.exchange import EXCHANGES, exchanged, flipped
+from agenteval.stats.means import Mean, per_trial
 from agenteval.stats.rates import Rate, Z, clustered, design_effect, t_quantile
+from agenteval.stats.ratio import Ratio, ratio
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-EXCHANGES = 9_999
 POWER = 0.8
 SETTLED = 0.05
+
+Column = Sequence[Cluster]  # of each trial: how many, out of how many
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """`first` minus `second` with its 95 % interval, and the two-sided p of no difference.
 
-    `calls_needed` per model would give the difference seen 80 % power, at the clustering seen; it
-    is infinite when the rates are equal. `paired` when both models met the same worlds.
+    `paired` when both models met the same worlds. `effect` is how many times more the difference
+    varies than it would over independent draws.
     """
 
     first: Rate
@@ -38,53 +43,146 @@ class Difference:
     high: float
     p: float
     paired: bool
-    calls_needed: float
+    effect: float = 1.0
+
+    @property
+    def value(self) -> float:
+        return self.first.value - self.second.value
+
+    @property
+    def ratio(self) -> Ratio:
+        return ratio(self.first, self.second)
+
+    @property
+    def calls_needed(self) -> float:
+        """Calls per model that would find this difference in 80 % of repetitions.
+
+        Infinite when the rates are equal.
+        """
+        one, other, gap = self.first.value, self.second.value, self.value
+        if not gap:
+            return inf
+        mean = (one + other) / 2
+        spread = Z * sqrt(2 * mean * (1 - mean)) + NormalDist().inv_cdf(POWER) * sqrt(
+            one * (1 - one) + other * (1 - other)
+        )
+        return ceil((spread / gap) ** 2 * self.effect)
+
+
+@dataclass(frozen=True, slots=True)
+class MeanDifference:
+    """The same of two means, without a ratio."""
+
+    first: Mean
+    second: Mean
+    low: float
+    high: float
+    p: float
+    paired: bool
 
     @property
     def value(self) -> float:
         return self.first.value - self.second.value
 
 
-def compare(first: Sequence[Cluster], second: Sequence[Cluster], *, seed: int) -> Difference:
+def compare(first: Column, second: Column, *, seed: int) -> Difference:
     """Two models whose trials have nothing to do with each other. Both must have made calls."""
-    import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
-
-    used = [np.array([cluster for cluster in side if cluster[1]]) for side in (first, second)]
-    kinds, multiplicity = np.unique(np.vstack(used), axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    # Equal trials are interchangeable, so drawing how many of each kind is drawing them all.
-    drawn = rng.multivariate_hypergeometric(
-        multiplicity, len(used[0]), size=EXCHANGES, method="marginals"
-    )
-    one, other = clustered(first), clustered(second)
-    errors = one.count + other.count
-    counts = rng.hypergeometric(errors, one.n + other.n - errors, one.n, size=EXCHANGES)
-    p = max(
-        _p_value(_gap(drawn @ kinds, (multiplicity - drawn) @ kinds), one.value - other.value),
-        _p_value(counts / one.n - (errors - counts) / other.n, one.value - other.value),
-    )
-    low, high = newcombe(one, other)
-    return Difference(one, other, low, high, p, paired=False, calls_needed=_needed(first, second))
+    return compare_all([first], [second], seed=seed)[0]
 
 
 def compare_paired(pairs: Sequence[tuple[Cluster, Cluster]], *, seed: int) -> Difference:
     """Two models in the same worlds, one pair for each. Both must have made calls."""
+    first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    return compare_all([first], [second], seed=seed, paired=True)[0]
+
+
+def compare_all(
+    first: Sequence[Column], second: Sequence[Column], *, seed: int, paired: bool = False
+) -> list[Difference]:
+    """Two models in several figures at once, under the same exchanges of trials.
+
+    Each column holds all trials of its model; with `paired`, place by place those of one world.
+    """
+    import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
+
+    if paired:
+        shares = np.array([*map(_shares_at_one_rate, first, second)]).T
+        return [*map(_paired, first, second, flipped(shares, seed=seed).T)]
+    ours, theirs = (np.hstack([np.array(column) for column in side]) for side in (first, second))
+    gaps = _gaps(*exchanged(ours, theirs, seed=seed))
+    return [_unpaired(*columns, seed) for columns in zip(first, second, gaps, strict=True)]
+
+
+def _unpaired(first: Column, second: Column, gaps: "NDArray[np.float64]", seed: int) -> Difference:
     import numpy as np  # noqa: PLC0415 - as above
 
-    kinds, multiplicity = np.unique(np.array(pairs), axis=0, return_counts=True)
-    rng = np.random.default_rng(seed)
-    kept = rng.binomial(multiplicity, 0.5, size=(EXCHANGES, len(kinds)))
-    swapped = multiplicity - kept
-    ours, theirs = kinds[:, 0], kinds[:, 1]
-    exchanged = _gap(kept @ ours + swapped @ theirs, kept @ theirs + swapped @ ours)
-    first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     one, other = clustered(first), clustered(second)
-    low, high = _paired_interval(pairs, one, other)
-    p = _p_value(exchanged, one.value - other.value)
-    return Difference(one, other, low, high, p, paired=True, calls_needed=_needed(first, second))
+    errors, gap = one.count + other.count, one.value - other.value
+    counts = np.random.default_rng(seed).hypergeometric(
+        errors, one.n + other.n - errors, one.n, size=EXCHANGES
+    )
+    p = max(_p_value(gaps, gap), _p_value(counts / one.n - (errors - counts) / other.n, gap))
+    effects = [
+        design_effect([cluster for cluster in side if cluster[1]]) for side in (first, second)
+    ]
+    effect = max(1.0, sum(effects) / 2)
+    return Difference(one, other, *newcombe(one, other), p, paired=False, effect=effect)
 
 
-def newcombe(one: Rate, other: Rate) -> tuple[float, float]:
+def _paired(first: Column, second: Column, gaps: "NDArray[np.float64]") -> Difference:
+    one, other = clustered(first), clustered(second)
+    p = _p_value(gaps, one.value - other.value)
+    low, high, effect = _paired_interval(first, second, one, other)
+    return Difference(one, other, low, high, p, paired=True, effect=effect)
+
+
+def compare_counts(one: Rate, other: Rate) -> Difference:
+    """Two rates alone: which calls belong to one trial is not known, so all are independent."""
+    p = fisher(one.count, one.n, other.count, other.n)
+    return Difference(one, other, *newcombe(one, other), p, paired=False)
+
+
+def compare_shares(
+    first: Sequence[bool], second: Sequence[bool], *, paired: bool = False
+) -> Difference:
+    """Two models in what a trial did or did not: McNemar's test in the same worlds, else Fisher's.
+
+    With `paired`, place by place the trials of one world.
+    """
+    one, other = Rate(sum(first), len(first)), Rate(sum(second), len(second))
+    if not paired:
+        return compare_counts(one, other)
+    pairs = [*zip(first, second, strict=True)]
+    p = mcnemar(pairs.count((True, False)), pairs.count((False, True)))
+    columns = [(int(did), 1) for did in first], [(int(did), 1) for did in second]
+    low, high, effect = _paired_interval(*columns, one, other)
+    return Difference(one, other, low, high, p, paired=True, effect=effect)
+
+
+def compare_means(
+    first: Column, second: Column, *, seed: int, paired: bool = False
+) -> MeanDifference:
+    """Two models in their errors per trial."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    ours, theirs = (np.array([(count, 1) for count, _ in side]) for side in (first, second))
+    if paired:
+        gaps = flipped((ours - theirs)[:, :1] / len(ours), seed=seed)[:, 0]
+    else:
+        (gaps,) = _gaps(*exchanged(ours, theirs, seed=seed))
+    one, other = per_trial(first), per_trial(second)
+    p = _p_value(gaps, one.value - other.value)
+    return MeanDifference(one, other, *newcombe(one, other), p, paired=paired)
+
+
+def gap(first: Column, second: Column) -> tuple[float, float, float]:
+    """The difference of two rates of the same trials, row by row, with its interval."""
+    one, other = clustered(first), clustered(second)
+    low, high, _ = _paired_interval(first, second, one, other)
+    return one.value - other.value, low, high
+
+
+def newcombe(one: Rate | Mean, other: Rate | Mean) -> tuple[float, float]:
     """The interval of a difference from the two intervals, squared and added (Newcombe 1998)."""
     gap = one.value - other.value
     low = gap - sqrt((one.value - one.low) ** 2 + (other.high - other.value) ** 2)
@@ -92,57 +190,51 @@ def newcombe(one: Rate, other: Rate) -> tuple[float, float]:
     return low, high
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """The p values adjusted so that any false claim among them stays at the level of one."""
-    adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
-        adjusted[at] = floor
-    return adjusted
-
-
-def _gap(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]") -> "NDArray[np.float64]":
-    """Differences of pooled rates; columns are counts and calls."""
+def _gaps(
+    ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]"
+) -> "list[NDArray[np.float64]]":
+    """Differences of pooled rates, for each pair of columns: counts and calls."""
     import numpy as np  # noqa: PLC0415 - as above
 
     # A side that made no call after an exchange has no rate: it counts as one without errors.
-    sizes, others = np.maximum(ours[:, 1], 1), np.maximum(theirs[:, 1], 1)
-    gap: NDArray[np.float64] = ours[:, 0] / sizes - theirs[:, 0] / others
-    return gap
+    sizes, others = np.maximum(ours[:, 1::2], 1), np.maximum(theirs[:, 1::2], 1)
+    return list((ours[:, ::2] / sizes - theirs[:, ::2] / others).T)
 
 
-def _p_value(exchanged: "NDArray[np.float64]", seen: float) -> float:
-    as_far = int((abs(exchanged) >= abs(seen) - 1e-12).sum())
-    return (1 + as_far) / (1 + len(exchanged))
+def _p_value(exchanged_gaps: "NDArray[np.float64]", seen: float) -> float:
+    as_far = int((abs(exchanged_gaps) >= abs(seen) - 1e-12).sum())
+    return (1 + as_far) / (1 + len(exchanged_gaps))
+
+
+def _shares(
+    first: Column, second: Column, n: int, other_n: int, rates: tuple[float, float]
+) -> list[float]:
+    """What each world adds to the difference of two ratios, beyond what these rates expect."""
+    rate, other_rate = rates
+    return [
+        (ours[0] - rate * ours[1]) / n - (theirs[0] - other_rate * theirs[1]) / other_n
+        for ours, theirs in zip(first, second, strict=True)
+    ]
+
+
+def _shares_at_one_rate(first: Column, second: Column) -> list[float]:
+    """The same when both models have the rate of all calls together: they sum up to the gap."""
+    sums = [[sum(at) for at in zip(*side, strict=True)] for side in (first, second)]
+    (errors, calls), (other_errors, other_calls) = sums
+    rate = (errors + other_errors) / (calls + other_calls)
+    return _shares(first, second, calls, other_calls, (rate, rate))
 
 
 def _paired_interval(
-    pairs: Sequence[tuple[Cluster, Cluster]], one: Rate, other: Rate
-) -> tuple[float, float]:
-    """Student's t over what each world adds to the difference of the two ratios."""
-    shares = [
-        (ours[0] - one.value * ours[1]) / one.n - (theirs[0] - other.value * theirs[1]) / other.n
-        for ours, theirs in pairs
-    ]
-    k = len(pairs)
-    if k == 1 or not one.count or not other.count:
-        return newcombe(one, other)
-    reach = t_quantile(k - 1) * sqrt(k / (k - 1) * sum(share * share for share in shares))
-    gap = one.value - other.value
-    return (max(-1.0, gap - reach), min(1.0, gap + reach)) if reach else newcombe(one, other)
-
-
-def _needed(first: Sequence[Cluster], second: Sequence[Cluster]) -> float:
-    """Calls per model that would find this difference in 80 % of repetitions."""
-    one, other = clustered(first), clustered(second)
-    gap = one.value - other.value
-    if not gap:
-        return inf
-    mean = (one.value + other.value) / 2
-    spread = Z * sqrt(2 * mean * (1 - mean)) + NormalDist().inv_cdf(POWER) * sqrt(
-        one.value * (1 - one.value) + other.value * (1 - other.value)
-    )
-    effects = [
-        design_effect([cluster for cluster in side if cluster[1]]) for side in (first, second)
-    ]
-    return ceil((spread / gap) ** 2 * max(1.0, sum(effects) / 2))
+    first: Column, second: Column, one: Rate, other: Rate
+) -> tuple[float, float, float]:
+    """Student's t over what each world adds to the difference of the two ratios; and the effect."""
+    shares = _shares(first, second, one.n, other.n, (one.value, other.value))
+    k, gap = len(shares), one.value - other.value
+    spread = sum(share * share for share in shares)
+    if k == 1 or not one.count or not other.count or not spread:
+        return *newcombe(one, other), 1.0
+    variance = k / (k - 1) * spread
+    independent = sum(rate.value * (1 - rate.value) / rate.n for rate in (one, other))
+    reach = t_quantile(k - 1) * sqrt(variance)
+    return max(-1.0, gap - reach), min(1.0, gap + reach), variance / independent

@@ -6,10 +6,11 @@ only told beside the distance that chance alone would give.
 """
 
 from dataclasses import dataclass
+from math import log
 from typing import TYPE_CHECKING
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.stats.comparison import EXCHANGES
+from agenteval.stats.exchange import EXCHANGES, exchanged
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,56 +19,117 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The total variation distance of two mixes of classes: 0 the same, 1 nothing in common.
+    """Two mixes of classes: 0 is the same and 1 nothing in common, for both measures.
 
-    `by_chance` is its mean when trials are exchanged; `p` how often the G-squared of the two mixes
-    is then as large as the one seen.
+    `distance` is their total variation, `divergence` that of Jensen and Shannon in bits; each
+    stands beside its mean when trials are exchanged. `p` tells how often the G-squared of the two
+    mixes is then as large as the one seen. G-squared of the whole table (models by classes and
+    allowed calls) is the sum of a part for the rate and a part for the kind.
     """
 
     distance: float
     by_chance: float
+    divergence: float
+    divergence_by_chance: float
     p: float
+    g_rate: float
+    g_kind: float
 
 
 def compare_kinds(first: ErrorCounts, second: ErrorCounts, *, seed: int) -> Kinds | None:
-    """None when one of the two made no error: it has no mix."""
+    """None when one of the two made no error: it has no mix.
+
+    Where it is not known which errors belong to one trial, single errors are exchanged, and p is
+    that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
+    """
     import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
 
     classes = sorted({*first.by_class, *second.by_class})
     ours, theirs = _mixes(first, classes), _mixes(second, classes)
-    if not ours or not theirs:
+    if not ours.size or not theirs.size:
         return None
-    kinds, multiplicity = np.unique(np.array([*ours, *theirs]), axis=0, return_counts=True)
-    drawn = np.random.default_rng(seed).multivariate_hypergeometric(
-        multiplicity, len(ours), size=EXCHANGES, method="marginals"
-    )
-    exchanged = drawn @ kinds, (multiplicity - drawn) @ kinds
-    seen = np.array(ours).sum(axis=0), np.array(theirs).sum(axis=0)
-    as_far = int((_g_squared(*exchanged) >= _g_squared(*seen) - 1e-9).sum())
+    unlikely = _g_squared
+    if not (first.by_trial and second.by_trial):
+        ours, theirs = (_single_errors(side) for side in (ours, theirs))
+        unlikely = _rarity
+    mixes = exchanged(ours, theirs, seed=seed)
+    seen = ours.sum(axis=0), theirs.sum(axis=0)
+    as_far = int((unlikely(*mixes) >= unlikely(*seen) - 1e-9).sum())
+    calls = np.array([[sum(first.calls)], [sum(second.calls)]])
+    errors = np.array([[seen[0].sum()], [seen[1].sum()]])
     return Kinds(
         distance=float(_distance(*seen)),
-        by_chance=float(_distance(*exchanged).mean()),
+        by_chance=float(_distance(*mixes).mean()),
+        divergence=float(_divergence(*seen)),
+        divergence_by_chance=float(_divergence(*mixes).mean()),
         p=(1 + as_far) / (1 + EXCHANGES),
+        g_rate=float(_g_squared(*np.hstack([errors, calls - errors]))),
+        g_kind=float(_g_squared(*seen)),
     )
 
 
-def _mixes(counts: ErrorCounts, classes: list[str]) -> list[tuple[int, ...]]:
+def _mixes(counts: ErrorCounts, classes: list[str]) -> "NDArray[np.int64]":
     """The errors by class of each trial that has any."""
-    columns = [[count for count, _ in counts.clusters(name)] for name in classes]
-    return [mix for mix in zip(*columns, strict=True) if any(mix)]
+    import numpy as np  # noqa: PLC0415 - as above
+
+    columns = np.array([[count for count, _ in counts.clusters(name)] for name in classes])
+    mixes: NDArray[np.int64] = columns.T[columns.any(axis=0)] if classes else columns
+    return mixes
 
 
-def _distance(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]") -> "NDArray[np.float64]":
+def _single_errors(mixes: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    import numpy as np  # noqa: PLC0415 - as above
+
+    one_each: NDArray[np.int64] = np.repeat(
+        np.eye(mixes.shape[1], dtype=np.int64), mixes.sum(axis=0), axis=0
+    )
+    return one_each
+
+
+def _distance(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
     shares = [side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs)]
     distance: NDArray[np.float64] = abs(shares[0] - shares[1]).sum(axis=-1) / 2
     return distance
 
 
-def _g_squared(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]") -> "NDArray[np.float64]":
-    """Of the table of two models by classes, without its parts that no exchange changes."""
-    from scipy.special import xlogy  # noqa: PLC0415 - as numpy above
+def _divergence(
+    ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]"
+) -> "NDArray[np.float64]":
+    one, other = (side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs))
+    bits: NDArray[np.float64] = _bits((one + other) / 2) - (_bits(one) + _bits(other)) / 2
+    return bits
 
-    cells = sum(xlogy(side, side).sum(axis=-1) for side in (ours, theirs))
-    totals = (side.sum(axis=-1) for side in (ours, theirs))
-    g_squared: NDArray[np.float64] = 2 * (cells - sum(xlogy(total, total) for total in totals))
+
+def _bits(shares: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """The entropy of a mix."""
+    bits: NDArray[np.float64] = -_x_log_x(shares).sum(axis=-1) / log(2)
+    return bits
+
+
+def _g_squared(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Of the table of two models by classes: how far it is from classes that go with no model."""
+    cells = sum(_x_log_x(side).sum(axis=-1) for side in (ours, theirs))
+    totals = sum(_x_log_x(side.sum(axis=-1)) for side in (ours, theirs))
+    both = ours + theirs
+    g_squared: NDArray[np.float64] = 2 * (
+        cells - totals - _x_log_x(both).sum(axis=-1) + _x_log_x(both.sum(axis=-1))
+    )
     return g_squared
+
+
+def _rarity(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Minus the logarithm of a table's chance, but for a constant: of its cells' factorials."""
+    import numpy as np  # noqa: PLC0415 - as above
+
+    cells = np.rint(np.stack([ours, theirs])).astype(np.int64)
+    factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, cells.max() + 1)))])
+    rarity: NDArray[np.float64] = factorials[cells].sum(axis=-1).sum(axis=0)
+    return rarity
+
+
+def _x_log_x(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    import numpy as np  # noqa: PLC0415 - as above
+
+    zeros_as_one = np.where(values > 0, values, 1.0)
+    products: NDArray[np.float64] = values * np.log(zeros_as_one)
+    return products

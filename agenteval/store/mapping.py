@@ -4,10 +4,14 @@ from dataclasses import asdict
 from typing import Any
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
+from agenteval.core.timing import Timing
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+
+Values = dict[str, Any]  # of one row, by column
 
 INTERRUPTED = "interrupted before it ended"
 
@@ -53,18 +57,29 @@ def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
     )
 
 
-def turn_row(trial_id: int, number: int, turn: Turn) -> TurnRow:
-    return TurnRow(
-        trial_id=trial_id,
-        number=number,
-        text=turn.text,
-        finish_reason=turn.finish_reason,
-        prompt_tokens=turn.usage.prompt_tokens,
-        completion_tokens=turn.usage.completion_tokens,
-        seconds=turn.seconds,
-        raw=turn.raw,
-        calls=[asdict(call) for call in turn.calls],
-    )
+def turn_values(trial_id: int, number: int, turn: Turn) -> Values:
+    usage, timing = turn.usage, turn.timing
+    return {
+        "trial_id": trial_id,
+        "number": number,
+        "text": turn.text,
+        "finish_reason": turn.finish_reason,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "seconds": turn.seconds,
+        "first_piece": timing.first if timing else None,
+        "pieces": timing.pieces if timing else 0,
+        "gap_mean": timing.gap_mean if timing else 0.0,
+        "gap_median": timing.gap_median if timing else 0.0,
+        "gap_p95": timing.gap_p95 if timing else 0.0,
+        "gap_longest": timing.gap_longest if timing else 0.0,
+        "garbles": [asdict(garble) for garble in turn.garbles],
+        "repairs": [asdict(repair) for repair in turn.repairs],
+        "raw": turn.raw,
+        "calls": [_call_fields(call) for call in turn.calls],
+    }
 
 
 def turn_value(row: TurnRow) -> Turn:
@@ -72,36 +87,63 @@ def turn_value(row: TurnRow) -> Turn:
         text=row.text,
         calls=tuple(ToolCall(**call) for call in row.calls),
         finish_reason=row.finish_reason,
-        usage=Usage(row.prompt_tokens, row.completion_tokens),
+        usage=Usage(
+            row.prompt_tokens, row.completion_tokens, row.reasoning_tokens, row.cached_tokens
+        ),
         raw=row.raw,
         seconds=row.seconds,
+        timing=_timing(row),
+        garbles=tuple(_garble(garble) for garble in row.garbles),
+        repairs=tuple(Repair(**repair) for repair in row.repairs),
     )
 
 
-def call_row(trial_id: int, record: CallRecord, *, policy: str, taxonomy: str) -> CallRow:
+def _timing(row: TurnRow) -> Timing | None:
+    if row.first_piece is None:
+        return None
+    gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
+    return Timing(row.first_piece, row.pieces, *gaps)
+
+
+def _garble(stored: dict[str, Any]) -> Garble:
+    return Garble(**(stored | {"blame": Blame(stored["blame"])}))
+
+
+def _call_fields(call: ToolCall) -> Values:
+    """As `asdict` gives them, but without its deep copy of the arguments."""
+    return {
+        "id": call.id,
+        "name": call.name,
+        "raw": call.raw,
+        "arguments": None if call.arguments is None else dict(call.arguments),
+        "garbled": call.garbled,
+    }
+
+
+def call_values(trial_id: int, record: CallRecord, *, policy: str, taxonomy: str) -> Values:
     call, primary, ran = record.call, record.verdict.primary, record.execution
-    return CallRow(
-        trial_id=trial_id,
-        turn=record.turn,
-        position=record.position,
-        call_id=call.id,
-        name=call.name,
-        raw=call.raw,
-        arguments=None if call.arguments is None else dict(call.arguments),
-        garbled=call.garbled,
-        allowed=record.verdict.allowed,
-        failure_class=primary.failure_class if primary else "",
-        findings=[asdict(finding) for finding in record.verdict.findings],
-        objection=record.objection,
-        policy=policy,
-        taxonomy=taxonomy,
-        reply=record.reply,
-        exit_code=ran.exit_code if ran else None,
-        output=ran.output if ran else None,
-        seconds=ran.seconds if ran else None,
-        limit=ran.limit if ran else "",
-        cut=ran.cut if ran else False,
-    )
+    return {
+        "trial_id": trial_id,
+        "turn": record.turn,
+        "position": record.position,
+        "call_id": call.id,
+        "name": call.name,
+        "raw": call.raw,
+        "arguments": None if call.arguments is None else dict(call.arguments),
+        "garbled": call.garbled,
+        "allowed": record.verdict.allowed,
+        "failure_class": primary.failure_class if primary else "",
+        "findings": [asdict(finding) for finding in record.verdict.findings],
+        "objection": record.objection,
+        "policy": policy,
+        "taxonomy": taxonomy,
+        "reply": record.reply,
+        "exit_code": ran.exit_code if ran else None,
+        "output": ran.output if ran else None,
+        "seconds": ran.seconds if ran else None,
+        "limit": ran.limit if ran else "",
+        "cut": ran.cut if ran else False,
+    }
 
 
 def call_value(row: CallRow) -> CallRecord:

@@ -7,7 +7,14 @@ from sqlmodel import Field, SQLModel
 
 from agenteval.store.text import ExactText
 
-SCHEMA = 2  # raised with every change of a table
+SCHEMA = 3  # raised with every change of a table; `store.migration` adds what an older one lacks
+
+_ZERO = {"server_default": "0"}  # what rows of an older schema get
+
+
+def _no_list() -> Column[Any]:
+    """A column of JSON that is an empty list in rows of an older schema."""
+    return Column(JSON, nullable=False, server_default="[]")
 
 
 class RunRow(SQLModel, table=True):
@@ -50,7 +57,10 @@ class TrialRow(SQLModel, table=True):
 
 
 class TurnRow(SQLModel, table=True):
-    """`raw` is the server's reply as received; `calls` is what was read from it."""
+    """`raw` is the server's reply as received; `calls` is what was read from it.
+
+    `first_piece` is None where the reply came in one piece; times are in seconds.
+    """
 
     __tablename__ = "turn"
 
@@ -61,7 +71,17 @@ class TurnRow(SQLModel, table=True):
     finish_reason: str = Field(sa_type=ExactText)
     prompt_tokens: int
     completion_tokens: int
+    reasoning_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
+    cached_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
     seconds: float
+    first_piece: float | None = None
+    pieces: int = Field(default=0, sa_column_kwargs=_ZERO)
+    gap_mean: float = Field(default=0.0, sa_column_kwargs=_ZERO)
+    gap_median: float = Field(default=0.0, sa_column_kwargs=_ZERO)
+    gap_p95: float = Field(default=0.0, sa_column_kwargs=_ZERO)
+    gap_longest: float = Field(default=0.0, sa_column_kwargs=_ZERO)
+    garbles: list[Any] = Field(default=[], sa_column=_no_list())
+    repairs: list[Any] = Field(default=[], sa_column=_no_list())
     raw: str = Field(sa_type=ExactText)
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Engine, event, func
-from sqlalchemy.exc import OperationalError, SQLAlchemyError
-from sqlmodel import Session, SQLModel, col, create_engine, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlmodel import Session, col, create_engine, select
 
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import Run
+from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
+from agenteval.store.imported import ImportedRow, imported_row, imported_value
+from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
-from agenteval.store.rows import SCHEMA, CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.tallies import tallies
 
 
 class SqlStore:
@@ -23,7 +28,7 @@ class SqlStore:
     def __init__(self, url: str) -> None:
         """Open the database at a SQLAlchemy URL or a plain file path, making it when new.
 
-        Raises UsageError when it cannot be opened or was written by another version's schema.
+        Raises UsageError when it cannot be opened or was written by a newer version's schema.
         """
         self.url = url if "://" in url else f"sqlite:///{url}"
         # As it may be printed: a database URL can hold a password.
@@ -32,7 +37,7 @@ class SqlStore:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine, self.shown)
-            _make_tables(self._engine)
+            make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             cure = (
@@ -53,8 +58,28 @@ class SqlStore:
             session.commit()
 
     def exists(self, run_id: str) -> bool:
+        """Whether a run, or imported counts, have this id."""
         with Session(self._engine) as session:
-            return session.get(RunRow, run_id) is not None
+            return any(session.get(table, run_id) for table in (RunRow, ImportedRow))
+
+    def free_id(self, wanted: str) -> str:
+        """`wanted`, or the first number behind it that no run has: two may start in one second."""
+        found, number = wanted, 1
+        while self.exists(found):
+            number += 1
+            found = f"{wanted}-{number}"
+        return found
+
+    def add_imported(self, imported: ImportedCounts) -> None:
+        with Session(self._engine) as session:
+            session.add(imported_row(imported))
+            session.commit()
+
+    def imported(self) -> Mapping[str, ImportedCounts]:
+        """All imported counts by their ids, newest first."""
+        with Session(self._engine) as session:
+            rows = session.exec(select(ImportedRow).order_by(col(ImportedRow.imported).desc()))
+            return {row.id: imported_value(row) for row in rows}
 
     def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
         """Keep how the run ended: with all its trials or not, and how the second reader did."""
@@ -97,6 +122,12 @@ class SqlStore:
                 ),
             )
 
+    def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
+        """A run without its trials, and their tallies: a small part of what `load` reads."""
+        with Session(self._engine) as session:
+            row = self._find(session, run_id)
+            return mapping.run_value(row, ()), tuple(tallies(session.connection(), row.id))
+
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
         row = session.exec(newest).first() if run_id == "last" else session.get(RunRow, run_id)
@@ -106,13 +137,6 @@ class SqlStore:
         raise UsageError(
             f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
         )
-
-
-def _make_tables(engine: Engine) -> None:
-    try:
-        SQLModel.metadata.create_all(engine)
-    except OperationalError:
-        SQLModel.metadata.create_all(engine)  # another process made one between look and create
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:
@@ -133,7 +157,7 @@ def _by_trial(rows: Sequence[Any]) -> Mapping[int | None, list[Any]]:
 
 
 def _prepare_sqlite(engine: Engine, url: str) -> None:
-    """WAL, so that `agenteval show` reads while a run writes; then the schema's number."""
+    """WAL, so that `agenteval show` reads while a run writes."""
     file = engine.url.database
     if file and file != ":memory:":
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -143,11 +167,4 @@ def _prepare_sqlite(engine: Engine, url: str) -> None:
         for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {setting}")
 
-    with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if found not in {0, SCHEMA}:
-            raise UsageError(
-                f"--store {url}: written with schema {found}, this agenteval has {SCHEMA}; "
-                "use the agenteval that wrote it, or give another --store"
-            )
-        connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+    check_schema(engine, url)

@@ -5,7 +5,7 @@ import json
 from agenteval.core.call import BASH
 from agenteval.core.facts import Span
 from agenteval.core.nearest import names
-from agenteval.core.policy import admitted_path
+from agenteval.core.policy import admitted_path, elsewhere
 from agenteval.core.policy_bash import BashRules
 from agenteval.core.policy_tools import path_argument
 from agenteval.core.programs import base_name
@@ -36,7 +36,8 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     rule = call.policy.tool(call.call.name)
     if complaint := rule.complaint(call.call.arguments) if rule else "":
         return Seen(call.whole, complaint)
-    if not call.parts and call.stop and call.stop.reason is Obstacle.EMPTY:
+    is_empty = not (call.parts or call.shell.assignments or call.shell.redirects)
+    if is_empty and call.stop and call.stop.reason is Obstacle.EMPTY:
         return Seen(call.whole, "there is no command in it")
     return None
 
@@ -88,6 +89,7 @@ def _script_behind(name: str, rules: BashRules) -> str:
         tool("read", path="rendered/page-1.png"),
         tool("read", path="notes/../../etc/passwd"),
         tool("write", path="data/papers.csv", content="x"),
+        tool("bash", command="git status", workdir="/srv"),
     ],
     good=[
         tool("read", path="notes/2026-01-12.md"),
@@ -96,18 +98,24 @@ def _script_behind(name: str, rules: BashRules) -> str:
     ],
 )
 def blocked_path(call: DeniedCall) -> Seen | None:
-    """A file tool asked for a path outside its rules.
+    """A file tool asked for a path outside its rules, or bash for another folder to start in.
 
     The path leads out of the workspace, or to a place inside it that the rules for reading or
     writing do not open. A `..` behind a folder counts as leading out: the folder may be a link.
     """
+    if call.command is not None and call.policy.engine is None:
+        folders = elsewhere(call.call.arguments or {}, call.world)
+        return Seen(Span(0, 0, folders[0]), _START) if folders else None
     rules = call.policy.paths(call.call.name)
-    path = path_argument(call.call.arguments or {})
+    path = path_argument(call.call.arguments or {}) if rules else None
     if rules is None or path is None or admitted_path(call.call, rules, call.world):
         return None
     open_to = ", ".join(rules.allow) or "nothing"
     closed = f" except {', '.join(rules.deny)}" if rules.deny else ""
     return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{closed}")
+
+
+_START = "every command starts in the workspace: leave the folder out"
 
 
 def _argument_span(call: DeniedCall, value: str) -> Span:

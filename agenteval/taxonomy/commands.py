@@ -17,11 +17,14 @@ from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
+_COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
+
 
 @failure_class(
     bad=["timeout 60 uv run scripts/notes.py list", "env FOO=1 uv run scripts/notes.py list"],
     good=["uv run scripts/notes.py add 'timeout 60 x'", "uv run scripts/notes.py show timeout"],
     cure="Run `{alone}` without anything before it; a time limit is already kept.",
+    seen_in=["wrapped"],
 )
 def wrapper_prefix(call: DeniedCall) -> Seen | None:
     """A command started through another one: timeout, env, nice, nohup, sudo and the like.
@@ -42,14 +45,19 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add LIMIT=5", "uv run scripts/notes.py add 'A=1 b'"],
     cure="Run `{alone}` without setting variables; give values as arguments.",
     construct=Construct.ENV_ASSIGNMENT,
-    seen_in="assignments",
+    seen_in=["assignments"],
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.
 
     Variables such as PATH change what a listed command does, and none outlives the call.
     """
-    return Seen(call.shell.assignments[0]) if call.shell.assignments else None
+    spans = call.shell.assignments
+    env = call.policy.bash.env
+    closed = [span for span in spans if span.text.partition("=")[0].removesuffix("+") not in env]
+    if closed and env:
+        return Seen(closed[0], f"only {', '.join(sorted(env))} may be set", despite=True)
+    return Seen((closed or spans)[0], despite=bool(closed) or not call.parts) if spans else None
 
 
 @failure_class(
@@ -62,6 +70,7 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
     cure="Send the inner command itself: it already runs in bash.",
+    seen_in=["code", "eval"],
 )
 def nested_shell(call: DeniedCall) -> Seen | None:
     """A shell started inside the shell: bash -c, sh -c, eval.
@@ -82,6 +91,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add 'python -c x'", "uv run scripts/echo.py -c 'print(1)'"],
     cure="Use a listed script; code of your own may not run.",
+    seen_in=["code"],
 )
 def inline_code(call: DeniedCall) -> Seen | None:
     """A program given as an argument: python -c, node -e, perl -e.
@@ -104,6 +114,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list",
         "uv run scripts/notes.py show scripts/youtube_fetcher.py",
     ],
+    seen_in=[Miss.SCRIPT],
 )
 def hallucinated_script(call: DeniedCall) -> Seen | None:
     """A script that does not exist.
@@ -122,6 +133,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
         "python3 /tmp/x.py",
     ],
     good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
+    seen_in=[Miss.SCRIPT],
 )
 def unlisted_script(call: DeniedCall) -> Seen | None:
     """A script that is not on the allow list, though it is, or may be, there.
@@ -132,10 +144,8 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 
 
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part = call.misses.get(Miss.SCRIPT)
-    if part is None or part.mismatch is None:
-        return None
-    path = normalise(part.argv[part.mismatch.at], call.world.root)
+    part = call.misses[Miss.SCRIPT]
+    path = normalise(part.argv[part.mismatch.at if part.mismatch else 0], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
     return _missed(call, Miss.SCRIPT) if there is exists else None
@@ -161,6 +171,7 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
         "uv run scripts/notes.py list --lim 5",
         "uv run scripts/notes.py add -- --verbose",
     ],
+    seen_in=[Miss.OPTION],
 )
 def hallucinated_flag(call: DeniedCall) -> Seen | None:
     """An option that the script does not have.
@@ -191,6 +202,7 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
         "sha256sum data/papers.csv data/videos.json",
     ],
     cure="Write every value out, in single quotes: no variables.",
+    seen_in=[Miss.WORDS, *_COMPUTED, Obstacle.EXPANSION, Obstacle.BACKSLASH],
 )
 def bad_arguments(call: DeniedCall) -> Seen | None:
     """A listed command with words that it does not take.
@@ -200,19 +212,17 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     """
     if seen := _missed(call, Miss.WORDS):
         return seen
-    computed = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
-    spans = [span for kind, span in call.shell.substitutions if kind in computed]
+    spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
     return Seen(spans[0]) if spans else _unplain(call)
 
 
 def _unplain(call: DeniedCall) -> Seen | None:
     """A word of a listed command, to the end of the text, whose quoting no rule can read."""
     stop = call.stop
-    if not (stop and call.alone):
-        return None
-    marked = stop.reason is Obstacle.EXPANSION and call.text.startswith(("$'", '$"'), stop.start)
-    if marked or stop.reason is Obstacle.BACKSLASH:
-        return Seen(call.span(stop.start, len(call.text)))
+    if stop and call.alone:
+        marked = call.text.startswith(("$'", '$"'), stop.start)
+        if stop.reason is Obstacle.BACKSLASH or (marked and stop.reason is Obstacle.EXPANSION):
+            return Seen(call.span(stop.start, len(call.text)))
     return None
 
 
@@ -224,6 +234,7 @@ def _unplain(call: DeniedCall) -> Seen | None:
         "context-cache get",
     ],
     good=["git status", "uv run scripts/notes.py search 'ls -la'", "'git' \"status\""],
+    seen_in=[Miss.PROGRAM],
 )
 def bare_binary(call: DeniedCall) -> Seen | None:
     """A program that is not on the allow list.
@@ -258,4 +269,7 @@ def other_shell(call: DeniedCall) -> Seen | None:
 
     No class before this one explains it. What the gate can't read in one way only is denied.
     """
-    return Seen(call.span(call.stop.start, len(call.text)) if call.stop else call.whole)
+    stop = call.stop
+    if stop and stop.reason is Obstacle.LENGTH:
+        return Seen(call.whole, f"{len(call.text)} characters; bash takes at most {stop.start}")
+    return Seen(call.span(stop.start, len(call.text)) if stop else call.whole)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from agenteval.core.call import ToolCall
 from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span
 from agenteval.core.policy import Policy, World, admits_redirect
+from agenteval.core.policy_bash import changes_folder
 from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
 from agenteval.core.programs import code_at
 from agenteval.core.shell import NotSimple, Simple
@@ -35,7 +36,7 @@ class Part(NamedTuple):
     nested: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, its nine fields would take a microsecond more to set
 class DeniedCall:
     """One denied call. `command` is None unless it is a bash call that carries one.
 
@@ -87,9 +88,43 @@ class DeniedCall:
         for redirect in self.shell.redirects:
             if redirect.kind in wanted and not (
                 _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+                and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
                 and admits_redirect(redirect, self.policy, self.world)
             ):
                 yield redirect.span
+
+    @property
+    def signs(self) -> set[str]:
+        """What there is in the call, for a class to be seen in: most classes need no closer look.
+
+        The fields of the facts that hold something and the kinds in two of them; the reasons for
+        which a part is missed, and for which the reader stopped; and four names of our own.
+        """
+        signs: set[str] = set(self.misses)
+        if self.shell.text:
+            signs.update(field for field, found in zip(_FIELDS, self.shell, strict=True) if found)
+            signs.update(kind for kind, _ in self.shell.substitutions)
+            signs.update(redirect.kind for redirect in self.shell.redirects)
+        for part in self.parts:
+            if part.via:
+                signs.add("wrapped")
+            if part.code:
+                signs.add("code")
+            if part.argv[0] == "eval":
+                signs.add("eval")
+        if self.stop:
+            signs.add(self.stop.reason)
+        if self.objection:
+            signs.add("objection")
+        return signs
+
+    @property
+    def move(self) -> Span | None:
+        """The change of folder that no construct allows beside other commands."""
+        if not self.policy.bash.constructs or len(self.parts) == 1:
+            return None
+        moves = (part for part in self.parts if changes_folder(part.argv))
+        return next((self.words(part) for part in moves), None)
 
     @property
     def alone(self) -> str:
@@ -100,6 +135,7 @@ class DeniedCall:
         return ""
 
 
+_FIELDS = ShellFacts._fields
 _CONSTRUCTS = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,

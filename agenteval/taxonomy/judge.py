@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.facts import ShellFacts
-from agenteval.core.policy import UNKNOWN_WORLD, Policy, World, allows
+from agenteval.core.policy import UNKNOWN_WORLD, Gate, Policy, World, allows
 from agenteval.core.programs import interpreter
 from agenteval.core.shell import NotSimple, Simple, read_simple
 from agenteval.core.shell_leaves import read_leaves
@@ -23,7 +23,6 @@ _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
 _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 (_REST,) = (each for each in failure_classes() if each.rest)
-_PLAIN = tuple(each for each in _CLASSES if not each.seen_in)
 
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
@@ -36,7 +35,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
         parts = one_part(gate, policy, world)
         misses = misses_of(parts)
         return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
-    return deny(call, policy, world)
+    return _deny(call, policy, world, gate)
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
@@ -54,17 +53,20 @@ def deny(
 
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
     """
+    gate = None if call.command is None else read_simple(call.command)
+    return _deny(call, policy, world, gate, objection)
+
+
+def _deny(
+    call: ToolCall, policy: Policy, world: World, gate: Gate | None, objection: str = ""
+) -> Verdict:
     command = call.command
     shell = _NO_SHELL if command is None else facts_of(command)
     parts = parts_of(shell, policy, world)
     misses = misses_of(parts)
-    stop = None if command is None else _stop(command, policy)
+    reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
+    stop = reader if isinstance(reader, NotSimple) else None
     return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, stop, objection))
-
-
-def _stop(command: str, policy: Policy) -> NotSimple | None:
-    read = read_leaves(command) if policy.bash.constructs else read_simple(command)
-    return read if isinstance(read, NotSimple) else None
 
 
 def judge_many(
@@ -89,19 +91,24 @@ def judge_many(
 
 
 def _explain(denied: DeniedCall) -> Verdict:
-    policy, shell = denied.policy, denied.shell
     alone = denied.alone
-    permitted = policy.bash.constructs
+    permitted = denied.policy.bash.constructs
     findings = [
         _finding(each, seen, denied, alone)
-        for each in (_PLAIN if shell is _NO_SHELL else _CLASSES)
-        if (not each.seen_in or getattr(shell, each.seen_in))
-        and (seen := each.look(denied))
-        and each.construct not in permitted
+        for each in _worth_a_look(frozenset(denied.signs))
+        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
     return Verdict(allowed=False, findings=tuple(findings))
+
+
+@lru_cache(maxsize=1024)
+def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
+    """The classes that a call with these signs may belong to; agents make some 500 such sets."""
+    return tuple(
+        each for each in _CLASSES if not each.seen_in or not each.seen_in.isdisjoint(signs)
+    )
 
 
 def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:

@@ -72,8 +72,8 @@ def strays(shell: ShellFacts) -> list[Span]:
     return [
         command.words[0].span
         for command in shell.commands
-        if command.words
-        and command.words[0].span.text in _INNER
+        if command.program in _INNER
+        and command.words[0].span.text in _INNER  # not quoted
         and not (command.via or command.assignments)
         and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
     ]

@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -14,11 +14,15 @@ from agenteval.taxonomy.denied import DeniedCall
 
 
 class Seen(NamedTuple):
-    """The part of a call that shows a class. `hint` is the cure where it can be specific."""
+    """The part of a call that shows a class. `hint` is the cure where it can be specific.
+
+    `despite` says that it is closed even where the policy allows the construct as such.
+    """
 
     span: Span
     hint: str = ""
     facets: tuple[str, ...] = ()
+    despite: bool = False
 
 
 Look = Callable[[DeniedCall], Seen | None]
@@ -28,9 +32,11 @@ Look = Callable[[DeniedCall], Seen | None]
 class FailureClass:
     """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
 
-    `construct` is what a policy may allow by name: the class is never seen where it does.
-    `seen_in` names the field of the facts without which `look` sees nothing, and need not be
-    asked. `rest` marks the class that takes what no other explains.
+    `construct` is what a policy may allow by name: where it does, only what is closed
+    `despite` that is seen.
+    `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
+    anything; without it every call is looked at. `rest` marks the class that takes what no other
+    explains.
     """
 
     id: str
@@ -41,7 +47,7 @@ class FailureClass:
     look: Look
     cure: str = ""
     construct: Construct | None = None
-    seen_in: str = ""
+    seen_in: frozenset[str] = frozenset()
     rest: bool = False
 
 
@@ -51,7 +57,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
     good: Sequence[str | ToolCall],
     cure: str = "",
     construct: Construct | None = None,
-    seen_in: str = "",
+    seen_in: Collection[str] = (),
     rest: bool = False,
 ) -> Callable[[Look], FailureClass]:
     """Makes a failure class of the function below it: id, title and rationale are its own."""
@@ -67,7 +73,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
             look=look,
             cure=cure,
             construct=construct,
-            seen_in=seen_in,
+            seen_in=frozenset(seen_in),
             rest=rest,
         )
 

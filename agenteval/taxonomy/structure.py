@@ -23,7 +23,7 @@ _ALONE = "Run `{alone}` alone"
     ],
     good=["uv run scripts/notes.py add 'cat <<EOF'", "uv run scripts/notes.py add 'two\nlines'"],
     cure=_ALONE + " and give the text as a quoted argument; it may span lines.",
-    seen_in="redirects",
+    seen_in=[RedirectKind.HEREDOC, RedirectKind.HERESTRING],
 )
 def heredoc(call: DeniedCall) -> Seen | None:
     """A here-document or here-string.
@@ -43,7 +43,7 @@ def heredoc(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py list --limit 5", "uv run scripts/notes.py show 'a | head'"],
     cure=_ALONE + " and read its whole output.",
     construct=Construct.PIPE,
-    seen_in="pipelines",
+    seen_in=["pipelines"],
 )
 def pipe_to_filter(call: DeniedCall) -> Seen | None:
     """Output piped into a text filter.
@@ -62,7 +62,7 @@ def pipe_to_filter(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py search --pattern 'a|b' x"],
     cure=_ALONE + "; pass what it prints on yourself, as an argument of the next call.",
     construct=Construct.PIPE,
-    seen_in="pipelines",
+    seen_in=["pipelines"],
 )
 def pipe(call: DeniedCall) -> Seen | None:
     """Output piped into another program.
@@ -86,6 +86,7 @@ def pipe(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
+    seen_in=["chains", "pipelines", Obstacle.OPERATOR],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -93,6 +94,8 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     Each command needs its own verdict and its own result: a chain hides which part failed.
     Facets: `fallback` for ||, `cd` for a change of folder first, `list` for the rest.
     """
+    if call.move:
+        return Seen(call.move, facets=("cd",), despite=True)
     inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
     outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
     if not outer:
@@ -115,7 +118,7 @@ def _lone_semicolon(call: DeniedCall) -> Seen | None:
     bad=["diff <(uv run scripts/notes.py list) notes/2026-01-12.md"],
     good=["uv run scripts/notes.py search '<(a)'"],
     cure=_ALONE + "; compare what it prints yourself.",
-    seen_in="substitutions",
+    seen_in=[SubstitutionKind.PROCESS],
 )
 def process_substitution(call: DeniedCall) -> Seen | None:
     """A command handed over as a file, `<(...)` or `>(...)`.
@@ -134,13 +137,16 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
     cure="Run the inner command in a call of its own and write its result out.",
     construct=Construct.COMMAND_SUBSTITUTION,
-    seen_in="substitutions",
+    seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER],
 )
 def command_substitution(call: DeniedCall) -> Seen | None:
     """A command inside the words of another, $(...) or backticks.
 
     What the outer command gets is not known before the inner one has run, so no rule can check it.
     """
+    stop = call.stop
+    if stop and call.policy.bash.constructs and call.text.startswith("`", stop.start):
+        return Seen(call.span(stop.start, stop.start + 1), despite=True)
     return _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
 
 
@@ -165,6 +171,7 @@ def _in_expansion(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
     cure=_ALONE + ", one call for each value, and decide between calls.",
+    seen_in=["control", "negations"],
 )
 def control_flow(call: DeniedCall) -> Seen | None:
     """A loop, condition, case or function, or a result negated by `!`.
@@ -188,6 +195,7 @@ def control_flow(call: DeniedCall) -> Seen | None:
     ],
     cure=_ALONE + " and wait for its result.",
     construct=Construct.BACKGROUND,
+    seen_in=["background", Obstacle.RESERVED],
 )
 def background(call: DeniedCall) -> Seen | None:
     """A command left running in the background.
@@ -211,7 +219,7 @@ def background(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
     cure=_ALONE + ", without brackets around it.",
     construct=Construct.SUBSHELL,
-    seen_in="subshells",
+    seen_in=["subshells"],
 )
 def subshell(call: DeniedCall) -> Seen | None:
     """A command in round or curly brackets.
@@ -229,7 +237,7 @@ def subshell(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add '2>&1'", "uv run scripts/notes.py add 2"],
     cure=_ALONE + "; its errors are shown to you anyway.",
-    seen_in="redirects",
+    seen_in=[RedirectKind.STDERR],
 )
 def stderr_redirect(call: DeniedCall) -> Seen | None:
     """Error output moved or thrown away.
@@ -252,7 +260,7 @@ def stderr_redirect(call: DeniedCall) -> Seen | None:
         "uv run scripts/db_query.py --sql 'select 1<2'",
     ],
     cure=_ALONE + " and read its output; write files with the write tool.",
-    seen_in="redirects",
+    seen_in=[RedirectKind.FILE, RedirectKind.INPUT],
 )
 def file_redirect(call: DeniedCall) -> Seen | None:
     """Input or output redirected from or to a file.

@@ -28,7 +28,7 @@ def one_line(said) -> str:
         (("show", "article", "--report", "/proc/x.html"), ["--report /proc/x.html"]),
         (("show", "last", "article"), ["stands alone"]),
         (("show", "x", "--store", "postgresql+nothing://u:secret@h/x"), ["u:***@h"]),
-        ((*SIM, "no-such-scenario"), ["'no-such-scenario'", "ralf-handshake"]),
+        ((*SIM, "no-such-scenario"), ["'no-such-scenario'", "ralf/handshake"]),
         ((*SIM, "--sandbox", "chroot"), ["chroot", "bubblewrap"]),
         ((*SIM, "--store", "mongodb://x/y"), ["--store mongodb://x/y"]),
         (("show", "no-such-run"), ["'no-such-run'", "agenteval show"]),
@@ -61,19 +61,19 @@ def test_the_environment_goes_before_the_file_and_a_flag_before_both(
         ("agenteval.toml", "", "[models.a]\nurl = 1", ["unknown key models.a.url"]),
         ("agenteval.toml", "", "[models]\na = 1", ["models.a: expected a table"]),
         (
-            "scenarios/ralf-handshake/scenario.toml",
+            "scenarios/ralf/handshake/scenario.toml",
             'policy = "ralf"',
             'policy = "ralph"',
             ["'ralph'", "ralf", "pantry"],
         ),
         (
-            "scenarios/ralf-handshake/scenario.toml",
+            "scenarios/ralf/handshake/scenario.toml",
             'fixture = "ralf"',
             'fixture = "ralph"',
             ["'ralph'", "fixture"],
         ),
         (
-            "scenarios/ralf-handshake/scenario.toml",
+            "scenarios/ralf/handshake/scenario.toml",
             "max_turns = ",
             "max_turn = ",
             ["scenario.toml", "max_turn"],
@@ -91,8 +91,8 @@ def test_a_file_that_is_broken(cli, project, path, old, new, parts) -> None:
 
 def test_a_fixture_that_is_gone(cli, project) -> None:
     shutil.rmtree(project / "fixtures" / "ralf")
-    (project / "scenarios" / "ralf-handshake" / "scenario.toml").write_text(
-        (project / "scenarios" / "ralf-handshake" / "scenario.toml")
+    (project / "scenarios" / "ralf/handshake" / "scenario.toml").write_text(
+        (project / "scenarios" / "ralf/handshake" / "scenario.toml")
         .read_text()
         .replace('fixture = "ralf"', 'fixture = "gone"')
     )
@@ -143,7 +143,7 @@ def test_a_server_that_breaks_in_a_trial_makes_voids_with_their_reason(
     cli, answering, reply, answer, reason
 ) -> None:
     with answering(reply(*answer), models=reply("200 OK", JSON, '{"data": []}')) as url:
-        said = cli("run", "-m", "m", "--base-url", url, "--trials", "1", "--json")
+        said = cli("run", "-m", "m", "--base-url", url, "--trials", "3", "--json", "ralf/handshake")
     run = json.loads(said.out)["runs"][0]
     assert [reason in void["reason"] for void in run["voids"]] == [True] * 3
     assert (said.code, "all 3 trials are void" in said.err.splitlines()[-1]) == (2, True)

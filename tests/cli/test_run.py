@@ -37,13 +37,13 @@ def calls(run: Run) -> list[object]:
 def test_the_same_seed_gives_the_same_calls_and_another_seed_others(cli, project) -> None:
     runs = []
     for seed in ("7", "7", "8"):
-        cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", seed, "ralf-handshake")
+        cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", seed, "ralf/handshake")
         runs.append(calls(stored(project)))
     assert (runs[0] == runs[1], runs[0] == runs[2], len(runs[0]) > 10) == (True, False, True)
 
 
 def test_a_run_prints_its_table_and_writes_its_report(cli, project) -> None:
-    said = cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "rendered-plot")
+    said = cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
     report = Path(said.out.rsplit("Report: ", 1)[1].strip())
     page = (project / report).read_text()
     assert (said.code, "SIMULATED" in said.out, page.startswith("<!doctype html>")) == (
@@ -59,7 +59,8 @@ def test_the_published_comparison_makes_a_page_when_one_is_asked_for(cli, projec
 
 
 def test_what_a_run_depends_on_is_stored_with_it(cli, project) -> None:
-    cli("run", "-m", "sim/qwen3.5-122b", "--trials", "1", "--seed", "3", "--max-turns", "4")
+    few = ("--trials", "1", "--seed", "3", "--max-turns", "4")
+    cli("run", "-m", "sim/qwen3.5-122b", *few, "ralf/handshake", "media/rendered-plot")
     run = stored(project)
     assert (
         run.model.simulated,
@@ -70,13 +71,13 @@ def test_what_a_run_depends_on_is_stored_with_it(cli, project) -> None:
         sorted(run.policies),
         max(len(trial.turns) for trial in run.trials) <= 4,
         run.second_reader["agreed"] > 0,
-    ) == (True, "moe", 3, 4, True, ["boiler", "pantry", "ralf"], True, True)
+    ) == (True, "moe", 3, 4, True, ["boiler", "ralf"], True, True)
 
 
 def test_two_runs_are_shown_side_by_side_as_json(cli, project) -> None:
     ids = []
     for model in ("sim/qwen3.6-35b", "sim/qwen3.5-27b"):
-        cli("run", "-m", model, "--trials", "1", "pantry-audit")
+        cli("run", "-m", model, "--trials", "1", "data/pantry-audit")
         ids.append(stored(project).id)
     shown = json.loads(cli("show", *ids, "--json", "--taxonomy", "article").out)
     assert ([run["id"] for run in shown["runs"]], len(shown["pairs"]), len(shown["classes"])) == (
@@ -107,7 +108,7 @@ def test_models_asks_the_server_that_is_named(cli, answering, reply) -> None:
 
 def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
     assert cli("show").out.startswith("No runs yet")
-    cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "rendered-plot")
+    cli("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
     assert "sim/qwen3.5-27b SIMULATED  1 of 1 trials" in cli("show").out
 
 

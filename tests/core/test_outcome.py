@@ -4,23 +4,28 @@ import pytest
 
 from agenteval.core.outcome import Ending, Outcome, outcome
 
+DONE, RESULT = "The task is complete.", "It uses 43 litres."
+
 
 @pytest.mark.parametrize(
-    ("ending", "goal_met", "last_denied", "expected"),
+    ("ending", "goal_met", "last_denied", "last_text", "expected"),
     [
-        (Ending.GOAL, True, False, Outcome.COMPLETED),
-        (Ending.STOPPED, True, True, Outcome.COMPLETED),
-        (Ending.TURNS, True, False, Outcome.COMPLETED),
-        (Ending.STOPPED, False, False, Outcome.STALLED),
-        (Ending.STOPPED, False, True, Outcome.GAVE_UP),
-        (Ending.TURNS, False, True, Outcome.OUT_OF_TURNS),
-        (Ending.TOKENS, False, False, Outcome.OUT_OF_TURNS),
-        (Ending.TIME, False, False, Outcome.OUT_OF_TURNS),
-        (Ending.LOOPED, False, True, Outcome.LOOPED),
-        (Ending.BROKEN, True, False, Outcome.VOID),
+        (Ending.GOAL, True, False, "", Outcome.COMPLETED),
+        (Ending.STOPPED, True, True, "I cannot do this.", Outcome.COMPLETED),
+        (Ending.TURNS, True, False, "", Outcome.COMPLETED),
+        (Ending.STOPPED, False, False, RESULT, Outcome.STALLED),
+        (Ending.STOPPED, False, True, RESULT, Outcome.GAVE_UP),
+        (Ending.STOPPED, False, False, DONE, Outcome.CLAIMED_DONE),
+        (Ending.STOPPED, False, True, DONE, Outcome.CLAIMED_DONE),
+        (Ending.TURNS, False, True, DONE, Outcome.OUT_OF_TURNS),
+        (Ending.TOKENS, False, False, DONE, Outcome.OUT_OF_TURNS),
+        (Ending.TIME, False, False, "", Outcome.OUT_OF_TURNS),
+        (Ending.LOOPED, False, True, DONE, Outcome.LOOPED),
+        (Ending.BROKEN, True, False, DONE, Outcome.VOID),
     ],
 )
-def test_the_world_and_not_the_models_words_decide_the_outcome(
-    ending, goal_met, last_denied, expected
+def test_the_world_decides_and_words_only_tell_a_claim_from_a_stall(
+    ending, goal_met, last_denied, last_text, expected
 ):
-    assert outcome(ending, goal_met=goal_met, last_denied=last_denied) is expected
+    found = outcome(ending, goal_met=goal_met, last_denied=last_denied, last_text=last_text)
+    assert found is expected

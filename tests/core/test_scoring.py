@@ -2,8 +2,8 @@
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scoring import Funnel, VoidTrial, score
-from agenteval.testing import denied, failing, run, trial
+from agenteval.core.scoring import Funnel, executions, score
+from agenteval.testing import denied, failing, trial
 
 LIST = "uv run notes.py list"
 STEPS = ("one", "two", "three")
@@ -33,22 +33,22 @@ def test_folding_adds_the_counts_of_classes_that_share_a_row():
 
 def test_void_trials_are_left_out_of_every_count_and_listed():
     void = trial(denied("ls"), number=2, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500")
-    scored = score(run(trial(LIST), void))
+    scored = score([trial(LIST), void])
     assert scored.trials == 1
-    assert scored.voids == (VoidTrial("notes", 2, "500"),)
+    assert [(one.world, one.reason) for one in scored.voids] == [(("notes", 2, 1002), "500")]
+    assert scored.worlds == {("notes", 1, 1001), ("notes", 2, 1002)}
     assert scored.errors.total() == ((0, 1),)
     assert scored.outcomes == {Outcome.COMPLETED: 1}
-    assert (scored.turns, scored.completion_tokens) == (1, 20)
+    assert (scored.turns, executions([trial(LIST), void]).completion_tokens) == (1, 20)
 
 
 def test_tool_errors_and_limits_are_counted_apart_out_of_what_was_executed():
     ended = trial(
         LIST, failing("uv run a.py"), failing("uv run b.py", limit="memory"), denied("ls")
     )
-    scored = score(run(ended))
-    assert scored.tool_errors == ((1, 3),)
-    assert scored.limits == {"memory": 1}
-    assert scored.errors.total() == ((1, 4),)
+    ran = executions([ended])
+    assert (ran.tool_errors, ran.limits, ran.objections) == (((1, 3),), {"memory": 1}, 0)
+    assert score([ended]).errors.total() == ((1, 4),)
 
 
 def test_a_handshake_step_counts_only_when_all_before_it_were_reached():
@@ -58,6 +58,6 @@ def test_a_handshake_step_counts_only_when_all_before_it_were_reached():
         trial(LIST, number=3, handshake=reached()),
         trial(LIST, number=4, scenario="plain"),
     ]
-    (funnel,) = score(run(*trials)).funnels
+    (funnel,) = score(trials).funnels
     assert funnel == Funnel("notes", 3, (("one", 2), ("two", 1), ("three", 1)))
     assert funnel.completed == 1

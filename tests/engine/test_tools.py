@@ -1,9 +1,15 @@
+from pathlib import Path
+
 import pytest
 
+from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.profiles import PROFILES, STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.engine import tools
+
+POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
 
 def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Verdict:
@@ -36,12 +42,12 @@ def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Verdict:
     ],
 )
 def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
-    assert tools.denial(call, verdict) == said
+    assert tools.denial(call, verdict, STRICT, POLICY) == said
 
 
 def test_an_allowed_call_has_no_denial() -> None:
     with pytest.raises(ValueError, match="no denial"):
-        tools.denial(ToolCall("1", "bash", ""), Verdict(allowed=True))
+        tools.denial(ToolCall("1", "bash", ""), Verdict(allowed=True), STRICT, POLICY)
 
 
 @pytest.mark.parametrize(
@@ -60,9 +66,85 @@ def test_an_allowed_call_has_no_denial() -> None:
     ],
 )
 def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
-    assert tools.answer(execution, Limits()) == said
+    assert tools.answer(execution, Limits(), STRICT) == said
 
 
 def test_a_schema_asks_for_one_text() -> None:
-    (schema,) = tools.schemas(["read"])
+    (schema,) = tools.schemas(STRICT, ["read"])
     assert schema["function"]["parameters"]["required"] == ["path"]
+
+
+PIPED = "uv run scripts/db_query.py --tables | head"
+RULES = (
+    '[{"permission":"*","action":"deny","pattern":"*"},'
+    '{"permission":"read","pattern":"*","action":"deny"},'
+    '{"permission":"read","pattern":"**","action":"allow"}]'
+)
+
+
+@pytest.mark.parametrize(
+    ("profile", "denials", "failed", "empty"),
+    [
+        (
+            "opencode",
+            [
+                '{"permission":"bash","pattern":"uv run scripts/ralf.py *","action":"allow"}]',
+                f"Here are some of the relevant rules {RULES}",
+                "Model tried to call unavailable tool 'invalid'. Available tools: bash, read.",
+                "Model tried to call unavailable tool 'invalid'. Available tools: bash, read.",
+                (
+                    "The bash tool was called with invalid arguments: bash needs `command`, a "
+                    "string.\n"
+                    "Please rewrite the input so it satisfies the expected schema."
+                ),
+            ],
+            "boom",
+            "(no output)",
+        ),
+        (
+            "claude-code",
+            [
+                f"Permission to use Bash with command {PIPED} has been denied.",
+                "Permission to use Read has been denied.",
+                "<tool_use_error>Error: No such tool available: bash</tool_use_error>",
+                "<tool_use_error>InputValidationError: Bash failed: no JSON</tool_use_error>",
+                (
+                    "<tool_use_error>InputValidationError: Bash failed: Bash needs `command`, a"
+                    " string</tool_use_error>"
+                ),
+            ],
+            "Exit code 2\nboom",
+            "(no output)",
+        ),
+        (
+            "codex",
+            [
+                f'exec_command failed: Rejected("`{PIPED}` rejected: blocked by policy")',
+                'read_file failed: Rejected("`/etc/passwd` rejected: blocked by policy")',
+                "unsupported call: bash",
+                "failed to parse function arguments: no JSON",
+                "failed to parse function arguments: exec_command needs `cmd`, a string",
+            ],
+            "Process exited with code 2\nOutput:\nboom",
+            "Process exited with code 0\nOutput:\n",
+        ),
+    ],
+)
+def test_a_profile_says_what_its_harness_says(profile, denials, failed, empty):
+    chosen = PROFILES[profile]
+    calls = [
+        (ToolCall("1", "bash", "", {"command": PIPED}), denied("pipe-to-filter", "| head")),
+        (ToolCall("1", "read", "", {"path": "/etc/passwd"}), denied("blocked-path")),
+        (ToolCall("1", "bash", "{}", {}), denied("hallucinated-tool")),
+        (ToolCall("1", "bash", "{", None, "no JSON"), denied("malformed-arguments")),
+        (
+            ToolCall("1", "bash", "{}", {}),
+            denied("malformed-arguments", hint="bash needs `command`, a string"),
+        ),
+    ]
+
+    said = [tools.denial(call, verdict, chosen, POLICY) for call, verdict in calls]
+
+    assert [text[-len(end) :] for text, end in zip(said, denials, strict=True)] == denials
+    assert tools.answer(Execution(2, "boom", 0.1), Limits(), chosen) == failed
+    assert tools.answer(Execution(0, "", 0.1), Limits(), chosen) == empty

@@ -42,7 +42,8 @@ async def test_a_denied_call_runs_nothing_and_the_model_reads_why(play) -> None:
 @pytest.mark.parametrize(
     ("parts", "ending", "outcome"),
     [
-        ((A, says("Done.")), Ending.STOPPED, Outcome.STALLED),
+        ((A, says("I found a note.")), Ending.STOPPED, Outcome.STALLED),
+        ((A, says("All done.")), Ending.STOPPED, Outcome.CLAIMED_DONE),
         (("ls .", "ls notes", "pwd", "ls w.db", A, "pwd"), Ending.TURNS, Outcome.OUT_OF_TURNS),
         (("pwd",) * 6, Ending.LOOPED, Outcome.LOOPED),
     ],
@@ -117,7 +118,7 @@ async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> No
     trials = await play(model, trials=2, concurrency=1)
     assert [(trial.outcome, trial.reason, len(trial.calls)) for trial in trials] == [
         (Outcome.VOID, "500: cuda", 1),
-        (Outcome.STALLED, "", 0),
+        (Outcome.CLAIMED_DONE, "", 0),
     ]
     assert (play.watched.denied, play.watched.void) == ([False], [True, False])
 
@@ -165,7 +166,7 @@ async def test_a_goal_with_a_test_is_reached_when_its_program_passes(
     )
     write = tool("write", path=path, content=content)
 
-    (trial,) = await play(ScriptedModel(B, write), scenario=tested)
+    (trial,) = await play(ScriptedModel(B, write, says("That is all.")), scenario=tested)
 
     assert (trial.outcome, len(trial.calls)) == (outcome, 2)
 

@@ -60,13 +60,80 @@ def test_no_quote_comment_or_bracket_hides_what_runs(command: str) -> None:
         "echo x # it's a comment; rm x",
         "# first\necho x",
         "echo x \\\n  y",
-        "echo x >| f; echo y &> f; cat <&3 >&2 2>&1",
+        "cat <&3 >&2 2>&1 3>&- 2> /dev/null &>/dev/null",
         "cat <<< x",
         "echo a & echo b | cat |& cat || echo c;\n",
     ],
 )
 def test_what_is_only_text_to_bash_needs_no_rule(command: str) -> None:
     assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command)
+
+
+WRITES = claude(
+    "Bash(echo:*)", "Bash(cat:*)", "Edit(out/**)", "Read(//srv/**)", deny=("Read(.key)",)
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo x > out/f", True),
+        ("echo x 2>>'out/a b' >\"out/c\"", True),
+        ("echo x >| out/f; echo y &> ./out/g | cat >& /w/out/h", True),
+        ("echo x > f", False),
+        ("echo x > out/../f", False),
+        ("echo x >& f", False),
+        ("echo x &>> f", False),
+        ("echo x 2> f", False),
+        ("echo 2>2", False),
+        ("echo x 12>f", False),
+        ("echo x <> f", False),
+        ("> f echo x", False),
+        ("> out/f echo x", True),
+        ("echo x > ~/f", False),
+        ("echo x > $F", False),
+        ("echo x > out/*", False),
+        ("echo x >out/a>f", False),
+        ("echo '> f' \\> \"2>f\"", True),
+        ("echo x > out/f # > g", True),
+        ("echo x > 'out\"/f'", False),
+        ("cd out && echo x > f", False),
+        ("cat < f", True),
+        ("cat < .key", False),
+        ("cat a/.key", False),
+        ("cat -n a f -- '.key'", False),
+        ("cat /etc/passwd", False),
+        ("cat /srv/f < /srv/g", True),
+        ("cat < /etc/passwd", False),
+        ("echo /etc/passwd .key", True),
+    ],
+)
+def test_the_files_of_an_allowed_command_need_rules_of_their_own(
+    command: str, *, allowed: bool
+) -> None:
+    assert allows(WRITES, command) is allowed
+
+
+def test_a_move_to_another_folder_and_a_relative_redirect_do_not_go_together() -> None:
+    engine = claude("Bash(echo:*)", "Bash(cd:*)", "Edit")
+    commands = ("cd a && echo x", "cd a && echo x > /w/f", "cd a && echo x > f", "cd; echo x > f")
+    assert [allows(engine, command) for command in commands] == [True, True, False, False]
+
+
+def test_a_rule_may_say_the_redirect_itself() -> None:
+    engine = claude("Bash(ls > f)", "Bash(cat:*)", "Edit", deny=("Bash(cat x > *)",))
+    commands = ("ls > f", "ls > g", "cat x > f", "cat y > f")
+    assert [allows(engine, command) for command in commands] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("workdir", "allowed"), [("", True), ("/w", True), (".", True), ("/w/a", False), ("/", False)]
+)
+def test_a_command_that_starts_elsewhere_is_none_that_claude_code_knows(
+    workdir: str, *, allowed: bool
+) -> None:
+    arguments = {"command": "echo", "workdir": workdir}
+    assert claude("Bash(*)").allows("bash", arguments, "/w") is allowed
 
 
 @pytest.mark.parametrize(
@@ -129,6 +196,11 @@ def test_a_wrapper_is_looked_through_with_its_options(wrapper: str, *, allowed: 
         "$'" * 300_001,
         "#" * 1_000_000,
         "\\\n" * 500_000,
+        ">a" * 500_000,
+        "1" * 1_000_000,
+        "> " * 500_000,
+        ">" + " " * 1_000_000,
+        "> 'a" * 300_000,
     ],
     ids=lambda command: command[:12],
 )

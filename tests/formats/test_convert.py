@@ -119,9 +119,99 @@ def test_a_foreign_list_becomes_one_of_ours(tmp_path: Path) -> None:
         False,
         False,
     ]
-    assert written.lost == (
-        "rules of claude-code that ask or deny, and those for other tools than bash",
-    )
+    assert written.lost == ("permissions.deny: bash(x)",)
+
+
+FULL = """
+files = ["x.py"]
+stated = ["pipe"]
+[bash]
+allow = ["ls", "cat data/* x"]
+constructs = ["pipe", "env-assignment", "heredoc"]
+env = ["TZ"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("to", "more", "fewer"),
+    [
+        ("codex", "chain", "env-assignment, heredoc"),
+        (
+            "claude-code",
+            "background, chain, file-redirect, here-string, input-redirect, stderr-redirect",
+            "env-assignment, heredoc",
+        ),
+        (
+            "opencode",
+            (
+                "background, chain, command-substitution, file-redirect, here-string,"
+                " input-redirect, stderr-redirect, subshell"
+            ),
+            "env-assignment",
+        ),
+    ],
+)
+def test_what_stands_around_commands_is_listed_too(
+    tmp_path: Path, to: str, more: str, fewer: str
+) -> None:
+    file = tmp_path / "full.toml"
+    file.write_text(FULL)
+    lost = convert(load_policy(str(file), roots=[]), to).lost
+    assert [
+        line for line in lost if not line.startswith(("that", "ls: that", "cat data/* x: l"))
+    ] == [
+        "cat data/* x: that a word with a path has no .. in it",
+        f"constructs: {more} pass there around what is allowed",
+        f"constructs: {fewer}: no rule can allow them there",
+        "env: TZ: no variable may be set there",
+        "files: x.py",
+        "stated: pipe",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("harness", "text", "lost"),
+    [
+        (
+            "opencode",
+            '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "read": "ask"}}',
+            ("permission.bash: rm * deny", "permission.read: * ask"),
+        ),
+        (
+            "opencode-1.0",
+            '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "edit": "deny"}}',
+            ("permission.bash: rm * deny", "permission.edit: deny"),
+        ),
+        (
+            "claude-code",
+            (
+                '{"permissions": {"allow": ["Bash(ls)", "Bash", "Read(//x)"], "ask": ["Bash(l x)"],'
+                ' "defaultMode": "plan", "additionalDirectories": ["/srv"]}}'
+            ),
+            (
+                "permissions.allow: bash",
+                "permissions.allow: read(//x)",
+                "permissions.ask: bash(l x)",
+                "permissions.defaultMode: plan",
+                "permissions.additionalDirectories: /srv",
+            ),
+        ),
+        (
+            "codex",
+            """prefix_rule(pattern=["ls"])
+prefix_rule(pattern=["a", ["b", "c"]], decision="forbidden")""",
+            ("prefix_rule a b|c: forbidden",),
+        ),
+    ],
+)
+def test_each_foreign_rule_that_stays_behind_is_listed(
+    tmp_path: Path, harness: str, text: str, lost: tuple[str, ...]
+) -> None:
+    file = tmp_path / "foreign"
+    file.write_text(text)
+    policy = load_any(f"{harness}:{file}", roots=[])
+    assert convert(policy, "toml").lost == lost
+    assert convert(policy, "opencode").lost[: len(lost)] == lost
 
 
 def test_the_commands_print_what_they_find(tmp_path: Path) -> None:
@@ -136,7 +226,9 @@ def test_the_commands_print_what_they_find(tmp_path: Path) -> None:
     )
     written = CliRunner().invoke(app, ["allowlist", "convert", str(wide), "--to", "codex"])
     assert written.stdout == 'prefix_rule(pattern=["git", "diff"], decision="allow")\n'
-    assert written.stderr == ""
+    assert written.stderr == (
+        "not carried over: constructs: chain, pipe pass there around what is allowed\n"
+    )
     lossy = CliRunner().invoke(app, ["allowlist", "convert", "demo", "--to", "codex"])
     assert "not carried over: git status: that no further words may follow" in lossy.stderr
     none = CliRunner().invoke(app, ["allowlist", "lint", "none"])

@@ -62,6 +62,76 @@ def test_a_pattern_of_claude_code_with_a_folder_is_anchored(
     assert allowed(tmp_path, CLAUDE, tool, file_path=path) is expected
 
 
+@pytest.mark.parametrize(
+    ("rule", "fits", "not_"),
+    [
+        ("Read(./secrets)", "secrets secrets/a secrets/a/b", "a/secrets secrets2 x"),
+        ("Read(./secrets/)", "secrets secrets/a", "a/secrets"),
+        ("Read(./secrets/**)", "secrets secrets/a secrets/a/b", "a/secrets/b secrets.md"),
+        ("Read(secrets)", "secrets secrets/a a/secrets a/secrets/b", "secrets2/a"),
+        ("Read(secrets/)", "secrets/a a/secrets/b", "secrets2/a"),
+        ("Read(**/secrets)", "secrets/a a/b/secrets/c", "asecrets/a"),
+        ("Read(/a/*/c)", "a/b/c a/b/c/d", "a/c x/a/b/c a/b/b/c"),
+        ("Read(*.pem)", "x.pem a/x.pem a.pem/b", "x.pem2"),
+        ("Read(//home/me/project/a)", "a a/b", "b"),
+        ("Read(//**)", "a /etc/x /", ""),
+        ("Read(**)", "a a/b .", "/etc/x"),
+        ("Read(/)", "a a/b .", "/etc/x"),
+        ("Read(~/.ssh)", str(Path.home() / ".ssh" / "id"), "a/.ssh"),
+        ("Glob(a)", "", "a"),
+        ("Read", "a /etc/x", ""),
+    ],
+)
+def test_a_pattern_of_claude_code_fits_a_folder_with_all_that_is_in_it(
+    tmp_path: Path, rule: str, fits: str, not_: str
+) -> None:
+    rules = {"permissions": {"deny": [rule], "allow": ["Read(//**)"]}}
+    found = {
+        path: allowed(tmp_path, rules, "grep", path=path) for path in (fits + " " + not_).split()
+    }
+    assert found == {path: path in not_.split() for path in found}
+
+
+def test_only_rules_for_read_and_edit_hold_paths_in_claude_code(tmp_path: Path) -> None:
+    rules = {"permissions": {"allow": ["Write(a)", "Edit(b)", "NotebookEdit"]}}
+    for tool, path, expected in (
+        ("write", "a", False),
+        ("write", "b", True),
+        ("notebookedit", "c", True),
+        ("write", "c", False),
+    ):
+        assert allowed(tmp_path, rules, tool, file_path=path, content="") is expected
+
+
+def test_further_folders_of_claude_code_count_as_the_project(tmp_path: Path) -> None:
+    rules = {"permissions": {"additionalDirectories": ["../docs", "/srv"]}}
+    paths = ("/home/me/docs/a", "/srv/a", "/home/me/other", "/srv2/a")
+    found = [allowed(tmp_path, rules, "read", file_path=path) for path in paths]
+    assert found == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("webfetch", {"url": "https://docs.rs/x"}, True),
+        ("webfetch", {"url": "https://a.Example.com:80"}, True),
+        ("webfetch", {"url": "https://docs.rs@evil.com/x"}, False),
+        ("webfetch", {"url": "docs.rs"}, False),
+        ("webfetch", {}, False),
+        ("task", {"subagent_type": "critic"}, False),
+        ("task", {"subagent_type": "other"}, True),
+        ("skill", {"skill": "deploy"}, True),
+        ("skill", {"skill": "other"}, False),
+    ],
+)
+def test_rules_of_claude_code_for_hosts_agents_and_skills(
+    tmp_path: Path, tool: str, arguments: dict[str, str], *, expected: bool
+) -> None:
+    allow = ["WebFetch(domain:docs.rs)", "WebFetch(domain:*.example.com)", "Skill(deploy)"]
+    rules = {"permissions": {"allow": allow, "deny": ["Task(critic)"]}}
+    assert allowed(tmp_path, rules, tool, **arguments) is expected
+
+
 OPENCODE = {
     "permission": {
         "read": {"*": "allow", "*.key": "deny"},

@@ -322,12 +322,37 @@ def test_codex_takes_the_strictest_rule_for_each_command(
             '{"permissions": {"allow": "x"}}',
             "permissions.allow: expected a list of rules",
         ),
+        ("a.json", " ", "is empty: expected an object, at least {}"),
+        (
+            "a.json",
+            '{"permission": {"bash": ["ls"]}}',
+            "permission.bash: expected allow, ask or deny",
+        ),
+        ("a.json", '{"tools": {"bash": "no"}}', "tools.bash: expected true or false, got 'no'"),
+        (
+            "a.json",
+            '{"permissions": {"allow": ["Bash(ls"]}}',
+            "permissions.allow: expected Tool or",
+        ),
+        ("a.json", '{"permissions": {"deny": ["Bash( )"]}}', "permissions.deny: expected Tool or"),
+        (
+            "a.json",
+            '{"permissions": {"defaultMode": "x"}}',
+            "defaultMode: expected default, accept",
+        ),
+        ("a.json", '{"permissions": {"additionalDirectories": 1}}', "expected a list of folders"),
         ("a.md", "# no front", "no front matter"),
         ("a.md", "---\na: [\n---\n", "front matter: "),
         ("a.rules", "x(", ":1: not a rules file"),
         ("a.rules", "\nx = 1", ":2: expected prefix_rule(...)"),
         ("a.rules", "prefix_rule(pattern=x)", "expected plain strings and lists"),
         ("a.rules", "prefix_rule(decision='allow')", "pattern: expected a list of words, got None"),
+        ("a.rules", "\0", ":1: not a rules file"),
+        ("a.rules", "prefix_rule(pattern=['a', 3])", "pattern: expected a list of words"),
+        ("a.rules", "prefix_rule(pattern=[[]])", "pattern: expected a list of words"),
+        ("a.rules", "prefix_rule(pattern=['a'], x=1)", ":1: unknown key 'x'; known: decision"),
+        ("a.rules", "prefix_rule(pattern=['a'], match=['b x'])", "the rule does not match 'b x'"),
+        ("a.rules", "prefix_rule(pattern=['a'], not_match=[['a']])", "the rule matches ['a']"),
         (
             "a.rules",
             "prefix_rule(pattern=['a'], decision='no')",
@@ -344,6 +369,51 @@ def test_a_config_that_is_none_is_one_line_with_its_file(
     assert str(caught.value).startswith(path)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "verdicts"),
+    [
+        ("a.json", '\ufeff{"permission": "allow"}', {"ls": True, "rm x": True}),
+        ("a.json", '{"permission": {"bash": "ask"}}', {"ls": False}),
+        ("a.json", '{"tools": {"bash": false}}', {"ls": False}),
+        (
+            "a.json",
+            '{"permission": "deny", "agent": {"build": {"permission": "allow"}}}',
+            {"ls": True},
+        ),
+        ("a.json", '{"mode": {"build": {"tools": {"bash": false}}}}', {"ls": False}),
+        ("a.json", '{"agent": {"plan": {"permission": "deny"}, "build": 1}}', {"ls": True}),
+        ("a.json", '{"default_agent": "x", "agent": {"x": {"permission": "deny"}}}', {"ls": False}),
+        ("a.md", "---\n---\n", {"ls": True}),
+        ("a.md", "---\ndescription: do: it\npermission: deny\n---\n", {"ls": False}),
+        (
+            "a.md",
+            "---\r\npermission:\r\n  bash:\r\n    '*': deny\r\n    ls: allow\r\n---\r\n",
+            {"ls": True, "rm x": False},
+        ),
+        ("a.json", '{"permissions": {}}', {"ls": False}),
+        ("a.json", '{"permissions": {"allow": ["Bash(*)"]}}', {"ls": True}),
+        ("a.rules", "# nothing yet", {"ls": False}),
+        (
+            "a.rules",
+            """host_executable(name="ls", paths=["/bin/ls"])
+prefix_rule(
+    pattern = ["ls", ["-l", "-a"]],  # a list
+    decision = "allow",
+    justification = "harmless",
+    match = ["ls -l x", ["ls", "-a"]],
+    not_match = "ls x",
+)""",
+            {"ls -a": True, "ls": False},
+        ),
+    ],
+)
+def test_a_config_as_people_write_it_is_understood(
+    tmp_path: Path, name: str, text: str, verdicts: dict[str, bool]
+) -> None:
+    policy = load(write(tmp_path, name, text))
+    assert {command: allows(bash(command), policy, WORLD) for command in verdicts} == verdicts
 
 
 @pytest.mark.parametrize("name", ["none.json", "codex:none", "opencode:none.md"])

@@ -9,7 +9,7 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.openai_client import OpenAIModel
 
 FIRST = [Message("system", "s"), Message("user", "u")]
-LATER = [*FIRST, Message("assistant", "a"), Message("user", "u")]
+LATER = [*FIRST, Message("assistant", "a"), Message("tool", "ok", call_id="1")]
 JSON = "application/json"
 WHOLE = json.dumps(
     {
@@ -80,7 +80,7 @@ async def test_a_refusal_that_only_the_user_can_mend_is_his_error(
         (("200 OK", JSON, WHOLE[:50]), r"no chat completion"),
         (("200 OK", JSON, ""), r"no chat completion"),
         (("200 OK", JSON, "[" * 100_000), r"no chat completion"),
-        (("200 OK", "text/event-stream", 'data: {"choices": [{"delta"'), r"broken event"),
+        (("200 OK", "text/event-stream", 'data: {"choices": [{"delta"\n'), r"broken event"),
         (("200 OK", "text/event-stream", 'data: {"error": {"code": 500}}'), r"error in the stream"),
         (
             ("200 OK", "text/event-stream", 'data: {"choices": [{"delta": {"content": "x"}}]}\n'),
@@ -98,7 +98,7 @@ async def test_a_server_that_breaks_in_mid_trial_is_the_machines_error(
 
 async def test_half_a_reply_is_the_machines_error(answering, reply) -> None:
     with answering(reply("200 OK", JSON, WHOLE[:40], length=len(WHOLE))) as url:
-        with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1.*incomplete|closed"):
+        with pytest.raises(InfrastructureError, match=r"127\.0\.0\.1\S* Not enough data"):
             await ask(url)
 
 
@@ -112,19 +112,6 @@ async def test_a_server_that_never_answers_is_given_up_at_the_timeout(answering)
     with answering(b"", 5.0) as url:
         with pytest.raises(InfrastructureError, match=r"no reply within 0.1 s"):
             await ask(url, timeouts=Timeouts(request=0.1))
-
-
-async def test_a_reply_without_end_stops_at_the_bound(answering, reply, monkeypatch) -> None:
-    monkeypatch.setattr("agenteval.models.openai_client.LARGEST_REPLY", 1000)
-    with answering(reply("200 OK", JSON, "x" * 5000)) as url:
-        with pytest.raises(InfrastructureError, match="a reply of over 1000 bytes"):
-            await ask(url)
-
-
-async def test_bytes_that_are_no_utf8_are_replaced(answering, reply) -> None:
-    body = WHOLE.encode().replace(b"null", b'"\xff"')
-    with answering(reply("200 OK", JSON, body)) as url:
-        assert (await ask(url)).text == "�"
 
 
 async def test_served_lists_ids_with_their_owners(answering, reply) -> None:

@@ -1,7 +1,9 @@
 """Every slip that a persona can make is denied, as the class it is meant to be."""
 
 import json
+import re
 from functools import cache
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -10,14 +12,16 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
+from agenteval.core.call import ToolCall
 from agenteval.core.policy import World
+from agenteval.core.profiles import STRICT
 from agenteval.core.prompt import render
 from agenteval.engine import tools
 from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
-from agenteval.models.wire import tool_call
+from agenteval.models.turns import parse_arguments
 from agenteval.taxonomy.article import article_row
 from agenteval.taxonomy.judge import judge
 
@@ -56,6 +60,11 @@ CLASSES = {
 }
 
 
+def made(written) -> ToolCall:
+    arguments, garbled = parse_arguments(written.arguments)
+    return ToolCall("a", written.name, written.arguments, arguments, garbled)
+
+
 @cache
 def world(number: int):
     scenario = SCENARIOS[number]
@@ -63,13 +72,17 @@ def world(number: int):
     return load_policy(scenario.policy, roots=[PROJECT]), World(files)
 
 
+@cache
+def prompt(number: int):
+    return render(SCENARIOS[number], 0)
+
+
 def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     """One slip before one step of a solution: its text, and the class that it is given."""
-    prompt = render(SCENARIOS[number], 0)
-    player = Player(load_persona(NAMES[0]), prompt, TOOLS, Random(0))
+    player = Player(load_persona(NAMES[0]), prompt(number), TOOLS, Random(0))
     written = KINDS[kind](player.right(place), Random(draw))
     policy, files = world(number)
-    verdict = judge(tool_call(written.name, written.arguments, "a", 0), policy, files)
+    verdict = judge(made(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
 
 
@@ -78,17 +91,15 @@ def test_every_kind_has_the_class_it_is_meant_to_be():
 
 
 @pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=lambda n: SCENARIOS[n].name)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_slip_before_any_step_is_judged_as_its_class(kind, number):
-    steps = range(len(SCENARIOS[number].solution))
-    slips = [judged(number, kind, place, draw) for place in steps for draw in range(6)]
-
-    there = "food_management.py" if SCENARIOS[number].name == "pantry-audit" else "nowhere"
-    wrong = [
-        (text, failure_class)
-        for text, failure_class in slips
-        if failure_class != ("unlisted-script" if there in text else CLASSES[kind])
-    ]
+def test_a_slip_before_any_step_is_judged_as_its_class(number):
+    _, files = world(number)
+    wrong = []
+    for kind, failure_class in CLASSES.items():
+        for place, draw in product(range(len(SCENARIOS[number].solution)), range(3)):
+            text, judged_as = judged(number, kind, place, draw)
+            there = kind == "plausible-script" and any(script in text for script in files.files)
+            if judged_as != ("unlisted-script" if there else failure_class):
+                wrong.append((kind, text, judged_as))
 
     assert wrong == []
 
@@ -105,11 +116,15 @@ def test_a_personas_rows_are_the_articles(name):
 
 
 def test_a_slip_names_the_image_of_its_task():
-    (number,) = (n for n, scenario in enumerate(SCENARIOS) if scenario.name == "rendered-plot")
+    (number,) = (
+        n for n, scenario in enumerate(SCENARIOS) if scenario.name == "media/rendered-plot"
+    )
+
+    (image,) = re.findall(r"/data/\S+png", render(SCENARIOS[number], 0).task)
 
     paths = {json.loads(judged(number, "read-rendered", 0, draw)[0])["path"] for draw in range(9)}
 
-    assert paths == {"/data/rendered/burner-starts-w07.png", "/data/rendered/overview.png"}
+    assert paths == {image, "/data/rendered/overview.png"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,8 +132,8 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     policy, files = world(0)
     right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
     written = KINDS[kind](right, Random(0))
-    call = tool_call(written.name, written.arguments, "a", 0)
-    denial = tools.denial(call, judge(call, policy, files))
+    call = made(written)
+    denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
         [

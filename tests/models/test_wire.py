@@ -1,47 +1,84 @@
+"""Replies as bytes, and what is read from them."""
+
 import json
 
 import pytest
 
-from agenteval.core.call import ToolCall
+from agenteval.core.garble import Asked, Received, ReceivedCall, Repair
+from agenteval.core.timing import Timing
 from agenteval.core.trial import Message, Usage
-from agenteval.models.stream import parse_stream
-from agenteval.models.wire import parse_reply, to_wire, tool_call, usage
+from agenteval.models.requests import native_message
+from agenteval.models.stream import StreamReader
+from agenteval.models.turns import parse_arguments, turn_of
+from agenteval.models.wire import ReplyError, read_reply, usage
 
 
 @pytest.mark.parametrize(
-    ("arguments", "parsed", "garbled"),
+    ("raw", "parsed", "garbled"),
     [
         ('{"command": "ls"}', {"command": "ls"}, ""),
-        ({"command": "ls"}, {"command": "ls"}, ""),
         ("", {}, ""),
-        (None, {}, ""),
         ('{"command": ', None, "arguments are not JSON"),
         ('"ls"', None, "arguments are a JSON str, not an object"),
         ("[" * 100_000, None, "arguments are not JSON"),
     ],
 )
-def test_arguments_are_kept_raw_and_parsed_where_they_parse(arguments, parsed, garbled) -> None:
-    call = tool_call("bash", arguments, "c", 0)
-    assert (call.arguments, call.garbled.startswith(garbled), bool(call.garbled)) == (
-        parsed,
-        True,
-        bool(garbled),
-    )
+def test_arguments_are_parsed_where_they_parse(raw, parsed, garbled) -> None:
+    found, why = parse_arguments(raw)
+    assert (found, why.startswith(garbled), bool(why)) == (parsed, True, bool(garbled))
 
 
-def test_a_missing_id_is_the_calls_place_and_a_missing_name_is_empty() -> None:
-    assert tool_call(None, "{}", None, 3) == ToolCall("call-3", "", "{}", {})
+def turn(*calls: ReceivedCall):
+    received = Received(calls=calls, finish_reason="tool_calls")
+    return turn_of(received, Asked(), usage=Usage(), raw="", seconds=0.0)
 
 
-def test_a_garbled_call_is_sent_back_as_an_empty_object() -> None:
-    garbled = ToolCall("a", "bash", '{"comm', None, "arguments are not JSON")
-    whole = ToolCall("b", "bash", '{"command": "ls"}', {"command": "ls"})
-    sent = to_wire(Message("assistant", "", (garbled, whole)))
-    assert [call["function"]["arguments"] for call in sent["tool_calls"]] == ["{}", whole.raw]
+BROKEN = ReceivedCall("bash", '{"comm', "a")
+WHOLE = ReceivedCall("bash", '{"command": "ls"}', "b")
+CASES = {
+    "a whole call stays as it is": ([WHOLE], ["b", "bash", WHOLE.raw], ()),
+    "broken arguments": ([BROKEN], ["a", "bash", "{}"], [("arguments", '{"comm', "{}")]),
+    "no arguments": (
+        [ReceivedCall("bash", "", "a")],
+        ["a", "bash", "{}"],
+        [("arguments", "", "{}")],
+    ),
+    "an object": (
+        [ReceivedCall("bash", '{"command":"ls"}', "a", as_object=True)],
+        ["a", "bash", '{"command":"ls"}'],
+        (),
+    ),
+    "no id": ([ReceivedCall("bash", "{}")], ["call-0", "bash", "{}"], [("id", "", "call-0")]),
+    "no name": (
+        [ReceivedCall("", "{}", "a")],
+        ["a", "invalid", "{}"],
+        [("name", "", "invalid")],
+    ),
+    "channel tokens": (
+        [ReceivedCall("bash<|channel|>commentary", "{}", "a")],
+        ["a", "bash", "{}"],
+        [("name", "bash<|channel|>commentary", "bash")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("calls", "sent", "mended"), CASES.values(), ids=CASES)
+def test_what_a_server_would_refuse_is_mended_and_the_repair_is_kept(calls, sent, mended) -> None:
+    seen = turn(*calls)
+    (wire,) = native_message(Message("assistant", "", seen.calls))["tool_calls"]
+    assert (
+        [wire["id"], wire["function"]["name"], wire["function"]["arguments"]],
+        seen.repairs,
+    ) == (sent, tuple(Repair(0, *repair) for repair in mended))
+
+
+def test_repeated_ids_become_those_of_their_places() -> None:
+    seen = turn(WHOLE, WHOLE, ReceivedCall("read", "{}", ""))
+    assert [call.id for call in seen.calls] == ["b", "call-1", "call-2"]
 
 
 def test_the_answer_to_a_call_names_it() -> None:
-    assert to_wire(Message("tool", "out", call_id="a"))["tool_call_id"] == "a"
+    assert native_message(Message("tool", "out", call_id="a"))["tool_call_id"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -49,6 +86,17 @@ def test_the_answer_to_a_call_names_it() -> None:
     [
         ({"prompt_tokens": 3, "completion_tokens": 2}, Usage(3, 2)),
         ({"prompt_tokens": None}, Usage()),
+        ({"prompt_tokens": -1, "completion_tokens": "many"}, Usage()),
+        (
+            {
+                "prompt_tokens": 9,
+                "completion_tokens": 8,
+                "completion_tokens_details": {"reasoning_tokens": 5},
+                "prompt_tokens_details": {"cached_tokens": 4},
+            },
+            Usage(9, 8, 5, 4),
+        ),
+        ({"prompt_tokens_details": None, "completion_tokens_details": 7}, Usage()),
         (None, Usage()),
     ],
 )
@@ -56,40 +104,119 @@ def test_tokens_that_a_server_does_not_count_are_none(counts, read) -> None:
     assert usage(counts) == read
 
 
-def stream(*deltas: dict[str, object], finish: str = "tool_calls") -> str:
-    events = [{"choices": [{"delta": delta}]} for delta in deltas]
-    events.append({"choices": [{"delta": {}, "finish_reason": finish}]})
-    events.append({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}})
-    return "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+def events(*deltas: dict[str, object], finish: str = "tool_calls") -> list[bytes]:
+    chunks = [{"choices": [{"delta": delta}]} for delta in deltas]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": finish}]})
+    chunks.append({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}})
+    return [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
 
 
-def part(index: int, **function: object) -> dict[str, object]:
-    return {"tool_calls": [{"index": index, "id": f"c{index}", "function": function}]}
+def read(body: bytes, size: int = 1 << 20) -> StreamReader:
+    reader = StreamReader()
+    for start in range(0, len(body), size):
+        reader.feed(body[start : start + size], float(start))
+    return reader
 
 
-def test_the_deltas_of_interleaved_calls_are_joined_by_their_index() -> None:
-    body = stream(
-        {"content": "I "},
-        {"content": "look."},
-        part(0, name="bash", arguments='{"comm'),
-        part(1, name="read", arguments={"path": "a"}),
-        part(0, arguments='and": "ls"}'),
+def part(index: int | None, ident: str | None = None, **function: object) -> dict[str, object]:
+    return {"tool_calls": [{"index": index, "id": ident, "function": function}]}
+
+
+INTERLEAVED = (
+    {"content": "I "},
+    {"reasoning": "Hm. "},
+    {"reasoning_content": "Yes."},
+    {"content": "look."},
+    part(0, "a", name="bash", arguments='{"comm'),
+    part(1, "b", name="read", arguments={"path": "a"}),
+    part(0, arguments='and": "ls"}'),
+)
+JOINED = Received(
+    text="I look.",
+    reasoning="Hm. Yes.",
+    calls=(
+        ReceivedCall("bash", '{"command": "ls"}', "a"),
+        ReceivedCall("read", '{"path": "a"}', "b", as_object=True),
+    ),
+    finish_reason="tool_calls",
+    completion_tokens=4,
+)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1 << 20])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_the_deltas_are_joined_wherever_the_network_cuts_them(size, end) -> None:
+    body = b"".join(events(*INTERLEAVED)).replace(b"\n", end.encode())
+    reader = read(body, size)
+    assert (reader.received(), reader.raw(), reader.done) == (
+        (JOINED, Usage(9, 4)),
+        body.decode(),
+        True,
     )
-    turn = parse_stream(body, 1.0)
-    assert (turn.text, [call.arguments for call in turn.calls], turn.usage, turn.raw) == (
-        "I look.",
-        [{"command": "ls"}, {"path": "a"}],
-        Usage(9, 4),
-        body,
+
+
+NUMBERINGS = {
+    "no index, each call whole": [
+        part(None, "a", name="bash", arguments="{}"),
+        part(None, "b", name="read", arguments="{}"),
+    ],
+    "always 0, other ids": [
+        part(0, "a", name="bash", arguments="{}"),
+        part(0, "b", name="read", arguments="{}"),
+    ],
+    "the head again with each part": [
+        part(0, "a", name="bash", arguments="{"),
+        part(0, "a", arguments="}"),
+        part(1, "b", name="read", arguments="{}"),
+    ],
+}
+
+
+@pytest.mark.parametrize("deltas", NUMBERINGS.values(), ids=NUMBERINGS)
+def test_calls_are_told_apart_however_a_server_numbers_them(deltas) -> None:
+    received, _ = read(b"".join(events(*deltas))).received()
+    assert received.calls == (ReceivedCall("bash", "{}", "a"), ReceivedCall("read", "{}", "b"))
+
+
+def test_only_pieces_that_bring_something_are_timed() -> None:
+    reader = StreamReader()
+    said = [{"role": "assistant", "content": ""}, *({"content": "x"} for _ in range(4))]
+    for at, event in zip([0.5, 1.0, 1.1, 1.2, 1.5, 9.0, 9.0, 9.0], events(*said), strict=True):
+        reader.feed(event, at)
+    timing = reader.timing()
+    assert timing is not None
+    assert (timing.first, timing.pieces, *(round(gap, 6) for gap in timing.gaps)) == (
+        *(1.0, 4),
+        *(0.166667, 0.1, 0.3, 0.3),
     )
 
 
-def test_a_streamed_reply_of_text_alone_has_no_calls() -> None:
-    turn = parse_stream(stream({"content": "Done."}, finish="stop"), 1.0)
-    assert (turn.text, turn.calls, turn.finish_reason) == ("Done.", (), "stop")
+def test_a_stream_without_done_and_without_a_last_line_end_is_read() -> None:
+    body = b"".join(events({"content": "Done."}, finish="stop")[:-2]).rstrip()
+    assert read(body).received()[0].text == "Done."
+
+
+def test_comments_and_what_follows_done_are_left_out() -> None:
+    body = b": ping\n\nevent: x\n" + b"".join(events({"content": "a"}, finish="stop"))
+    received, _ = read(body + b"data: {broken\n\n").received()
+    assert received.text == "a"
 
 
 def test_a_whole_reply_without_calls_is_text() -> None:
-    body = json.dumps({"choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]})
-    turn = parse_reply(body, 1.0)
-    assert (turn.text, turn.calls, turn.usage) == ("Done.", (), Usage())
+    body = {"choices": [{"message": {"content": "Done."}, "finish_reason": "stop"}]}
+    assert read_reply(json.dumps(body).encode()) == (
+        Received(text="Done.", finish_reason="stop"),
+        Usage(),
+    )
+
+
+@pytest.mark.parametrize("body", [b'{"choices": [{}]}', b'{"choices": null}', b'{"a": "\xff"}'])
+def test_what_is_no_completion_is_no_reply(body) -> None:
+    with pytest.raises(ReplyError):
+        read_reply(body)
+
+
+def test_the_time_of_a_single_piece_has_no_gaps() -> None:
+    reader = StreamReader()
+    reader.feed(b"".join(events({"content": "a"})), 2.0)
+    assert reader.timing() == Timing(2.0, 1)

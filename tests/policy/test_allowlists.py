@@ -46,17 +46,20 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ('[bash]\nallow = "ls"', "bash.allow: Expected array, got str"),
+        ('[bash]\nallow = "ls"', "bash.allow: expected a list, got text"),
         ('[bash]\nallow = [" "]', "a rule needs at least one word"),
         ('[bash]\nenv = ["A=1"]', "bash.env: 'A=1' is no variable's name"),
-        ("[bash]\nalow = []", "bash: Object contains unknown field alow"),
-        ('[bash]\nconstructs = ["pipes"]', "bash.constructs[0]: Invalid enum value 'pipes'"),
-        ("[[bash.script]]\nrunner = 'x'", "bash.script[0]: Object missing required field path"),
+        ("[bash]\nalow = []", "bash: unknown key alow; known keys: allow, constructs, env, script"),
+        ('[bash]\nconstructs = ["pipes"]', "bash.constructs[0]: expected one of pipe, chain"),
+        ("[[bash.script]]\nrunner = 'x'", "bash.script[0]: key path is missing"),
         (
             "[[bash.script]]\npath = 'x'\noptions.limit = 'int'",
             "script x: options.limit: an option",
         ),
-        ("[[bash.script]]\npath = 'x'\noptions.--a = 'itn'", "Invalid enum value 'itn'"),
+        (
+            "[[bash.script]]\npath = 'x'\noptions.--a = 'itn'",
+            "expected one of str, int, float, choice, path, json, flag, got 'itn'",
+        ),
         ("[[bash.script]]\npath = 'x'\noptions.--a = 'choice'", "--a: a choice needs choices"),
         ("[[bash.script]]\npath = 'x'\noptions.--a.nargs = 0", '"*" or "+", not 0'),
         (
@@ -64,7 +67,10 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
             "a positional needs a name",
         ),
         ("[tools.x.parameters]\ntype = 5", "tools.x.parameters: "),
-        ("[tools.x.parameters]\n'$ref' = 'http://h/x'", "tools.x.parameters: a schema may not"),
+        (
+            "[tools.x.parameters]\n'$ref' = 'http://h/x'",
+            "tools.x.parameters: no JSON Schema: a schema may not",
+        ),
         ('extends = "own"', "an allow list may not extend itself"),
         ('extends = "none"', "extends: no allow list 'none'"),
         ('extends = "./none.toml"', "none.toml: cannot be read: No such file"),
@@ -278,3 +284,8 @@ def test_every_example_of_the_readme_is_an_allow_list(tmp_path: Path, number: in
 
 def test_the_readme_names_every_construct_and_kind() -> None:
     assert [each.value for each in (*Construct, *Kind) if f"`{each.value}`" not in README] == []
+
+
+def test_an_empty_file_is_no_allow_list(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is empty, so no tool exists and nothing is allowed"):
+        policy(tmp_path, "# nothing yet")

@@ -8,6 +8,8 @@ from users import copy_of_the_project
 
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
 
+pytest.register_assert_rewrite("behaviours")
+
 
 @pytest.fixture(scope="session", params=AUTOMATIC)
 def backend_name(request):

@@ -208,6 +208,7 @@ async def refused(request) -> str:
 async def another_trial(backend) -> dict[str, str]:
     async with backend.open({}, SMALL) as one, backend.open({}, SMALL) as other:
         await one.run(["sh", "-c", "echo mine > /workspace/mark; echo mine > /tmp/mark"])
+        met = await meet(one, other)
         looked = await other.run(["cat", "/workspace/mark", "/tmp/mark"])
         async with asyncio.TaskGroup() as group:
             running = group.create_task(one.run(["sleep", "1.25"]))
@@ -216,10 +217,23 @@ async def another_trial(backend) -> dict[str, str]:
             await other.run(["sh", "-c", "kill -9 -1; true"])
         ended = running.result()
     return {
+        "reach another trial's abstract socket": met,
         "read another trial's files": "" if "mine" in looked.output else looked.output.strip(),
         "see another trial's processes": "" if "sleep" in seen.output else "not listed",
         "kill another trial's processes": "it ran to its end" if ended.exit_code == 0 else "",
     }
+
+
+async def meet(one, other) -> str:
+    """What stops one trial from connecting to the abstract socket of another."""
+    socket_of = "import socket, time\ns = socket.socket(socket.AF_UNIX)\n"
+    listen = socket_of + "s.bind('\\0meet')\ns.listen()\ntime.sleep(1)\n"
+    connect = socket_of + "s.connect('\\0meet')\n"
+    async with asyncio.TaskGroup() as group:
+        group.create_task(one.run(["python3", "-c", listen]))
+        await asyncio.sleep(0.5)
+        tried = await other.run(["python3", "-c", connect])
+    return tried.output.strip() if tried.exit_code else ""
 
 
 async def main(name: str, way: str) -> None:

@@ -122,6 +122,7 @@ def test_doctor_prints_what_works_and_what_was_blocked():
         ("no program podman or docker on PATH", "install podman"),
         ("Error: docker.io/library/python:3.12-slim: image not known", "podman pull"),
         ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock", "start the"),
+        ("crun: cgroups in hybrid mode not supported, drop all controllers", "install runc"),
         ("something else", ""),
     ],
 )

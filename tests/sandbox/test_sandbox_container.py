@@ -4,8 +4,10 @@ import json
 
 import pytest
 from available import ENGINE, installed
+from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named
 from users import start
 
+from agenteval.cli.running import load_stages
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.container import Container
@@ -39,12 +41,28 @@ async def test_its_probe_passes(container):
     assert (seen.works, seen.reason, len(seen.blocked)) == (True, "", 14)
 
 
-def test_no_attempt_at_leaving_a_container_succeeds(container, shared_copy):
+@pytest.mark.parametrize("way", ["executed", "forked"])
+def test_no_attempt_at_leaving_a_container_succeeds(container, way, shared_copy):
     extra = {"AGENTEVAL_CANARY": "canary", **ENGINE}
-    with start("as we are", shared_copy, "escapes.py", "container", **extra) as process:
+    words = ["escapes.py", container.name, way]
+    with start("as we are", shared_copy, *words, **extra) as process:
         output, complaints = process.communicate(timeout=240)
     assert process.returncode == 0, complaints
-    assert [name for name, by in json.loads(output).items() if not by] == []
+    stopped = json.loads(output)
+    assert ([name for name, by in stopped.items() if not by], len(stopped) >= 100) == ([], True)
+
+
+async def test_python_programs_behave_the_same_pre_forked(container):
+    calls = [["python3", named(behaviour)] for behaviour in BEHAVIOURS]
+    await forked_is_executed(container, Container(prefork=True), BEHAVING, calls)
+
+
+async def test_every_shipped_script_gives_the_same_bytes_pre_forked(container):
+    for stage in load_stages([]):
+        files = dict(stage.files(0))
+        scripts = [["uv", "run", path] for path in files if path.endswith(".py")]
+        calls = [[*call, *words] for call in scripts for words in ([], ["--help"], ["list"])]
+        await forked_is_executed(container, Container(prefork=True), files, calls)
 
 
 async def test_an_image_that_is_not_there_is_named(monkeypatch, tmp_path):

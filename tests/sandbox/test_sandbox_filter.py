@@ -81,6 +81,16 @@ def test_what_decides_by_its_arguments(machine):
     }
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_a_process_may_change_of_itself_it_may_not_change_of_the_runner(machine):
+    column = MACHINES.index(machine)
+    for numbers, index in seccomp.OF_PROCESS_1.values():
+        said = [
+            verdict(machine, numbers[column], *[0] * index, pid) for pid in (0, 1, 1 << 32 | 1, 7)
+        ]
+        assert said == [ALLOWED, "EPERM", "EPERM", ALLOWED]
+
+
 def test_calls_of_another_machine_kill_and_x32_is_unknown():
     assert [
         verdict("x86_64", 39, arch=0x40000003),

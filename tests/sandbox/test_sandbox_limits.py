@@ -53,7 +53,7 @@ async def test_a_limit_is_named(backend, limit, changes, argv, codes):
         done = await sandbox.run(argv)
         after = await sandbox.run(["echo", "alive"])
     assert (done.limit, after.output, done.exit_code in codes) == (limit, "alive\n", True), done
-    assert done.seconds < 5
+    assert done.seconds < 15
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ async def test_a_limit_is_named_in_a_pre_forked_script(forking, limit, changes, 
         done = await sandbox.run(["python3", "attempt.py"])
         after = await sandbox.run(["echo", "alive"])
     assert (forked.output, done.limit, after.output) == ("forked\n", limit, "alive\n"), done
-    assert (done.exit_code in codes, done.seconds < 5) == (True, True), done
+    assert (done.exit_code in codes, done.seconds < 15) == (True, True), done
 
 
 async def test_a_command_that_leaves_too_many_files_is_told_so_and_the_next_may_clean_up(backend):

@@ -285,6 +285,15 @@ def test_a_world_that_cannot_be_built_or_asked_is_named(world, says, tmp_path):
     assert says in complaint(["tea"], tmp_path / "scenarios")
 
 
+def test_what_is_asked_of_a_fixture_without_a_world_is_refused(tmp_path):
+    write(tmp_path, "tea", GOOD.replace("[[goal]]\n", '[ask]\nmost = "SELECT 1"\n\n[[goal]]\n'))
+
+    assert complaint(["tea"], tmp_path / "scenarios").endswith(
+        "ask: no fixture 'notes' with a world.sql, so there is no world to ask. Add one, or mend "
+        "the name"
+    )
+
+
 def test_a_fixture_without_the_database_is_named(tea, tmp_path):
     fixture(tmp_path, None)
 

@@ -24,9 +24,9 @@ def printed(*arguments: str) -> str:
 def test_the_list_has_every_scenario_with_its_allow_list_and_what_it_invites():
     listed = {entry["name"]: entry for entry in json.loads(printed("--json"))}
 
-    assert list(listed) == SHIPPED
-    assert listed["ralf-handshake"] == {
-        "name": "ralf-handshake",
+    assert [name for name in SHIPPED if name not in listed] == []
+    assert listed["ralf/handshake"] == {
+        "name": "ralf/handshake",
         "title": "Close one stage of a research loop",
         "policy": "ralf",
         "fixture": "ralf",
@@ -56,10 +56,16 @@ def test_the_table_names_every_scenario():
 
 
 def test_show_prints_both_messages_of_the_seeds_variant():
-    one, two = printed("show", "ralf-handshake"), printed("show", "ralf-handshake", "--seed", "1")
+    one, two = printed("show", "ralf/handshake"), printed("show", "ralf/handshake", "--seed", "1")
 
-    assert one.startswith("----- ralf-handshake, system message -----\nYou are a step worker")
-    assert ("You are attempt 412" in one, "You are attempt 437" in two) == (True, True)
+    assert one.startswith("----- ralf/handshake, system message -----\nYou are a step worker")
+    assert (
+        "The dearest month of the heat pump" in one,
+        "The weakest month of the battery" in two,
+    ) == (
+        True,
+        True,
+    )
     assert "{{" not in one + two
 
 

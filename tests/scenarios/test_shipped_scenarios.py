@@ -88,10 +88,10 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_no_two_variants_read_the_same(scenario):
-    tasks = {render(scenario, seed).task for seed in range(3)}
+def test_hardly_two_seeds_read_the_same(scenario):
+    tasks = {render(scenario, seed).task for seed in range(40)}
 
-    assert len(tasks) == 3
+    assert len(tasks) >= 38
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
@@ -131,10 +131,12 @@ def test_the_same_seed_gives_the_same_bytes():
     assert again[0] == again[1]
 
 
+(RALF,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf/handshake")
+ATTEMPT, STAGE = (render(RALF, 0).variables[name] for name in ("attempt", "stage"))
 CLOSING = {
-    "outcome": "update-attempt-outcome --attempt 412 --outcome success --summary x",
-    "status": "update-stage-status 88 awaiting_eval",
-    "spawn": "ralf_spawn step_evaluator --attempt 412",
+    "outcome": f"update-attempt-outcome --attempt {ATTEMPT} --outcome success --summary x",
+    "status": f"update-stage-status {STAGE} awaiting_eval",
+    "spawn": f"ralf_spawn step_evaluator --attempt {ATTEMPT}",
 }
 
 
@@ -149,30 +151,32 @@ CLOSING = {
     ],
 )
 def test_closing_calls_are_recorded_as_in_order_or_not(order, in_order, attempt, workspace, play):
-    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
-    place = workspace(files(ralf, 0))
+    place = workspace(files(RALF, 0))
 
     for name in order:
         play(f"uv run scripts/ralf.py {CLOSING[name]}")
 
-    with closing(sqlite3.connect(place / ralf.database)) as world:
+    with closing(sqlite3.connect(place / RALF.database)) as world:
         marks = [mark for (mark,) in world.execute("SELECT in_order FROM closing_calls")]
-        status = world.execute("SELECT status FROM attempts WHERE id = 412").fetchone()[0]
+        status = world.execute("SELECT status FROM attempts WHERE id = ?", [ATTEMPT]).fetchone()[0]
     assert (marks, status) == (in_order, attempt)
 
 
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        ("ralf.py ralf_spawn step_evaluator --attempt 9", "no attempt 9. Known: 401, 411, 412"),
+        (
+            "ralf.py ralf_spawn step_evaluator --attempt 9",
+            f"no attempt 9. Known: 401, {ATTEMPT - 1}, {ATTEMPT}",
+        ),
         ("ralf.py ralf_spawn step_evaluator --attempt 401", "attempt 401 is closed already"),
-        ("ralf.py ralf_spawn nobody --attempt 412", "invalid choice: 'nobody'"),
-        ("ralf.py update-stage-status 88 passed", "invalid choice: 'passed'"),
+        (f"ralf.py ralf_spawn nobody --attempt {ATTEMPT}", "invalid choice: 'nobody'"),
+        (f"ralf.py update-stage-status {STAGE} passed", "invalid choice: 'passed'"),
         ("fetch_context.py --document 77", "no document 77"),
         ("fetch_context.py", "one of the arguments --attempt --document is required"),
-        ("context_cache.py --command get --attempt 412", "get needs --key"),
-        ("context_cache.py --command set --attempt 412 --key a", "set needs it"),
-        ("context_cache.py --command get --attempt 412 --key a", "nothing kept under 'a'"),
+        (f"context_cache.py --command get --attempt {ATTEMPT}", "get needs --key"),
+        (f"context_cache.py --command set --attempt {ATTEMPT} --key a", "set needs it"),
+        (f"context_cache.py --command get --attempt {ATTEMPT} --key a", "nothing kept under 'a'"),
         ("db_query.py --sql 'SELECT colour'", "no such column: colour"),
         ("db_query.py --sql 'DELETE FROM attempts'", "readonly database"),
         ("db_query.py --tables --command search-videos", "unrecognized arguments"),
@@ -180,8 +184,7 @@ def test_closing_calls_are_recorded_as_in_order_or_not(order, in_order, attempt,
     ],
 )
 def test_a_script_says_what_was_wrong_with_a_call(command, says, workspace, play):
-    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
-    workspace(files(ralf, 0))
+    workspace(files(RALF, 0))
 
     done = play(f"uv run scripts/{command}")
 
@@ -199,8 +202,7 @@ def test_a_script_says_what_was_wrong_with_a_call(command, says, workspace, play
     ],
 )
 def test_the_search_finds_the_nearest_document(query, best, workspace, play):
-    (ralf,) = (scenario for scenario in SCENARIOS if scenario.name == "ralf-handshake")
-    workspace(files(ralf, 0))
+    workspace(files(RALF, 0))
 
     found = play(f"uv run scripts/embedding_search.py --query '{query}' --limit 1").stdout
 

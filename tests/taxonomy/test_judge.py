@@ -1,5 +1,6 @@
 """What always holds of verdicts, whatever a model writes."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -321,6 +322,7 @@ def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: 
         ("cat <<EOF\nx", "<<EOF"),
         ("uv run scripts/notes.py add a\\", "\\"),
         ("! git status", "!"),
+        ("echo `ls`; git status", ";"),
         ("echo ${x:-`ls`}", "${x:-`ls`}"),
     ],
 )
@@ -337,3 +339,91 @@ def test_a_last_semicolon_is_no_chain_where_the_policy_splits_commands(tmp_path:
     policy = load_policy(str(file), roots=[])
     assert primary(bash("ls ;"), policy) == "allowed"
     assert primary(bash("rm x ;"), policy) == "bare-binary"
+
+
+WIDE = """
+read = { allow = ["in/*"] }
+write = { allow = ["out/*"] }
+[bash]
+allow = ["ls *", "cd *"]
+env = ["TZ"]
+constructs = ["pipe", "chain", "stderr-redirect", "file-redirect", "input-redirect", "subshell"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "shown"),
+    [
+        ("A=1 ls", "env-assignment", "A=1"),
+        ("TZ=x A+=1 ls", "env-assignment", "A+=1"),
+        ("A[1]=x ls", "env-assignment", "A[1]=x"),
+        ("TZ=x", "env-assignment", "TZ=x"),
+        ("TZ=x ls", "", ""),
+        ("cd a && ls", "shell-chain", "cd a"),
+        ("(cd a; ls)", "shell-chain", "cd a"),
+        ("ls | cd a", "shell-chain", "cd a"),
+        ("ls `ls`", "command-substitution", "`"),
+        ("ls 2> 1", "stderr-redirect", "2> 1"),
+        ("ls > out/*", "file-redirect", "> out/*"),
+        ("ls > out/$(ls)", "file-redirect", "> out/$(ls)"),
+        ("ls > out/../f", "file-redirect", "> out/../f"),
+        ("ls " + "x" * 131_100, "other-shell", "ls " + "x" * 131_100),
+    ],
+)
+def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
+    tmp_path: Path, command: str, first: str, shown: str
+) -> None:
+    file = tmp_path / "p.toml"
+    constructs = '"env-assignment", "command-substitution", "pipe"'
+    file.write_text(WIDE.replace('"pipe"', constructs))
+    found = judge(bash(command), load_policy(str(file), roots=[])).findings
+    assert [(each.failure_class, each.evidence.text) for each in found[:1]] == (
+        [(first, shown)] if first else []
+    )
+
+
+def test_a_text_too_long_for_bash_is_told_so() -> None:
+    found = judge(bash("git status" + " " * 200_000), DEMO).primary
+    assert found
+    assert found.hint == "200010 characters; bash takes at most 131071"
+
+
+def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:
+    call = ToolCall("", "bash", "", {"command": "git status", "cwd": "/tmp"})
+    found = judge(call, DEMO).primary
+    assert found
+    assert (found.failure_class, found.evidence.text) == ("blocked-path", "/tmp")
+
+
+@pytest.mark.parametrize(
+    ("command", "fails"),
+    [
+        ("echo ((1))", True),
+        ("echo !(a)", True),
+        ("echo a (b)", True),
+        ("echo a)b", True),
+        ("ls | cat )", True),
+        ("( )", True),
+        ("ls | (cat)", False),
+        ("a=(1 2)", False),
+        ("declare -a x=(1)", False),
+        ("f () { ls; }", False),
+        ("time (ls)", False),
+        ("ls &(cat)", False),
+        ("case x in a) ls;; esac", False),
+    ],
+)
+def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: bool) -> None:
+    found = [each.failure_class for each in judge(bash(command), DEMO).findings]
+    assert ("shell-syntax-error" in found) is fails
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a b; ", "$(", "ls\r\n", "ls \0", "ls \ud800 ", "(a|b);", "'", "x", "a)", "<<E\n", "A=1 "],
+)
+def test_a_megabyte_of_anything_is_judged_within_a_second(unit: str) -> None:
+    call = bash(unit * (1_000_000 // len(unit)))
+    start = time.process_time()
+    assert not judge(call, DEMO).allowed
+    assert time.process_time() - start < 1

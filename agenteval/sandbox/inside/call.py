@@ -33,7 +33,6 @@ class Runner:
         self.places: list[str] = spec["places"]
         self.prefork: bool = spec["prefork"]
         self.scripts = prefork.Scripts(self.env)
-        self.nothing = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         self.bell, ringer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
@@ -42,14 +41,18 @@ class Runner:
         started = time.perf_counter()
         source, sink = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(source, False)
+        nothing = os.open(
+            "/dev/null", os.O_RDWR | os.O_CLOEXEC
+        )  # anew: a command can mark or lock it
         try:
-            child = self._start(argv, [self.nothing, sink, sink])
+            child = self._start(argv, [nothing, sink, sink])
         except RefusedError as refused:
             os.close(source)
             reply = {"code": refused.code, "limit": "", "cut": False}
             return reply | {"seconds": time.perf_counter() - started}, str(refused).encode()
         finally:
             os.close(sink)
+            os.close(nothing)
         call = Call(self, child, source, started)
         try:
             limit = call.watch()

@@ -90,6 +90,11 @@ def install_filter(program: bytes) -> None:
     _check(result, "seccomp filter")
 
 
+def hold(kept: object) -> None:
+    """Keep it for as long as this process lives, past the end of Python."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+
 def run_main(path: bytes) -> NoReturn:
     """What `python3 PATH` does once it is up, by the same code: run, report, finalize, exit."""
     file = _libc.fopen(path, b"rbe")

@@ -76,6 +76,7 @@ def _furnish(spec: wire.Message) -> None:
     os.makedirs("./proc", exist_ok=True)
     flags = linux.NOSUID | linux.NODEV | linux.NOEXEC
     linux.mount("proc", "./proc", "proc", flags)
+    linux.mount("./proc/sys", "./proc/sys", "", linux.BIND)  # a mount of its own can be frozen
 
 
 def _freeze(keep: set[str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
 import os
 import resource
-import sys
 
 from agenteval.sandbox.inside import call, files, linux, seccomp, wire
 
@@ -36,10 +35,6 @@ def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
     os.set_inheritable(outlet, False)
     os.umask(0o022)
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)  # a handler would let commands signal us
-    for path, text in spec.get("programs", {}).items():
-        files.write("/", path.lstrip("/"), text.encode())
-    for path, target in spec.get("links", {}).items():
-        os.symlink(target or sys.executable, path)
     os.chdir(spec["workspace"])
     if "filter" in spec:  # whoever built this world has not installed one
         linux.install_filter(seccomp.program(linux.MACHINE, loopback=spec["filter"]["loopback"]))

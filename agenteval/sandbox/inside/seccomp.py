@@ -38,6 +38,13 @@ UNKNOWN: dict[str, tuple[int, int]] = {
     "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "memfd_create": (319, 279), "memfd_secret": (447, 447),
 }  # fmt: skip
+# Process 1 is the runner, of the same user as the commands: which argument names it. What they
+# change of it would hold for all later calls.
+OF_PROCESS_1: dict[str, tuple[tuple[int, int], int]] = {
+    "prlimit64": ((302, 261), 0), "sched_setaffinity": ((203, 122), 0),
+    "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),
+    "sched_setattr": ((314, 274), 0), "setpriority": ((141, 140), 1), "ioprio_set": ((251, 30), 1),
+}  # fmt: skip
 CLONE, IOCTL = (56, 220), (16, 29)
 SOCKETS = ((41, 198), (53, 199))  # socket, socketpair
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
@@ -65,6 +72,8 @@ def program(machine: str, *, loopback: bool) -> bytes:
         for numbers in table.values():
             if (call := numbers[column]) is not None:
                 code += _when(call, [_step(RETURN, refuse(number))])
+    for numbers, index in OF_PROCESS_1.values():
+        code += _when(numbers[column], _if_any(index, (1,), errno.EPERM))
     code += _when(CLONE[column], _if_bits(0, NEW_NAMESPACES, errno.EPERM))
     code += _when(IOCTL[column], _if_any(1, TERMINAL_INPUT, errno.EPERM))
     for numbers in SOCKETS:

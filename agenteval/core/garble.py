@@ -1,0 +1,84 @@
+"""A garble: what is wrong with how a call arrived, and which layer is to blame for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Schemas = Mapping[str, Mapping[str, Any]]  # of each offered tool's parameters, by its name
+
+
+class Blame(StrEnum):
+    """The layer that what is seen points to."""
+
+    MODEL = "model"
+    PARSER = "template or parser"
+    PROMPT = "our prompt"
+    HARNESS = "harness"
+    SERVER = "server"
+
+
+@dataclass(frozen=True, slots=True)
+class Garble:
+    """One garble of a turn. `kind` is an entry of `taxonomy.garbles`, `why` founds the blame.
+
+    `evidence` is the text that shows it, as received. `position` is that of the call, and None
+    where there is no call: it never arrived as one.
+    """
+
+    kind: str
+    blame: Blame
+    evidence: str
+    why: str
+    position: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What is sent back in the place of what came. `part` is arguments, name or id."""
+
+    position: int
+    part: str
+    received: str
+    sent: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedCall:
+    """A call as it arrived. `raw` is its argument text, of an object too; "" where none came."""
+
+    name: str
+    raw: str
+    id: str = ""
+    as_object: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A reply as it arrived, before anything was mended.
+
+    `refusal` holds the server's words when it answered with an error because it could not read the
+    model's call; then there is nothing else.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ReceivedCall, ...] = ()
+    finish_reason: str = ""
+    completion_tokens: int = 0
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of the request founds a blame.
+
+    `parser` is the tool parser the server is said to run, `prompts` what we wrote ourselves;
+    `dialect` is that in which we asked for calls as text, and "" where the server reads them.
+    """
+
+    schemas: Schemas = field(default_factory=dict)
+    max_tokens: int | None = None
+    parser: str = ""
+    dialect: str = ""
+    prompts: tuple[str, ...] = ()

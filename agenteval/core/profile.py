@@ -1,0 +1,134 @@
+"""A harness profile: what a model's tools are called there, and what it reads after each call."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agenteval.core.call import BASH, ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of a tool; all are strings."""
+
+    name: str
+    meaning: str
+    required: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a harness shows one tool. `parameters` begin with those that our own tool has, in order.
+
+    An optional parameter beyond them is one that this harness offers too; it changes nothing here.
+    """
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+
+    def schema(self) -> Mapping[str, Any]:
+        """Its entry in the `tools` of a chat-completions request."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.description,
+                "parameters": {
+                    "type": "object",
+                    "properties": {
+                        each.name: {"type": "string", "description": each.meaning}
+                        for each in self.parameters
+                    },
+                    "required": [each.name for each in self.parameters if each.required],
+                    "additionalProperties": False,
+                },
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What follows a call, as templates of `str.format`.
+
+    They may name `tool`, `tools` (all that there are), `command` (what was asked for), `evidence`
+    (its offending part), `rules` (as JSON), `reason`, `output` and `code`.
+    """
+
+    denied: str  # a bash call
+    denied_path: str  # a call of a file tool
+    unknown: str  # no such tool
+    garbled: str  # arguments that are no JSON
+    invalid: str  # arguments that do not fit the schema
+    ran: str
+    failed: str
+    empty: str  # what stands for no output
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`version` is raised with every edit of a word: what a model reads is part of the experiment.
+
+    `forms` are keyed by our own names of the tools. With `any_case`, a name in other letters is
+    taken for the tool, as that harness does.
+    """
+
+    name: str
+    version: int
+    forms: Mapping[str, Form]
+    texts: Texts
+    any_case: bool = False
+
+    @property
+    def protocol(self) -> str:
+        """What a run records of it."""
+        return f"{self.name}/{self.version}"
+
+    def names(self, tools: Sequence[str]) -> dict[str, str]:
+        """Our names of these tools, and the names that the model reads."""
+        return {tool: self.forms[tool].name for tool in tools}
+
+    def meant(self, call: ToolCall, tools: Sequence[str]) -> ToolCall | None:
+        """The call as one of our own tools; None when the name is none of the offered ones."""
+        tool = next((tool for tool in tools if self._called(call.name, tool)), None)
+        if tool is None:
+            return None
+        if call.arguments is None:
+            return replace(call, name=tool)
+        names = self._parameters(tool)
+        foreign = {ours for ours, theirs in names.items() if ours != theirs}
+        ours = {theirs: ours for ours, theirs in names.items()}
+        kept = {
+            ours.get(key, key): value for key, value in call.arguments.items() if key not in foreign
+        }
+        return replace(call, name=tool, arguments=kept)
+
+    def written(self, tool: str, arguments: Mapping[str, Any]) -> tuple[str, str]:
+        """A call of one of our tools as a model writes it here: name, and arguments as JSON."""
+        theirs = self._parameters(tool)
+        renamed = {theirs.get(key, key): value for key, value in arguments.items()}
+        return self.forms[tool].name, json.dumps(renamed)
+
+    def retold(self, tool: str, hint: str) -> str:
+        """A sentence about one of our tools, in the names of this harness."""
+        for ours, theirs in self._parameters(tool).items():
+            hint = hint.replace(f"`{ours}`", f"`{theirs}`")
+        return hint.replace(f"{tool} needs", f"{self.forms[tool].name} needs")
+
+    def _parameters(self, tool: str) -> dict[str, str]:
+        """Our names of the tool's parameters, and theirs."""
+        theirs = (parameter.name for parameter in self.forms[tool].parameters)
+        return dict(zip(PARAMETERS[tool], theirs, strict=False))
+
+    def _called(self, name: str, tool: str) -> bool:
+        theirs = self.forms[tool].name
+        return name == theirs or (self.any_case and name.lower() == theirs.lower())
+
+
+# The parameters of our own tools, in the order in which every form has them.
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    BASH: ("command",),
+    "read": ("path",),
+    "write": ("path", "content"),
+}

@@ -1,0 +1,55 @@
+"""One trial, counted: all that the figures of a run are made from, without its transcript."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import TrialRecovery, trial_recovery
+from agenteval.core.trial import HandshakeStep, Trial
+
+World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """`errors` counts the denied calls by their primary class."""
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: Outcome
+    reason: str
+    calls: int
+    errors: Mapping[str, int]
+    handshake: tuple[HandshakeStep, ...]
+    recovery: TrialRecovery
+
+    @property
+    def world(self) -> World:
+        return self.scenario, self.number, self.seed
+
+    @property
+    def turns(self) -> int:
+        return self.recovery.turns_burned[1]
+
+    @property
+    def depth(self) -> int:
+        """How many steps of the handshake were reached before the first one that was not."""
+        reached = [step.reached for step in self.handshake]
+        return [*reached, False].index(False)
+
+
+def tally(trial: Trial) -> Tally:
+    primaries = [record.verdict.primary for record in trial.calls]
+    return Tally(
+        scenario=trial.scenario,
+        number=trial.number,
+        seed=trial.seed,
+        outcome=trial.outcome,
+        reason=trial.reason,
+        calls=len(trial.calls),
+        errors=Counter(primary.failure_class for primary in primaries if primary),
+        handshake=trial.handshake,
+        recovery=trial_recovery(trial),
+    )

@@ -1,0 +1,93 @@
+"""A tool call written as text, and what a way to write calls as text consists of."""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.garble import Schemas
+
+MOST = 64  # calls looked for in one text: each search may read it to its end
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """One call found in a text, at `start` to `end`.
+
+    `raw` is its argument text as JSON; of a call that is not `whole` (not written to its end, or
+    not to be read) it is the text itself.
+    """
+
+    name: str
+    raw: str
+    start: int
+    end: int
+    whole: bool
+
+
+Find = Callable[[str, Schemas], Iterable[TextCall]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A way to write calls and their results as text.
+
+    `find` reads the calls of a text, `mark` is how one begins. `instructions` tells a model how to
+    write one and `result` what came of it: an edit of either raises `version`, which is kept with
+    the run. `stop` keeps a model from writing the result itself. `in_fences` says that a call may
+    stand in a code fence; elsewhere such a call is only spoken about.
+    """
+
+    name: str
+    version: int
+    mark: str
+    find: Find
+    instructions: Callable[[Schemas], str]
+    result: Callable[[str, str], str]
+    stop: tuple[str, ...] = ()
+    in_fences: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+def fences(text: str) -> list[tuple[int, int]]:
+    """Where the code fences of a text begin and end; one that is not closed goes to its end."""
+    marks = [found.start() for found in _FENCE.finditer(text)]
+    if len(marks) % 2:
+        marks.append(len(text))
+    return list(zip(marks[::2], marks[1::2], strict=True))
+
+
+def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= call.start < end for start, end in within)
+
+
+def json_call(text: str, start: int) -> TextCall | None:
+    """The call in a JSON object with name and arguments that begins at `start`, if it is one."""
+    try:
+        found, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    for key in ("arguments", "parameters"):
+        if key in found:
+            return TextCall(found["name"], _as_text(found[key]), start, end, whole=True)
+    return None
+
+
+def _as_text(arguments: Any) -> str:
+    """Some models write the object as a string of JSON."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def signatures(schemas: Schemas) -> str:
+    """The tools and their parameters, a line of JSON each."""
+    return "\n".join(
+        json.dumps({"name": name, "parameters": schema}) for name, schema in schemas.items()
+    )

@@ -1,0 +1,55 @@
+"""The rules of another harness that no list for anyone else can hold: all but allowed commands."""
+
+from collections.abc import Iterator
+
+from agenteval.core.call import BASH
+from agenteval.core.dialect_claude import ClaudeCode
+from agenteval.core.dialect_codex import Codex
+from agenteval.core.dialect_opencode import DEFAULTS, OpenCode, OpenCode10
+from agenteval.core.policy import Policy
+
+
+def left_behind(policy: Policy) -> tuple[str, ...]:
+    """One line for each, nothing for a list of our own."""
+    match policy.engine:
+        case OpenCode() as engine:
+            return tuple(_of_opencode(engine))
+        case OpenCode10() as engine:
+            return tuple(_of_old_opencode(engine))
+        case ClaudeCode() as engine:
+            return tuple(_of_claude(engine))
+        case Codex() as engine:
+            return tuple(_of_codex(engine))
+    return ()
+
+
+def _of_opencode(engine: OpenCode) -> Iterator[str]:
+    for rule in engine.rules[len(DEFAULTS) :]:
+        if (rule.permission, rule.action) != (BASH, "allow"):
+            yield f"permission.{rule.permission}: {rule.pattern} {rule.action}"
+
+
+def _of_old_opencode(engine: OpenCode10) -> Iterator[str]:
+    for pattern, action in engine.patterns.items():
+        if action != "allow":
+            yield f"permission.bash: {pattern} {action}"
+    for key, action in engine.actions.items():
+        yield f"permission.{key}: {action}"
+
+
+def _of_claude(engine: ClaudeCode) -> Iterator[str]:
+    for key, rules in (("allow", engine.allow), ("ask", engine.ask), ("deny", engine.deny)):
+        for rule in rules:
+            if (key, rule.tool) != ("allow", BASH) or not rule.what:
+                yield f"permissions.{key}: {rule}"
+    if engine.mode != "default":
+        yield f"permissions.defaultMode: {engine.mode}"
+    for folder in engine.folders:
+        yield f"permissions.additionalDirectories: {folder}"
+
+
+def _of_codex(engine: Codex) -> Iterator[str]:
+    for rule in engine.rules:
+        if rule.decision != "allow":
+            words = " ".join("|".join(choices) for choices in rule.pattern)
+            yield f"prefix_rule {words}: {rule.decision}"

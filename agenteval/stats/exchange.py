@@ -1,0 +1,67 @@
+"""Trials exchanged between two models, ten thousand times over: what stands under every p here.
+
+Rows are trials and columns what is summed over them. An exchange is a row of weights, so that many
+exchanges of many columns are one product of matrices.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+EXCHANGES = 9_999
+AT_ONCE = 4_000_000  # weights in memory
+MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
+EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
+
+Sums = tuple["NDArray[np.float64]", "NDArray[np.float64]"]  # one row for each exchange
+
+
+def exchanged(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: int) -> Sums:
+    """The sums of both sides when trials that have nothing to do with each other change sides."""
+    import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
+
+    rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
+
+    def subsets(exchanges: int) -> "NDArray[np.float32]":
+        if len(trials) < MANY:
+            keys, last = rng.random((exchanges, len(trials))), len(ours) - 1
+            return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
+        weights = np.zeros((exchanges, len(trials)), dtype=np.float32)
+        for row in weights:
+            row[rng.choice(len(trials), len(ours), replace=False, shuffle=False)] = 1
+        return weights
+
+    small = abs(trials).sum(axis=0).max() < EXACT
+    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64))
+    return kept, trials.sum(axis=0) - kept
+
+
+def flipped(shares: "NDArray[np.float64]", *, seed: int) -> "NDArray[np.float64]":
+    """The sums of what each world adds to a difference, when its two trials are swapped or not.
+
+    What a world adds has to be free of how many calls each model makes there, or a model of few
+    calls would stand out by them; then swapping its trials only turns the sign.
+    """
+    import numpy as np  # noqa: PLC0415 - as above
+
+    rng = np.random.default_rng(seed)
+
+    def signs(exchanges: int) -> "NDArray[np.float64]":
+        octets = rng.integers(0, 256, size=(exchanges, -(-len(shares) // 8)), dtype=np.uint8)
+        coins = np.unpackbits(octets, axis=1)[:, : len(shares)]
+        return 1 - 2 * coins.astype(np.float64)
+
+    return _weighed(signs, shares)
+
+
+def _weighed(
+    weights: "Callable[[int], NDArray[Any]]", columns: "NDArray[Any]"
+) -> "NDArray[np.float64]":
+    import numpy as np  # noqa: PLC0415 - as above
+
+    at_once = max(1, AT_ONCE // len(columns))
+    sizes = [min(at_once, EXCHANGES - done) for done in range(0, EXCHANGES, at_once)]
+    return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)

@@ -1,0 +1,52 @@
+"""Tables as this version needs them: made when new, and widened when an older version made them.
+
+A change of schema so far only adds columns, each with a default for the rows that are there. They
+are added in place: nothing stored is lost, and doing it twice, or half of it, does no harm.
+"""
+
+from sqlalchemy import Compiled, Engine, inspect
+from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.schema import CreateColumn
+from sqlmodel import SQLModel
+
+from agenteval.errors import UsageError
+from agenteval.store.rows import SCHEMA
+
+OLDEST = 2  # the first schema that was released
+
+
+def check_schema(engine: Engine, shown: str) -> None:
+    """Raises UsageError for a SQLite file that another version's schema cannot be widened from."""
+    with engine.connect() as connection:
+        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+    if found and not OLDEST <= found <= SCHEMA:
+        raise UsageError(
+            f"--store {shown}: written with schema {found}, this agenteval has {SCHEMA}; "
+            "use the agenteval that wrote it, or give another --store"
+        )
+
+
+def make_tables(engine: Engine) -> None:
+    try:
+        _widen(engine)
+    except (OperationalError, ProgrammingError):
+        _widen(engine)  # another process did the same between look and change
+
+
+def _widen(engine: Engine) -> None:
+    SQLModel.metadata.create_all(engine)
+    for table in SQLModel.metadata.sorted_tables:
+        there = {column["name"] for column in inspect(engine).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in there:
+                _add(engine, table.name, CreateColumn(column).compile(dialect=engine.dialect))
+    if engine.dialect.name == "sqlite":
+        with engine.begin() as connection:
+            if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != SCHEMA:
+                connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+
+
+def _add(engine: Engine, table: str, column: Compiled) -> None:
+    name = engine.dialect.identifier_preparer.quote(table)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {column}")

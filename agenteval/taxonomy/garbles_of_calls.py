@@ -1,0 +1,163 @@
+"""Garbles of calls that arrived as calls: their arguments, ids and names."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from agenteval.core.garble import Asked, Blame, Received
+from agenteval.core.policy_tools import schema_complaint
+from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
+
+# Parsers that read tags and write the JSON of the arguments themselves.
+WRITES_JSON = frozenset(("glm45", "glm47", "minimax_m2", "qwen3_coder", "qwen3_xml", "seed_oss"))
+_MARKUP = re.compile(r"</(?:tool_call|function|parameter)>\s*$|<\|[a-z_]+\|>")
+
+
+@garble_kind()
+def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Arguments that are not JSON, or no JSON object.
+
+    The model is blamed, but for two cases: the server's parser writes the JSON itself (as that of
+    qwen3_coder does), or nothing but the opening brace is missing, which parsers of streams lose.
+    """
+    for position, call in enumerate(received.calls):
+        if not call.raw.strip() or parsed(call.raw) is not None or is_cut(received, position):
+            continue
+        blame, why = Blame.MODEL, "the text is the model's own"
+        if asked.parser in WRITES_JSON:
+            blame, why = Blame.PARSER, f"the parser {asked.parser} writes the JSON"
+        elif parsed("{" + call.raw) is not None:
+            blame, why = Blame.PARSER, "nothing but the opening brace is missing"
+        yield Sight(blame, call.raw, why, position)
+
+
+@garble_kind()
+def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+    """No arguments where the tool needs some.
+
+    A parser lost them when not even `{}` came, or when another call of the same turn to the same
+    tool has some; else the model wrote none.
+    """
+    full = {call.name for call in received.calls if parsed(call.raw)}
+    for position, call in enumerate(received.calls):
+        needed = asked.schemas.get(call.name, {}).get("required")
+        empty = not call.raw.strip() or parsed(call.raw) == {}
+        if not needed or not empty or is_cut(received, position):
+            continue
+        blame, why = Blame.MODEL, "an empty object is what the model wrote"
+        if not call.raw.strip():
+            blame, why = Blame.PARSER, "not even an empty object came"
+        elif call.name in full:
+            blame, why = Blame.PARSER, f"another call of {call.name} in this turn has arguments"
+        yield Sight(blame, call.raw, why, position)
+
+
+@garble_kind()
+def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Arguments that break the schema that was offered.
+
+    The parser is blamed when they fit once its texts are read as JSON: it left numbers or lists as
+    text. The policy may still take them: a verdict is about what is asked for.
+    """
+    for position, call in enumerate(received.calls):
+        arguments = parsed(call.raw)
+        if call.name not in asked.schemas or not arguments:
+            continue
+        text = json.dumps(asked.schemas[call.name])
+        if not (complaint := schema_complaint(text, arguments)):
+            continue
+        read = {name: _read(value) for name, value in arguments.items()}
+        if read != arguments and not schema_complaint(text, read):
+            why = f"{complaint}; its texts hold the JSON that fits"
+            yield Sight(Blame.PARSER, call.raw, why, position)
+        else:
+            yield Sight(Blame.MODEL, call.raw, complaint, position)
+
+
+@garble_kind(note=True)
+def object_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Arguments as an object, where the protocol has text.
+
+    Taken as they are. The server writes them so.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        if call.as_object:
+            why = "the protocol has JSON text here"
+            yield Sight(Blame.SERVER, call.raw, why, position)
+
+
+@garble_kind()
+def markup_in_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Tags of the chat template at the end of an argument, or special tokens in it.
+
+    The parser did not cut where the value ends, so that a right call becomes a wrong one.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        arguments = parsed(call.raw) or {}
+        for value in arguments.values():
+            if isinstance(value, str) and (found := _MARKUP.search(value)):
+                why = "tags of the template are no part of a value"
+                yield Sight(Blame.PARSER, found.group(), why, position)
+
+
+@garble_kind()
+def missing_id(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call without an id.
+
+    Calls are paired with their results by place then. Ids are the server's to give.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        if not call.id:
+            yield Sight(Blame.SERVER, "", "ids are the server's to give", position)
+
+
+@garble_kind()
+def repeated_id(received: Received, asked: Asked) -> Iterator[Sight]:
+    """An id that an earlier call of the same turn has.
+
+    Calls are paired with their results by place then. Ids are the server's to give.
+    """
+    del asked
+    seen: Counter[str] = Counter()
+    for position, call in enumerate(received.calls):
+        if call.id and seen[call.id]:
+            why = "ids are the server's to give"
+            yield Sight(Blame.SERVER, call.id, why, position)
+        seen[call.id] += 1
+
+
+@garble_kind()
+def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call without a name.
+
+    A parser makes no call of a text without a name, so it lost the name itself.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        if not call.name.strip():
+            why = "a call is only made of a text that names a tool"
+            yield Sight(Blame.PARSER, call.raw, why, position)
+
+
+@garble_kind()
+def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Special tokens in the name of a tool, such as `bash<|channel|>commentary`.
+
+    They belong to the template; the parser should have taken them away.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        if "<|" in call.name:
+            why = "special tokens are the template's"
+            yield Sight(Blame.PARSER, call.name, why, position)
+
+
+def _read(value: object) -> object:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return value

@@ -1,0 +1,94 @@
+"""Garbles of calls that did not arrive as calls: left as text, cut short, refused."""
+
+import re
+from collections.abc import Iterator
+
+from agenteval.core.garble import Asked, Blame, Received
+from agenteval.core.text_dialects import calls_left
+from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
+
+# How Ollama tells what it could not read.
+_SHOWN = re.compile(r"raw='(.*?)'(?:,|\s+err|$)", re.DOTALL)
+
+
+@garble_kind()
+def call_in_text(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call left as text in the reply.
+
+    Nothing can run: to a harness the model only talked. The parser is blamed when the call is
+    whole, the model when it is broken, our prompt when it shows that way to write calls.
+    """
+    for dialect, call, in_fence in calls_left(received.text, asked.schemas):
+        if in_fence or (not call.whole and received.finish_reason == "length"):
+            continue
+        blame, why = Blame.PARSER, f"a whole call in the dialect {dialect.name}"
+        if asked.dialect:
+            blame, why = Blame.MODEL, f"{dialect.name}, where {asked.dialect} was asked for"
+        elif any(dialect.mark in prompt for prompt in asked.prompts):
+            blame, why = Blame.PROMPT, f"our prompt shows `{dialect.mark}`"
+        elif not call.whole:
+            blame, why = Blame.MODEL, f"a broken call in the dialect {dialect.name}"
+        yield Sight(blame, received.text[call.start : call.end], why)
+
+
+@garble_kind(note=True)
+def call_in_fence(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call in a code fence of the reply.
+
+    The model speaks about a call and makes none.
+    """
+    for dialect, call, in_fence in calls_left(received.text, asked.schemas):
+        if in_fence:
+            why = f"the dialect {dialect.name}, in a code fence"
+            shown = received.text[call.start : call.end]
+            yield Sight(Blame.MODEL, shown, why)
+
+
+@garble_kind()
+def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A whole call that ends the reasoning of a reply with neither words nor calls.
+
+    The parser of the reasoning took what was meant for the parser of the calls.
+    """
+    if received.calls or received.text.strip():
+        return
+    for dialect, call, in_fence in calls_left(received.reasoning, asked.schemas):
+        if call.whole and not in_fence and not received.reasoning[call.end :].strip():
+            why = f"a whole call in the dialect {dialect.name}, and nothing after it"
+            shown = received.reasoning[call.start : call.end]
+            yield Sight(Blame.PARSER, shown, why)
+
+
+@garble_kind()
+def cut_call(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call cut by `length`: the reply ran out of tokens inside it.
+
+    The harness is to blame where our own `max_tokens` was reached, else the limit is the server's.
+    """
+    ours = asked.max_tokens
+    blame, why = Blame.SERVER, "the server's own limit, or its context"
+    if ours is not None and received.completion_tokens >= ours:
+        blame, why = Blame.HARNESS, f"our max_tokens = {ours} was reached"
+    for position, call in enumerate(received.calls):
+        if is_cut(received, position):
+            yield Sight(blame, call.raw, why, position)
+    if received.finish_reason == "length" and not received.calls:
+        for _, left, _ in calls_left(received.text, asked.schemas):
+            if not left.whole:
+                yield Sight(blame, received.text[left.start : left.end], why)
+
+
+@garble_kind()
+def refused_call(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A call that the server could not read itself: it answered with an error.
+
+    Some servers answer 500 to what their model wrote. A repeated request would hide it, so it is
+    kept as a call without a name. The parser is blamed when the text it shows is good JSON.
+    """
+    del asked
+    if received.refusal:
+        shown = _SHOWN.search(received.refusal)
+        blame, why = Blame.MODEL, "the server says that the model's text does not parse"
+        if shown and parsed(shown[1]) is not None:
+            blame, why = Blame.PARSER, "the text that the server shows is a JSON object"
+        yield Sight(blame, received.refusal, why, 0)

@@ -1,0 +1,357 @@
+"""What our client costs beside a bare SDK loop and raw HTTP: own CPU per tool call, per chunk.
+
+An instant mock server answers in a process of its own; every reply is one call of `echo hi N`.
+Self is the CPU time of this process alone, without the commands it starts.
+"""
+
+import asyncio
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+from openai import AsyncOpenAI
+from rich.console import Console
+from rich.table import Table
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.models import ModelEntry
+from agenteval.core.profiles import STRICT
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.scenario import Check, Limits, Scenario
+from agenteval.core.trial import Message
+from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.tools import schemas
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.protocols import TrialKey
+from agenteval.sandbox.namespaces import Namespaces
+from agenteval.store.sql import SqlStore
+
+CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them
+REPEATS = 3
+TRIALS, CONCURRENCY = 8, 8
+TURNS = (10, 50)
+STREAMS, TOKENS_PER_SECOND, SECONDS = 16, 150, 4
+TASK = [Message("system", "You echo."), Message("user", "Echo.")]
+TOOLS = schemas(STRICT, ["bash"])
+
+Row = dict[str, float]
+
+
+# The mock server.
+
+
+def _event(delta: object, finish: str | None = None) -> bytes:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    chunk = {
+        "id": "chatcmpl-0123456789abcdef",
+        "object": "chat.completion.chunk",
+        "created": 1760000000,
+        "model": "mock",
+        "choices": [choice],
+    }
+    return f"data: {json.dumps(chunk)}\n\n".encode()
+
+
+def _usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": 100, "completion_tokens": tokens, "total_tokens": 100 + tokens}
+
+
+def _call(number: int) -> dict[str, object]:
+    arguments = json.dumps({"command": f"echo hi {number}"})
+    function = {"name": "bash", "arguments": arguments}
+    return {"id": f"call_{number}", "type": "function", "function": function}
+
+
+def _streamed(number: int) -> list[bytes]:
+    call = _call(number)
+    arguments = call["function"]["arguments"]
+    head = {**call, "index": 0, "function": {"name": "bash", "arguments": ""}}
+    said = CHUNKS - len(arguments) - 4
+    return [
+        _event({"role": "assistant", "content": ""}),
+        *(_event({"content": "word "}) for _ in range(max(0, said))),
+        _event({"tool_calls": [head]}),
+        *(
+            _event({"tool_calls": [{"index": 0, "function": {"arguments": character}}]})
+            for character in arguments
+        ),
+        _event({}, "tool_calls"),
+        b"data: " + json.dumps({"choices": [], "usage": _usage(CHUNKS)}).encode() + b"\n\n",
+        b"data: [DONE]\n\n",
+    ]
+
+
+def _whole(number: int) -> bytes:
+    message = {"role": "assistant", "content": None, "tool_calls": [_call(number)]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    envelope = {"id": "chatcmpl-0", "object": "chat.completion", "created": 0, "model": "mock"}
+    return json.dumps({**envelope, "choices": [choice], "usage": _usage(CHUNKS)}).encode()
+
+
+class _Mock(asyncio.Protocol):
+    """Answers at once; `model` "paced" streams tokens at their pace, a write each."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport, self.buffer = transport, b""
+
+    def data_received(self, received: bytes) -> None:
+        self.buffer += received
+        head, found, rest = self.buffer.partition(b"\r\n\r\n")
+        if not found:
+            return
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        if len(rest) < length:
+            return
+        body, self.buffer = rest[:length], rest[length:]
+        number = body.count(b'"assistant"')
+        if b'"paced"' in body:
+            self.task = asyncio.get_running_loop().create_task(self._pace())
+        elif b'"stream":true' in body.replace(b" ", b""):
+            pieces = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in _streamed(number))
+            self.transport.write(_head() + pieces + b"0\r\n\r\n")
+        else:
+            payload = _whole(number)
+            self.transport.write(_plain_head(len(payload)) + payload)
+
+    async def _pace(self) -> None:
+        self.transport.write(_head())
+        loop, tokens = asyncio.get_running_loop(), TOKENS_PER_SECOND * SECONDS
+        started, one = loop.time(), _event({"content": "word "})
+        for at in range(tokens):
+            await asyncio.sleep(started + at / TOKENS_PER_SECOND - loop.time())
+            self.transport.write(b"%x\r\n%b\r\n" % (len(one), one))
+        for last in (_event({}, "stop"), b"data: [DONE]\n\n"):
+            self.transport.write(b"%x\r\n%b\r\n" % (len(last), last))
+        self.transport.write(b"0\r\n\r\n")
+
+
+def _head() -> bytes:
+    return (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+
+
+def _plain_head(length: int) -> bytes:
+    return (
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % length
+    )
+
+
+async def _serve() -> None:
+    server = await asyncio.get_running_loop().create_server(_Mock, "127.0.0.1", 0)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+@asynccontextmanager
+async def mock() -> AsyncIterator[str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, __file__, "--serve", stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        port = int(await process.stdout.readline())
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        await process.wait()
+
+
+# The harnesses: each plays one session of so many turns.
+
+
+async def _echo(command: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *command.split(), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
+    )
+    return (await process.communicate())[0].decode()
+
+
+def _opening() -> list[dict[str, object]]:
+    return [{"role": one.role, "content": one.content} for one in TASK]
+
+
+async def bare_sdk(client: AsyncOpenAI, turns: int) -> None:
+    messages = _opening()
+    for _ in range(turns):
+        reply = await client.chat.completions.create(model="m", messages=messages, tools=TOOLS)
+        messages.append(reply.choices[0].message)
+        for call in reply.choices[0].message.tool_calls:
+            output = await _echo(json.loads(call.function.arguments)["command"])
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": output})
+
+
+async def bare_sdk_streaming(client: AsyncOpenAI, turns: int) -> None:
+    messages = _opening()
+    for _ in range(turns):
+        name, ident, arguments = "", "", ""
+        stream = await client.chat.completions.create(
+            model="m", messages=messages, tools=TOOLS, stream=True
+        )
+        async for chunk in stream:
+            for choice in chunk.choices:
+                for part in choice.delta.tool_calls or []:
+                    ident, name = ident or part.id, name or part.function.name
+                    arguments += part.function.arguments or ""
+        function = {"name": name, "arguments": arguments}
+        call = {"id": ident, "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": "", "tool_calls": [call]})
+        output = await _echo(json.loads(arguments)["command"])
+        messages.append({"role": "tool", "tool_call_id": ident, "content": output})
+
+
+async def raw_http(client: httpx2.AsyncClient, turns: int) -> None:
+    messages = _opening()
+    for _ in range(turns):
+        request = {"model": "m", "messages": messages, "tools": TOOLS}
+        reply = (await client.post("chat/completions", json=request)).json()
+        message = reply["choices"][0]["message"]
+        messages.append(message)
+        for call in message["tool_calls"]:
+            output = await _echo(json.loads(call["function"]["arguments"])["command"])
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": output})
+
+
+async def _at_once(session: Callable[[int], Awaitable[None]], turns: int) -> None:
+    free = asyncio.Semaphore(CONCURRENCY)
+
+    async def one() -> None:
+        async with free:
+            await session(turns)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(TRIALS):
+            group.create_task(one())
+
+
+class _Nobody:
+    def called(self, trial: TrialKey, *, denied: bool) -> None:
+        """Nobody watches."""
+
+    def finished(self, trial: TrialKey, *, void: bool) -> None:
+        """Nobody watches."""
+
+
+async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> None:
+    """Whole trials: client, verdict, second reader, command, storage, goal check."""
+    scenario = Scenario(
+        name="bench",
+        title="",
+        policy="bench",
+        fixture="",
+        instructions="# System\nS\n# Task\nT",
+        tools=("bash",),
+        database="w.db",
+        goal=(Check("never", "SELECT 0", 1),),
+        solution=(),
+        max_turns=turns,
+        limits=Limits(),
+    )
+    policy = load_policy("bench", roots=[folder])
+    ident, model = str(time.perf_counter_ns()), ModelCard("m", "m")
+    run = Run(ident, model, "t", 1, TRIALS, None, 1, "n", "p", "t", {})
+    store = SqlStore(str(folder / f"{run.id}.db"))
+    store.add(run)
+    entry = ModelEntry(base_url=url, model="m", stream=stream)
+    async with OpenAIModel(entry) as model, SecondReader() as second_reader:
+        orchestrator = Orchestrator(
+            model=model,
+            backend=Namespaces(),
+            second_reader=second_reader,
+            recorder=store.recorder(run, {"bench": policy.digest}),
+            observer=_Nobody(),
+            concurrency=CONCURRENCY,
+        )
+        await orchestrator.play(
+            [Stage(scenario, policy, lambda _: {"w.db": b""})], trial_keys(["bench"], TRIALS, 1)
+        )
+    trials = store.load(run.id).trials
+    assert [len(t.calls) for t in trials] == [turns] * TRIALS, [t.reason for t in trials]
+    store.close()
+
+
+def own_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+async def measured(work: Awaitable[None], units: int) -> float:
+    """Milliseconds of our own CPU for each unit."""
+    before = own_cpu()
+    await work
+    return 1000 * (own_cpu() - before) / units
+
+
+async def per_call(url: str, turns: int, folder: Path) -> Row:
+    calls, row = TRIALS * turns, {}
+    async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
+        row["bare SDK"] = await measured(_at_once(lambda n: bare_sdk(client, n), turns), calls)
+        row["bare SDK, streaming"] = await measured(
+            _at_once(lambda n: bare_sdk_streaming(client, n), turns), calls
+        )
+    async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
+        row["raw HTTP"] = await measured(_at_once(lambda n: raw_http(client, n), turns), calls)
+    row["agenteval"] = await measured(agenteval(url, turns, folder, stream=False), calls)
+    row["agenteval, streaming"] = await measured(agenteval(url, turns, folder, stream=True), calls)
+    return row
+
+
+async def per_chunk(url: str) -> Row:
+    """Streams at a steady pace, so that every chunk is a read of its own."""
+    chunks = STREAMS * TOKENS_PER_SECOND * SECONDS
+    entry = ModelEntry(base_url=url, model="paced")
+    async with OpenAIModel(entry) as model, asyncio.TaskGroup() as group:
+        started, before = time.perf_counter(), own_cpu()
+        tasks = [group.create_task(model.ask(TASK, TOOLS, seed=1)) for _ in range(STREAMS)]
+        for task in tasks:
+            await task
+        used, seconds = own_cpu() - before, time.perf_counter() - started
+    return {"per chunk": 1000 * used / chunks, "of a core": used / seconds}
+
+
+def _medians(rows: list[Row]) -> Row:
+    return {name: statistics.median(row[name] for row in rows) for name in rows[0]}
+
+
+async def bench(console: Console) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "allowlists").mkdir()
+        (folder / "allowlists" / "bench.toml").write_text('[bash]\nallow = ["echo hi *"]\n')
+        async with mock() as url:
+            await per_call(url, 2, folder)  # what is imported and compiled once
+            table = Table("own CPU, ms per tool call", title=f"median of {REPEATS}, interleaved")
+            columns = []
+            for turns in TURNS:
+                rows = [await per_call(url, turns, folder) for _ in range(REPEATS)]
+                columns.append(_medians(rows))
+                table.add_column(f"{turns} turns", justify="right")
+                table.add_column("of bare SDK", justify="right")
+            for harness in columns[0]:
+                cells = [
+                    text
+                    for column in columns
+                    for text in (
+                        f"{column[harness]:.2f}",
+                        f"{column[harness] / column['bare SDK']:.2f}x",
+                    )
+                ]
+                table.add_row(harness, *cells)
+            console.print(table)
+            paced = _medians([await per_chunk(url) for _ in range(3)])
+    console.print(
+        f"{STREAMS} streams x {TOKENS_PER_SECOND} tokens/s, {SECONDS} s: "
+        f"{paced['per chunk']:.3f} ms per chunk, {100 * paced['of a core']:.0f} % of a core"
+    )
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve() if "--serve" in sys.argv else bench(Console()))

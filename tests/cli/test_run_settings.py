@@ -1,0 +1,90 @@
+"""What a model reads can be put otherwise, and a run records how."""
+
+import pytest
+
+from agenteval.core.profiles import PROFILES
+from agenteval.core.run import Run
+from agenteval.store.sql import SqlStore
+
+
+def played(cli, project, *options: str) -> Run:
+    cli(
+        "run",
+        "-m",
+        "sim/qwen3.6-35b",
+        "--trials",
+        "2",
+        "--seed",
+        "7",
+        "media/rendered-plot",
+        *options,
+    )
+    store = SqlStore(str(project / "reports/agenteval.db"))
+    try:
+        return store.load("last")
+    finally:
+        store.close()
+
+
+def test_the_same_slips_get_the_same_verdicts_under_every_profile(cli, project) -> None:
+    runs = {name: played(cli, project, "--profile", name) for name in PROFILES}
+    calls = {
+        name: [(call.call.name, call.call.command) for trial in run.trials for call in trial.calls]
+        for name, run in runs.items()
+    }
+
+    assert [run.protocol.split(",")[0] for run in runs.values()] == [
+        profile.protocol for profile in PROFILES.values()
+    ]
+    assert len(calls["strict"]) > 5
+    assert all(made == calls["strict"] for made in calls.values())
+
+
+def test_the_rules_stand_where_they_were_asked_for(cli, project) -> None:
+    show = ("scenarios", "show", "media/rendered-plot")
+    parts = {
+        place: [
+            "## Rules for tool calls" in part
+            for part in cli(*show, "--rules", place).out.split("first message of the user")
+        ]
+        for place in ("start", "end", "both")
+    }
+
+    assert parts == {"start": [True, False], "end": [False, True], "both": [True, True]}
+    assert played(cli, project, "--rules", "end").protocol.endswith("rules plain/2 at end")
+
+
+def test_rules_of_ones_own_are_a_template(cli, project) -> None:
+    (project / "mine.md").write_text("Only {{ bash }} and its scripts.", encoding="utf-8")
+
+    shown = cli("scenarios", "show", "media/rendered-plot", "--prompt-variant", "mine.md").out
+    run = played(cli, project, "--prompt-variant", "mine.md")
+
+    assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
+    assert run.protocol == "strict/2, rules mine.md/b1452c54 at start"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--profile", "cursor"), "no profile 'cursor'. Known: strict, opencode, claude-code"),
+        (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
+        (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
+        (("--prompt-variant", "faulty.md"), "--prompt-variant faulty.md: 'colour' is undefined"),
+    ],
+)
+def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
+    (project / "faulty.md").write_text("{{ colour }}", encoding="utf-8")
+
+    said = cli("run", "-m", "sim/qwen3.6-35b", "media/rendered-plot", *options)
+
+    assert (said.code, says in said.err) == (2, True), said.err
+
+
+def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) -> None:
+    run = played(cli, project, "--context", "6k")
+
+    counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
+
+    assert run.protocol == "strict/2, rules plain/2 at start, context 6000"
+    assert all(5900 < tokens < 6500 for tokens in counted), counted

@@ -1,0 +1,100 @@
+"""What a model reads under each harness profile, and how its calls are taken for ours."""
+
+import json
+
+import pytest
+
+from agenteval.core.call import ToolCall
+from agenteval.core.policy_tools import path_argument
+from agenteval.core.profile import PARAMETERS, Profile
+from agenteval.core.profiles import PROFILES, STRICT, spoken
+from agenteval.core.rules import VARIANTS
+from agenteval.core.setting import Setting
+
+OURS = {
+    "bash": {"command": "ls"},
+    "read": {"path": "a.txt"},
+    "write": {"path": "a.txt", "content": "x"},
+}
+each_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+
+
+@each_profile
+@pytest.mark.parametrize("tool", OURS)
+def test_a_call_written_in_a_profiles_names_is_taken_for_ours(profile: Profile, tool: str):
+    name, raw = profile.written(tool, OURS[tool])
+    call = ToolCall("1", name, raw, json.loads(raw))
+    (schema,) = [form.schema() for form in (profile.forms[tool],)]
+    function = schema["function"]
+
+    assert profile.meant(call, tuple(OURS)) == ToolCall("1", tool, raw, OURS[tool])
+    assert function["name"] == name
+    assert {*function["parameters"]["required"]} == json.loads(raw).keys()
+
+
+@pytest.mark.parametrize(
+    ("profile", "name", "taken"),
+    [
+        ("strict", "bash", "bash"),
+        ("strict", "Bash", None),
+        ("opencode", "Bash", "bash"),
+        ("claude-code", "Bash", "bash"),
+        ("claude-code", "bash", None),
+        ("codex", "exec_command", "bash"),
+        ("codex", "bash", None),
+        ("codex", "write_file", None),  # a tool of the profile that this scenario does not offer
+    ],
+)
+def test_only_an_offered_name_is_a_tool(profile, name, taken):
+    meant = PROFILES[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
+
+    assert (meant.name if meant else None) == taken
+
+
+def test_our_own_parameter_is_none_of_theirs():
+    call = ToolCall("1", "exec_command", "", {"command": "ls", "workdir": "/"})
+
+    assert PROFILES["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
+
+
+@each_profile
+def test_a_call_without_arguments_keeps_what_was_wrong_with_it(profile: Profile):
+    call = ToolCall("1", profile.forms["bash"].name, "{", None, "no JSON")
+
+    assert profile.meant(call, ("bash",)) == ToolCall("1", "bash", "{", None, "no JSON")
+
+
+@each_profile
+def test_a_request_tells_which_profile_it_speaks(profile: Profile):
+    assert spoken([form.schema() for form in profile.forms.values()]) == profile
+
+
+def test_foreign_tools_are_taken_for_the_strict_profiles():
+    foreign = {"function": {"name": "web_search", "description": "", "parameters": {}}}
+
+    assert spoken([foreign]) == STRICT
+
+
+def test_a_hint_is_retold_in_the_names_of_the_harness():
+    hints = [("bash", "bash needs `command`, a string"), ("read", "read needs `path`, a string")]
+
+    assert [PROFILES["codex"].retold(*hint) for hint in hints] == [
+        "exec_command needs `cmd`, a string",
+        "read_file needs `file_path`, a string",
+    ]
+
+
+@each_profile
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(profile, variant):
+    said = Setting(profile, VARIANTS[variant]).rules_for(("bash", "read"))
+    names = profile.names(tuple(PARAMETERS))
+
+    assert all(names[tool] in said for tool in ("bash", "read")) or not said
+    assert names["write"] not in said
+
+
+def test_a_path_is_found_under_every_profiles_name():
+    for profile in PROFILES.values():
+        name = profile.forms["read"].parameters[0].name
+        assert path_argument({name: "a.txt"}) == "a.txt"

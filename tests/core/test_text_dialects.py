@@ -1,0 +1,146 @@
+"""Calls written as text: what each dialect reads, and what it tells a model."""
+
+import json
+
+import pytest
+
+from agenteval.core.text_calls import fences
+from agenteval.core.text_dialects import DIALECTS, LONGEST, calls_left, read_calls
+
+SCHEMAS = {
+    "bash": {"type": "object", "properties": {"command": {"type": "string"}}},
+    "todo": {
+        "type": "object",
+        "properties": {"items": {"type": "array"}, "most": {"type": "integer"}},
+    },
+}
+LS = '{"command": "ls"}'
+
+# dialect, text, [(name, argument text, whole)]
+TEXTS = {
+    "hermes": ("hermes", f'Hm.\n<tool_call>\n{{"name": "bash", "arguments": {LS}}}\n</tool_call>'),
+    "hermes without its end": ("hermes", f'<tool_call>{{"name": "bash", "arguments": {LS}}}'),
+    "hermes, called parameters": (
+        "hermes",
+        f'<tool_call>{{"name": "bash", "parameters": {LS}}}</tool_call>',
+    ),
+    "hermes, the object as text": (
+        "hermes",
+        f'<tool_call>{{"name": "bash", "arguments": {json.dumps(LS)}}}</tool_call>',
+    ),
+    "qwen3_coder": (
+        "qwen3_coder",
+        "<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter></function></tool_call>",
+    ),
+    "qwen3_coder without tool_call": (
+        "qwen3_coder",
+        "<function=bash><parameter=command>ls</parameter></function> Done.",
+    ),
+    "json": ("json", f'{{"name": "bash", "arguments": {LS}}}'),
+    "json in a fence": ("json", f'```json\n{{"name": "bash", "arguments": {LS}}}\n```'),
+}
+
+
+@pytest.mark.parametrize(("dialect", "text"), TEXTS.values(), ids=TEXTS)
+def test_a_whole_call_is_read(dialect, text) -> None:
+    (call,) = read_calls(text, DIALECTS[dialect], SCHEMAS)
+    assert (call.name, call.raw, call.whole) == ("bash", LS, True)
+
+
+BROKEN = {
+    "hermes, no end of the object": (
+        "hermes",
+        '<tool_call>{"name": "bash", "arguments": {',
+        "bash",
+    ),
+    "hermes, closed but broken": (
+        "hermes",
+        '<tool_call>{"name": "bash", "arguments": {]}</tool_call>',
+        "bash",
+    ),
+    "hermes, no name": ("hermes", '<tool_call>{"tool": 1}</tool_call>', ""),
+    "hermes, no arguments": ("hermes", '<tool_call>{"name": "bash"}</tool_call>', "bash"),
+    "hermes, the name is no text": ("hermes", '<tool_call>{"name": 1}</tool_call>', ""),
+    "qwen3_coder, no end of the function": (
+        "qwen3_coder",
+        "<function=bash>\n<parameter=command>\nls\n</parameter>",
+        "bash",
+    ),
+    "qwen3_coder, no end of a parameter": (
+        "qwen3_coder",
+        "<function=bash>\n<parameter=command>\nls\n</function>",
+        "bash",
+    ),
+    "json": ("json", '{"name": "bash", "arguments": {"command": "ls', "bash"),
+    "json in a fence": ("json", '```json\n{"name": "bash", "arguments": {]}\n```', "bash"),
+}
+
+
+@pytest.mark.parametrize(("dialect", "text", "name"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_call_is_itself_the_argument_text_which_is_no_json(dialect, text, name) -> None:
+    (call,) = read_calls(text, DIALECTS[dialect], SCHEMAS)
+    assert (call.name, call.whole, call.raw in text) == (name, False, True)
+    with pytest.raises(ValueError, match=r"."):
+        json.loads(call.raw.removeprefix("<tool_call>").removesuffix("</tool_call>") + "]")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("<parameter=items>\n[1, 2]\n</parameter>", {"items": [1, 2]}),
+        ("<parameter=most>\n5\n</parameter>", {"most": 5}),
+        ("<parameter=most>\nfive\n</parameter>", {"most": "five"}),
+        ("<parameter=other>\n5\n</parameter>", {"other": "5"}),
+        ("<parameter=most>" + "[" * 100_000 + "</parameter>", {"most": "[" * 100_000}),
+        ("", {}),
+    ],
+)
+def test_a_value_becomes_what_the_schema_says_where_it_can(written, read) -> None:
+    text = f"<function=todo>\n{written}\n</function>"
+    (call,) = read_calls(text, DIALECTS["qwen3_coder"], SCHEMAS)
+    assert json.loads(call.raw) == read
+
+
+@pytest.mark.parametrize("dialect", ["hermes", "qwen3_coder"])
+def test_what_stands_in_a_fence_is_only_spoken_about(dialect) -> None:
+    text = f"So:\n```\n{TEXTS[dialect][1]}\n```\n"
+    assert read_calls(text, DIALECTS[dialect], SCHEMAS) == []
+
+
+def test_json_that_names_no_offered_tool_and_json_inside_a_call_are_no_calls() -> None:
+    inner = json.dumps({"command": f'echo \'{{"name": "bash", "arguments": {LS}}}\''})
+    text = f'{{"name": "Ada"}} {{"name": "bash", "arguments": {inner}}}'
+    calls = read_calls(text, DIALECTS["json"], SCHEMAS)
+    assert [call.raw for call in calls] == [inner]
+
+
+def test_a_call_left_in_text_is_found_once_though_two_dialects_can_read_it() -> None:
+    text = TEXTS["hermes"][1] + "\n```\n" + TEXTS["qwen3_coder"][1]
+    found = [(dialect.name, call.name, fence) for dialect, call, fence in calls_left(text, SCHEMAS)]
+    assert found == [("hermes", "bash", False), ("qwen3_coder", "bash", True)]
+
+
+def test_plain_words_hold_no_call() -> None:
+    assert list(calls_left("I have done it.", SCHEMAS)) == []
+
+
+@pytest.mark.parametrize("opening", ["<tool_call>{", "<function=x>", '{"name": "bash", '])
+def test_a_hostile_text_takes_no_time(opening) -> None:
+    text = opening * (LONGEST // len(opening))
+    assert len(list(calls_left(text, SCHEMAS))) <= 3 * 64
+
+
+def test_fences_pair_and_an_open_one_goes_to_the_end() -> None:
+    assert fences("a\n```\nb\n```\nc\n~~~\nd") == [(2, 8), (14, 19)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: dialect.name)
+def test_a_dialect_tells_every_tool_and_reads_no_call_in_its_own_results(dialect) -> None:
+    told, result = dialect.instructions(SCHEMAS), dialect.result("bash", "a\nb")
+    assert (
+        all(json.dumps(schema) in told for schema in SCHEMAS.values()),
+        dialect.mark in told,
+        "b" in result,
+        list(calls_left(result, SCHEMAS)),
+        dialect.title,
+    ) == (True, True, True, [], f"{dialect.name}/1")

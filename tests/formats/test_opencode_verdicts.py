@@ -1,0 +1,32 @@
+"""What OpenCode itself said to calls: it ran in an empty home, with a scripted model on loopback.
+
+The project was /home/me/project, with sub/ and notes/ in it, and /srv/data/deep was there too.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval.core.call import ToolCall
+from agenteval.core.policy import World, allows
+from agenteval.formats.permissions import load_any
+
+SESSIONS = json.loads((Path(__file__).parent / "opencode_verdicts.json").read_text("utf-8"))
+WORLD = World(root="/home/me/project")
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session["version"])
+def test_a_call_gets_the_verdict_that_opencode_gave_it(
+    tmp_path: Path, session: dict[str, Any]
+) -> None:
+    config = tmp_path / "opencode.json"
+    config.write_text(json.dumps({"permission": session["permission"]}))
+    engine = "opencode-1.0" if session["version"].startswith("1.0.") else "opencode"
+    policy = load_any(f"{engine}:{config}", roots=[])
+    ours = [
+        [tool, arguments, allows(ToolCall("", tool, "", arguments), policy, WORLD)]
+        for tool, arguments, _ in session["verdicts"]
+    ]
+    assert ours == session["verdicts"]

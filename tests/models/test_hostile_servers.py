@@ -1,0 +1,120 @@
+"""A server may send anything: memory stays bounded, and what happened has a name."""
+
+import asyncio
+import json
+import tracemalloc
+
+import pytest
+from hostile import Play, floods, sends, serving
+
+from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.core.trial import Message
+from agenteval.errors import InfrastructureError
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.transport import LARGEST_BODY
+
+LATER = [Message("system", "s"), Message("user", "u"), Message("assistant", "a")]
+JSON = "application/json"
+MEGABYTE = b"x" * (1 << 20)
+TOO_MUCH = f"a reply of over {LARGEST_BODY} bytes"
+
+
+def event(delta: object, finish: str | None = None) -> bytes:
+    chunk = {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+    return f"data: {json.dumps(chunk)}\n\n".encode()
+
+
+WORD = event({"content": "word "})
+HEAD = event({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "bash"}}]})
+ARGUMENTS = event({"tool_calls": [{"index": 0, "function": {"arguments": '{"comm'}}]})
+
+# what the server does, what the void is called
+CASES: dict[str, tuple[Play, str]] = {
+    "100 MB of one event": (floods(MEGABYTE, 100), TOO_MUCH),
+    "100 MB of events": (floods(event({"content": "word " * 20_000}), 1000), TOO_MUCH),
+    "100 MB of JSON": (floods(MEGABYTE, 100, kind=JSON), TOO_MUCH),
+    "100 MB of an error": (floods(MEGABYTE, 100, kind=JSON, status=500), TOO_MUCH),
+    "a stream that never ends": (floods(b": ping\n\n", 10**9), "no reply within 3 s|of over"),
+    "a reply that never begins": (sends(pause=30.0, kind=JSON), "no chat completion"),
+    "a stream that stalls": (sends(WORD, pause=30.0), "no reply within 3 s"),
+    "bytes that are no UTF-8, streamed": (
+        sends(WORD.replace(b"word", b"\xff\xfe"), event({}, "stop")),
+        "bytes that are no UTF-8|broken event",
+    ),
+    "bytes that are no UTF-8, whole": (
+        sends(b'{"choices": [{"message": {"content": "\xc3\x28"}}]}', kind=JSON),
+        "bytes that are no UTF-8 at 38",
+    ),
+    "an event that is no JSON": (sends(b"data: {broken\n\n"), "a broken event in the stream"),
+    "an event of another shape": (sends(b'data: {"choices": 7}\n\n'), "a broken event"),
+    "an event nested without end": (sends(b"data: " + b"[" * 10**6 + b"\n\n"), "a broken event"),
+    "an error in the stream, and no DONE": (
+        sends(WORD, b'data: {"error": {"code": 500, "message": "CUDA out of memory"}}\n\n'),
+        "an error in the stream: .*CUDA out of memory",
+    ),
+    "closed in the middle of a reply": (sends(WORD), "ended in the middle of a reply"),
+    "closed in the middle of a call": (sends(HEAD, ARGUMENTS), "in the middle of a tool call"),
+    "closed at once": (sends(), "ended in the middle of a reply"),
+    "no HTTP": (lambda writer: _write(writer, b"SSH-2.0-OpenSSH_9.2\r\n"), r"127\.0\.0\.1"),
+}
+
+
+async def _write(writer: asyncio.StreamWriter, answer: bytes) -> None:
+    writer.write(answer)
+    await writer.drain()
+
+
+async def ask(url: str):
+    entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=3.0))
+    async with OpenAIModel(entry) as model:
+        return await model.ask(LATER, [], seed=1)
+
+
+@pytest.mark.parametrize(("play", "name"), CASES.values(), ids=CASES)
+async def test_what_a_server_does_to_us_is_a_named_void(play, name) -> None:
+    async with serving(play) as url:
+        with pytest.raises(InfrastructureError, match=name):
+            await ask(url)
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", JSON])
+async def test_a_flood_of_100_mb_takes_bounded_memory(kind) -> None:
+    tracemalloc.start()
+    try:
+        async with serving(floods(MEGABYTE, 100, kind=kind)) as url:
+            with pytest.raises(InfrastructureError, match="of over"):
+                await ask(url)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3 * LARGEST_BODY
+
+
+async def test_a_compressed_reply_is_refused_as_its_size_is_unknown() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\r\nx"
+    async with serving(lambda writer: _write(writer, head)) as url:
+        with pytest.raises(InfrastructureError, match="a compressed reply"):
+            await ask(url)
+
+
+async def test_a_connection_that_is_held_open_after_done_does_not_hold_us() -> None:
+    ends = event({}, "stop") + b"data: [DONE]\n\n"
+    async with serving(sends(WORD, ends, pause=0.01)) as url:
+        quick = await ask(url)
+    async with serving(sends(WORD + ends, pause=30.0)) as url:
+        held = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=20.0))
+        async with OpenAIModel(held) as model:
+            slow = await model.ask(LATER, [], seed=1)
+    assert (slow.text, slow.text == quick.text, slow.seconds < 5) == ("word ", True, True)
+
+
+async def test_the_next_request_after_a_broken_one_goes_well() -> None:
+    plays = iter([sends(WORD), sends(WORD, event({}, "stop"))])
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        await next(plays)(writer)
+
+    async with serving(play) as url, OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+        with pytest.raises(InfrastructureError, match="ended in the middle"):
+            await model.ask(LATER, [], seed=1)
+        assert (await model.ask(LATER, [], seed=1)).text == "word "

@@ -1,0 +1,28 @@
+"""Tails and quantiles, beside scipy's."""
+
+import pytest
+from scipy.special import betainc, stdtr, stdtrit
+
+from agenteval.stats.quantiles import falling, incomplete_beta, t_quantile, t_tail
+
+
+@pytest.mark.parametrize("b", [0.3, 1, 7.5, 320, 9000.0])
+@pytest.mark.parametrize("a", [0.01, 0.5, 1, 12.25, 4000.0])
+def test_the_incomplete_beta_function_is_scipys(a, b):
+    points = [0, 1e-9, 0.01, 0.2, a / (a + b), 0.5, 0.77, 0.999, 1]
+    found = [incomplete_beta(a, b, x) for x in points]
+    assert found == pytest.approx([betainc(a, b, x) for x in points], abs=1e-9)
+
+
+@pytest.mark.parametrize("df", [1, 1.5, 19, 2500])
+def test_students_t_is_scipys(df):
+    tails = [t_tail(t, df) for t in (-3, -0.1, 0, 0.4, 2.2, 40)]
+    quantiles = [t_quantile(share, df) for share in (0.5, 0.9, 0.975, 0.9999)]
+    assert tails == pytest.approx([1 - stdtr(df, t) for t in (-3, -0.1, 0, 0.4, 2.2, 40)], abs=1e-9)
+    assert quantiles == pytest.approx(
+        [stdtrit(df, share) for share in (0.5, 0.9, 0.975, 0.9999)], rel=1e-6, abs=1e-9
+    )
+
+
+def test_a_falling_function_is_inverted():
+    assert falling(lambda x: 4 - x * x, 1.75, 0, 2) == pytest.approx(1.5)

@@ -1,0 +1,124 @@
+"""A database of an older version is widened in place, and nothing in it is lost."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from sqlmodel import SQLModel
+
+from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import ModelCard, Run
+from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
+from agenteval.errors import UsageError
+from agenteval.store.rows import SCHEMA
+from agenteval.store.sql import SqlStore
+
+OLD = (Path(__file__).parent / "schema2.sql").read_text()
+RUN = Run(
+    id="r1",
+    model=ModelCard("m", "m", tool_parser="hermes"),
+    started="t",
+    seed=7,
+    trials_planned=1,
+    max_turns=None,
+    concurrency=4,
+    sandbox="none",
+    protocol="strict/1",
+    taxonomy="2",
+    policies={"demo": "abc"},
+    prefork=True,
+    complete=True,
+    trials=(
+        Trial(
+            scenario="s",
+            number=1,
+            seed=99,
+            turns=(Turn("text", (), "stop", Usage(10, 5), "{}", 0.5),),
+            calls=(
+                CallRecord(
+                    turn=0,
+                    position=0,
+                    call=ToolCall("c", "bash", '{"command": "ls"}', {"command": "ls"}),
+                    verdict=Verdict(allowed=True),
+                    reply="a",
+                    execution=Execution(0, "a", 0.01),
+                ),
+            ),
+            ending=Ending.GOAL,
+            outcome=Outcome.COMPLETED,
+            seconds=0.5,
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> str:
+    path = tmp_path / "old.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(OLD)
+    connection.close()
+    return str(path)
+
+
+def opened(path: str) -> Run:
+    store = SqlStore(path)
+    try:
+        return store.load("r1")
+    finally:
+        store.close()
+
+
+def columns(path: str) -> dict[str, set[str]]:
+    with sqlite3.connect(path) as connection:
+        found = {
+            table: {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            for table in SQLModel.metadata.tables
+        }
+    connection.close()
+    return found
+
+
+def version(path: str) -> int:
+    with sqlite3.connect(path) as connection:
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.close()
+    return int(found)
+
+
+def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(old) -> None:
+    assert (opened(old), columns(old), version(old)) == (
+        RUN,
+        {name: set(table.columns.keys()) for name, table in SQLModel.metadata.tables.items()},
+        SCHEMA,
+    )
+
+
+def test_a_widening_that_was_cut_short_goes_on_at_the_next_opening(old) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute("ALTER TABLE turn ADD COLUMN pieces INTEGER NOT NULL DEFAULT 0")
+    connection.close()
+    assert (opened(old), version(old)) == (RUN, SCHEMA)
+
+
+def test_two_processes_may_open_it_at_once(old) -> None:
+    seen: list[Run] = []
+    threads = [threading.Thread(target=lambda: seen.append(opened(old))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [RUN] * 4
+
+
+@pytest.mark.parametrize("number", [1, SCHEMA + 1])
+def test_a_schema_that_cannot_be_widened_is_refused_and_stays_as_it_is(old, number) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute(f"PRAGMA user_version={number}")
+    connection.close()
+    before = columns(old)
+    with pytest.raises(UsageError, match=f"written with schema {number}"):
+        SqlStore(old)
+    assert (columns(old), version(old)) == (before, number)

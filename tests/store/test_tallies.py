@@ -1,0 +1,73 @@
+"""A run read without its transcripts."""
+
+from dataclasses import replace
+
+import pytest
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.tally import tally
+from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
+from agenteval.store.sql import SqlStore
+from agenteval.testing import denied, run, says, tool, trial
+
+LIST = "uv run notes.py list"
+TRIALS = (
+    trial(LIST, denied(f"{LIST} | head", "pipe-to-filter"), LIST, number=1),
+    trial(
+        (denied("ls"), LIST, denied("cd / && ls", "shell-chain")),
+        (denied("ls"), tool("read", path="a")),
+        denied("ls -a"),
+        says("Shall I go on?"),
+        number=2,
+        handshake=[("one", True), ("two", False)],
+        outcome=Outcome.GAVE_UP,
+    ),
+    trial(says("Here it is."), LIST, denied("ls \udcff"), says("No."), LIST, number=3),
+    trial(LIST, denied("ls"), number=4, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500"),
+    trial(says("Nothing to do."), number=5),
+    trial(denied("ls"), denied("ls"), number=6, scenario="another"),
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    opened = SqlStore(str(tmp_path / "runs.db"))
+    yield opened
+    opened.close()
+
+
+def keep(store, run_id, *, ended=True):
+    value = run(run_id=run_id, trials_planned=len(TRIALS))
+    store.add(value)
+    recorder = store.recorder(value, {"notes": "p", "another": "q"})
+    for one in TRIALS:
+        key = TrialKey(one.scenario, one.number, one.seed)
+        recorder.begin(key)
+        for number, turn in enumerate(one.turns):
+            recorder.turn(key, number, turn)
+        for record in one.calls:
+            recorder.call(key, record)
+        if ended:
+            recorder.finish(key, one)
+
+
+def test_the_tallies_read_are_those_of_the_whole_run(store):
+    keep(store, "other")
+    keep(store, "r1")
+    found, tallies = store.tallied("r1")
+    whole = store.load("r1")
+    assert (found, tallies) == (replace(whole, trials=()), tuple(map(tally, whole.trials)))
+    assert [sum(one.errors.values()) for one in tallies] == [2, 1, 4, 1, 1, 0]
+
+
+def test_trials_in_flight_are_void_in_both(store):
+    keep(store, "r1", ended=False)
+    _, tallies = store.tallied("r1")
+    assert tallies == tuple(map(tally, store.load("r1").trials))
+    assert {one.outcome for one in tallies} == {Outcome.VOID}
+
+
+def test_an_unknown_run_has_no_tallies(store):
+    with pytest.raises(UsageError, match=r"^no run 'x'"):
+        store.tallied("x")
