@@ -1,5 +1,6 @@
 """The one view of some runs that every renderer shows: all its numbers are computed once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -139,15 +140,26 @@ class ScenarioView:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How the calls of one run arrived: rates per call that was tried; see `core.garbled`."""
+
+    faulty: Rate
+    kinds: Mapping[str, Rate]
+    blames: Mapping[str, Rate]
+    repairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions` is None where only the tallies were read.
+    `executions` and `arrivals` are None where only the tallies were read.
     """
 
     run: Run
     score: Score
     executions: Executions | None
+    arrivals: Arrivals | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]

@@ -189,10 +189,12 @@ def test_classify_starts_without_the_heavy_libraries(options: list[str]) -> None
 def test_explain_lists_the_classes_and_shows_the_page_of_one() -> None:
     listed = CliRunner().invoke(app, ["explain"]).stdout.splitlines()
     assert listed[0].startswith("malformed-arguments  ")
-    assert len(listed) == 26
+    assert len(listed) == 26 + 14  # failure classes, and kinds of garbles
     page = CliRunner().invoke(app, ["explain", "pipe-to-filter"]).stdout
     assert page.startswith("## pipe-to-filter\n\nOutput piped into a text filter.\n")
     assert HEAD in page
+    garble = CliRunner().invoke(app, ["explain", "call-in-text"]).stdout
+    assert garble.startswith("### call-in-text\n\nA call left as text in the reply.\n")
 
 
 @pytest.mark.parametrize(
