@@ -10,11 +10,13 @@ from jinja2 import TemplateError
 from agenteval.config.scenario_folders import FILE
 from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Check, Scenario
+from agenteval.core.setting import DEFAULT
 from agenteval.core.template import fill
 from agenteval.core.variant import WorldError, database, variables
 from agenteval.errors import UsageError
 
 INSTRUCTIONS = "instructions.md"
+_TOOLS = DEFAULT.profile.names(tuple(DEFAULT.profile.forms))
 
 
 def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
@@ -39,7 +41,7 @@ def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     chosen = variables(scenario, seed)
     try:
         path = folder / INSTRUCTIONS
-        fill(scenario.instructions, {**chosen, "rules": ""})
+        fill(scenario.instructions, {**_TOOLS, **chosen, "rules": ""})
         path = folder / FILE
         return render(scenario, seed)
     except TemplateError as error:
