@@ -120,6 +120,13 @@ def test_the_rules_speak_of_the_tools_that_there_are(tmp_path):
     assert ("read tool" in tea, "than bash." in tea) == (False, True)
 
 
+def test_instructions_may_name_the_tools(tmp_path):
+    write(tmp_path, "tea", instructions=INSTRUCTIONS.replace("the script", "{{ bash }}"))
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+
+    assert render(scenario, 0).system.startswith("Use bash.\n")
+
+
 def test_targets_are_folders_groups_and_names(root):
     everything = ["ralf/evaluate", "ralf/handshake", "tea"]
 
