@@ -13,6 +13,7 @@ from agenteval.errors import UsageError
 from agenteval.store.rows import SCHEMA
 
 OLDEST = 2  # the first schema that was released
+RACES = 50  # more than there are changes that another process can be first to make
 
 
 def check_schema(engine: Engine, shown: str) -> None:
@@ -27,10 +28,13 @@ def check_schema(engine: Engine, shown: str) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    try:
-        _widen(engine)
-    except (OperationalError, ProgrammingError):
-        _widen(engine)  # another process did the same between look and change
+    for _ in range(RACES):
+        try:
+            _widen(engine)
+        except (OperationalError, ProgrammingError):
+            continue  # another process did the same between look and change
+        return
+    _widen(engine)
 
 
 def _widen(engine: Engine) -> None:

@@ -8,7 +8,17 @@ from agenteval.store.sql import SqlStore
 
 
 def played(cli, project, *options: str) -> Run:
-    cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "7", "media/rendered-plot", *options)
+    cli(
+        "run",
+        "-m",
+        "sim/qwen3.6-35b",
+        "--trials",
+        "2",
+        "--seed",
+        "7",
+        "media/rendered-plot",
+        *options,
+    )
     store = SqlStore(str(project / "reports/agenteval.db"))
     try:
         return store.load("last")
