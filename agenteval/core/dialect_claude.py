@@ -19,6 +19,7 @@ from agenteval.core.call import BASH
 from agenteval.core.dialect_claude_parts import Part, parts
 from agenteval.core.dialect_paths import absolute, inside
 from agenteval.core.patterns import path_regex, wildcard_regex
+from agenteval.core.policy_bash import MOVES
 from agenteval.core.policy_tools import path_arguments
 from agenteval.core.shell import NotSimple, read_simple
 
@@ -76,7 +77,7 @@ class ClaudeCode:
         found = parts(text)
         if found is None:
             return self._allows_any_command()
-        moves = any(part.bare.startswith("cd ") for part in found)
+        moves = any(MOVES.intersection(part.bare.split(None, 2)[:2]) for part in found)
         return bool(found) and all(self._allows_part(part, root, moves=moves) for part in found)
 
     def _allows_any_command(self) -> bool:

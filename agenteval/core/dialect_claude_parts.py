@@ -8,6 +8,8 @@ open, a variable behind >), the text is unclear.
 import re
 from dataclasses import dataclass
 
+from agenteval.core.shell_words import unquote
+
 # In double quotes too; `${ rm x;}` runs a command, and a quote inside ends where bash alone knows.
 _PARAMETER = r"\$\{[\w\#!?@*-][^'\"`$\\{}()]*\}"
 _TARGET = r"""(?:[^ \t\n;&|<>()'"`\\$*?\[\]{}~!\#]++|'[^']*+'|"[^"\\`$]*+")++"""
@@ -87,8 +89,7 @@ def _part(text: str, raw: str, start: int, redirects: list[re.Match[str]]) -> Pa
         at = redirect.end()
         if not _DESCRIPTOR.fullmatch(redirect[0]):
             operator = text[redirect.start() : redirect.start("target")]
-            file = re.sub("['\"]", "", redirect["target"])
-            (writes if ">" in operator else reads).add(file)
+            (writes if ">" in operator else reads).add(unquote(redirect["target"])[0])
     bare.append(text[at : start + len(raw)])
     writes.discard("/dev/null")
     return Part(_unwrapped(raw), _unwrapped("".join(bare)), frozenset(reads), frozenset(writes))

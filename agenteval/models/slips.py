@@ -86,7 +86,8 @@ def invented_command(right: Right, chance: Random) -> Written:
 
 def lost_quote(right: Right, chance: Random) -> Written:
     """A quote that never ends: the last one is forgotten, or one too many is written."""
-    before, quote, after = right.command.rpartition('"')
+    last = max(_QUOTES, key=right.command.rfind)
+    before, quote, after = right.command.rpartition(last)
     return _bash(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
 
 

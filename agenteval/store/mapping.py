@@ -7,7 +7,7 @@ from typing import Any
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Look, ModelCard, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -18,7 +18,7 @@ from agenteval.core.trial import (
     Turn,
     Usage,
 )
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
 
@@ -46,7 +46,7 @@ def run_row(run: Run) -> RunRow:
     )
 
 
-def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
+def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = ()) -> Run:
     return Run(
         id=row.id,
         model=ModelCard(**row.card),
@@ -63,7 +63,16 @@ def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
         complete=row.complete,
         second_reader=row.second_reader,
         trials=trials,
+        looks=looks,
     )
+
+
+def look_row(run_id: str, look: Look) -> LookRow:
+    return LookRow(run_id=run_id, **asdict(look))
+
+
+def look_value(row: LookRow) -> Look:
+    return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:

@@ -10,10 +10,10 @@ from sqlalchemy.schema import CreateColumn
 from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
-from agenteval.store.rows import SCHEMA
+from agenteval.store.location import SCHEMA
 
 OLDEST = 2  # the first schema that was released
-RACES = 50  # more than there are changes that another process can be first to make
+STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
 
 
 def check_schema(engine: Engine, shown: str) -> None:
@@ -28,11 +28,11 @@ def check_schema(engine: Engine, shown: str) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    for _ in range(RACES):
+    for _ in range(STEPS):
         try:
             _widen(engine)
         except (OperationalError, ProgrammingError):
-            continue  # another process did the same between look and change
+            continue  # another process made this step between look and change
         return
     _widen(engine)
 

@@ -1,5 +1,7 @@
 """Failure classes of text that bash cannot read, or that can be read in two ways."""
 
+import re
+
 from agenteval.core.shell import Obstacle
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import strays
@@ -10,6 +12,8 @@ from agenteval.taxonomy.registry import Seen, failure_class
     bad=[
         "uv run scripts/notes.py add 'an open quote",
         "uv run scripts/notes.py list )",
+        "uv run scripts/notes.py add a)b",
+        "uv run scripts/notes.py (list)",
         "uv run scripts/notes.py list <",
         'uv run scripts/notes.py add "a"b"',
         "uv run scripts/notes.py list; fi",
@@ -28,12 +32,21 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
     for span in (*call.shell.errors, *strays(call.shell)):
         return Seen(span)
     stop = call.stop
-    if stop and (stop.reason is Obstacle.QUOTE or call.text.startswith(_CASE_ENDS, stop.start)):
+    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call.text, stop.start)):
         return Seen(call.span(stop.start, len(call.text)))
     return None
 
 
-_CASE_ENDS = (";;", ";&")  # the reader knows no case, and nothing else ends so
+def _has_no_meaning(text: str, at: int) -> bool:
+    """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
+    if text.startswith((";;", ";&", ")"), at):
+        return True
+    before = text[:at].rstrip(" \t")[-1:]
+    return bool(before and before not in _BEFORE_BRACKET and _BRACKET.match(text, at))
+
+
+_BEFORE_BRACKET = frozenset("\n|&;(){}=<>$")
+_BRACKET = re.compile(r"\((?![ \t]*\))")
 
 
 @failure_class(
@@ -50,7 +63,4 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    stop = call.stop
-    if stop and stop.reason is Obstacle.CONTROL:
-        return Seen(call.span(stop.start, stop.start + 1))
-    return None
+    return Seen(call.span(call.stop.start, call.stop.start + 1)) if call.stop else None

@@ -14,6 +14,7 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
+from agenteval.taxonomy.catalogue import failure_classes
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENARIOS = load_scenarios([], roots=[PROJECT])
@@ -50,6 +51,9 @@ def failing_tests(scenario: Scenario, seed: int, place: Path) -> list[str]:
 
 def fault(step: Step, place: Path, play) -> str:
     """What goes wrong when a step of the solution is played: it should be nothing."""
+    if step.tool == "write":
+        (place / step.arguments["path"]).write_text(step.arguments["content"], encoding="utf-8")
+        return ""
     if step.tool == "read":
         return "" if (place / step.arguments["path"]).read_text(encoding="utf-8") else "empty"
     if step.tool == "write":
@@ -85,6 +89,25 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
 
     assert open_checks(database, prompt.goal)
     assert handshake == [check.name for check in prompt.handshake]
+
+
+def test_every_failure_class_is_invited_by_a_scenario():
+    invited = {name for scenario in SCENARIOS for name in scenario.invites}
+
+    assert [each.id for each in failure_classes() if each.id not in invited] == []
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_what_solves_another_world_does_not_solve_this_one(scenario, workspace, play):
+    prompt = render(scenario, 0)
+    place = workspace(files(scenario, 0))
+    another = len(scenario.variants) * 4
+
+    for step in render(scenario, another).solution:
+        if step.tool == "bash":
+            play(step.arguments["command"])
+
+    assert open_checks(place / scenario.database, prompt.goal)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

@@ -1,5 +1,6 @@
 """What always holds of verdicts, whatever a model writes."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -321,6 +322,7 @@ def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: 
         ("cat <<EOF\nx", "<<EOF"),
         ("uv run scripts/notes.py add a\\", "\\"),
         ("! git status", "!"),
+        ("echo `ls`; git status", ";"),
         ("echo ${x:-`ls`}", "${x:-`ls`}"),
     ],
 )
@@ -391,3 +393,37 @@ def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:
     found = judge(call, DEMO).primary
     assert found
     assert (found.failure_class, found.evidence.text) == ("blocked-path", "/tmp")
+
+
+@pytest.mark.parametrize(
+    ("command", "fails"),
+    [
+        ("echo ((1))", True),
+        ("echo !(a)", True),
+        ("echo a (b)", True),
+        ("echo a)b", True),
+        ("ls | cat )", True),
+        ("( )", True),
+        ("ls | (cat)", False),
+        ("a=(1 2)", False),
+        ("declare -a x=(1)", False),
+        ("f () { ls; }", False),
+        ("time (ls)", False),
+        ("ls &(cat)", False),
+        ("case x in a) ls;; esac", False),
+    ],
+)
+def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: bool) -> None:
+    found = [each.failure_class for each in judge(bash(command), DEMO).findings]
+    assert ("shell-syntax-error" in found) is fails
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a b; ", "$(", "ls\r\n", "ls \0", "ls \ud800 ", "(a|b);", "'", "x", "a)", "<<E\n", "A=1 "],
+)
+def test_a_megabyte_of_anything_is_judged_within_a_second(unit: str) -> None:
+    call = bash(unit * (1_000_000 // len(unit)))
+    start = time.process_time()
+    assert not judge(call, DEMO).allowed
+    assert time.process_time() - start < 1

@@ -1,0 +1,142 @@
+"""The likely mistakes: each shipped solution with one thing done wrong does not reach the goal."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.fixtures import load_fixture
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.prompt import render
+from agenteval.core.template import fill
+
+PROJECT = Path(__file__).resolve().parents[2]
+SCENARIOS = {scenario.name: scenario for scenario in load_scenarios([], roots=[PROJECT])}
+SEED = 3
+
+# What stands in the solution, and what stands there instead: templates over the trial's variables.
+WRONG_WAYS = [
+    ("home/lights", "set --lamp {{ lamp }} --level {{ level }}", "list"),
+    ("home/lights", "set --lamp {{ second }} --level 0", "list"),
+    ("home/heating-plan", '"day":"sat"', '"day":"sun"'),
+    ("home/silent-shutter", "send --do close --device {{ silent }}", "list"),
+    ("home/silent-shutter", "relay.py list", "relay.py pulse --relay {{ relay }}"),
+    ("home/silent-shutter", "closed by relay {{ relay }}", "closed by its relay"),
+    ("home/energy-note", "now: {{ now }} kWh", "now: more"),
+    ("home/energy-note", "circuit: {{ circuit }}", "circuit: all of them"),
+    ("mail/search-and-answer", "comes on {{ day }}", "comes soon"),
+    ("mail/search-and-answer", "reply --id {{ question }}", "reply --id {{ last }}"),
+    (
+        "mail/search-and-answer",
+        "mail.py show --id {{ last }}",
+        "outbox.py reply --id {{ last }} --body x",
+    ),
+    ("mail/draft", "\n", " "),
+    ("mail/draft", "\\$", "$"),
+    ("mail/draft", "{{ address }}", "{{ sender | lower }}@example.org"),
+    ("mail/draft", "mail.py show --id {{ mail }}", "outbox.py reply --id {{ mail }} --body yes"),
+    ("mail/triage", "--id {{ first }} --label {{ label_1 }}", "--id {{ first }} --label x"),
+    ("mail/triage", "--id {{ fifth }}", "--id {{ fifth + 1 }}"),
+    ("mail/corrected-invoice", "--position {{ position }}", "--position {{ position + 1 }}"),
+    ("mail/corrected-invoice", "--amount {{ amount }}", "--amount 100"),
+    ("calendar/free-slot", "--start {{ start }}", "--start 16:00"),
+    ("calendar/free-slot", " --person {{ two }} --person {{ three }}", " --person {{ three }}"),
+    ("calendar/move-series", "move --event {{ event_4 }}", "move --event {{ event_3 }}"),
+    (
+        "calendar/move-series",
+        "series.py list",
+        "series_admin.py --series {{ series }} --start 20:00",
+    ),
+    ("calendar/conflicts", "decline --event {{ last }}", "decline --event {{ first }}"),
+    ("calendar/conflicts", "cal.py list", "cal.py move --event {{ last }} --start 20:00 #"),
+    ("calendar/travel-time", "--start {{ start }}", "--start {{ local }}"),
+    ("calendar/travel-time", "--minutes {{ way }} --person", "--minutes 61 --person"),
+    ("media/rendered-pages", "--reason size", "--reason blank"),
+    (
+        "media/rendered-pages",
+        "image_meta.py list",
+        "render_queue.py add --image {{ blank }} --reason size #",
+    ),
+    ("media/transcripts", "--figure {{ figure }}", "--figure {{ figure + 1 }}"),
+    ("media/transcripts", "--minute {{ minute }}", "--minute {{ first }}"),
+    (
+        "dispatch/route-task",
+        "send --agent {{ agent }}",
+        "send --agent {{ two if agent == one else one }}",
+    ),
+    (
+        "dispatch/route-task",
+        "agents.py show --name {{ one }}",
+        "dispatch.py send --agent {{ one }} --task {{ task }}",
+    ),
+    ("dispatch/hand-over", ' --value "{{ value }}"', " --value x"),
+    (
+        "dispatch/hand-over",
+        "wait --job {{ last + 1 }}",
+        "send --agent {{ next }} --task {{ task }}",
+    ),
+    (
+        "dispatch/retired-agent",
+        "dispatch.py send --agent {{ heir }}",
+        "spawn_agent.py --agent {{ agent }}",
+    ),
+    ("dispatch/retired-agent", "send --agent {{ heir }}", "send --agent {{ between }}"),
+]
+
+
+def reached(scenario, prompt, place: Path) -> bool:
+    """Whether every query and every program of the goal says so."""
+    with closing(sqlite3.connect(place / scenario.database)) as world:
+        if any((world.execute(c.query).fetchone() or [None])[0] != c.expect for c in prompt.goal):
+            return False
+    given = json.dumps(prompt.variables)
+    return all(
+        subprocess.run(
+            [sys.executable, "-I", "-c", test.source, given],
+            cwd=place,
+            capture_output=True,
+            check=False,
+        ).returncode
+        == 0
+        for test in scenario.tests
+    )
+
+
+def act(step, old: str, new: str, place: Path, play) -> bool:
+    """Play a step with `new` in place of `old`; whether `old` was there."""
+    given = {name: str(value).replace(old, new) for name, value in step.arguments.items()}
+    if step.tool == "bash":
+        play(given["command"])
+    if step.tool == "write":
+        (place / given["path"]).write_text(given["content"], encoding="utf-8")
+    return given != step.arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in WRONG_WAYS]
+)
+def test_the_goal_is_not_reached_when_one_thing_is_done_wrong(name, old, new, workspace, play):
+    scenario = SCENARIOS[name]
+    prompt = render(scenario, SEED)
+    place = workspace(load_fixture(scenario, SEED, roots=[PROJECT]))
+    right, wrong = fill(old, prompt.variables), fill(new, prompt.variables)
+
+    changed = [act(step, right, wrong, place, play) for step in prompt.solution]
+
+    assert (any(changed), reached(scenario, prompt, place)) == (True, False)
+
+
+@pytest.mark.parametrize("name", ["home/energy-note", "mail/draft"])
+def test_the_goal_is_reached_when_all_is_done_right(name, workspace, play):
+    scenario = SCENARIOS[name]
+    prompt = render(scenario, SEED)
+    place = workspace(load_fixture(scenario, SEED, roots=[PROJECT]))
+
+    for step in prompt.solution:
+        act(step, "\0", "", place, play)
+
+    assert reached(scenario, prompt, place)
