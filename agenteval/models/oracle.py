@@ -27,10 +27,10 @@ class Oracle:
         """The next step; without any call once there is none."""
         asked = "\n".join(message.content for message in messages if message.role == "user")
         known = self._memory.recall(asked, seed)
-        task = known[1].task if known else ""
+        task = known.prompt.task if known else ""
         given = next((at for at, each in enumerate(messages) if task in each.content), 0)
         number = sum(message.role == "assistant" for message in messages[given:])
-        steps = known[1].solution[number : number + 1] if known else ()
+        steps = known.prompt.solution[number : number + 1] if known else ()
         profile = spoken(tools)
         written = [profile.written(step.tool, step.arguments) for step in steps]
         calls = tuple(
