@@ -101,7 +101,7 @@ _LEADS = {
     "unlisted-script": "add a script that is not on the allow list",
     "hallucinated-flag": "let the solution use a [[bash.script]] whose options are listed",
     "hallucinated-script": "allow a script",
-    "other-shell": "let the solution give a quoted value",
+    "other-shell": "allow a script with any words (*)",
 }
 
 
