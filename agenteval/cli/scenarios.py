@@ -65,7 +65,13 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 def check(
     targets: o.Targets = None, *, sandbox: o.SandboxName = None, as_json: o.AsJson = False
 ) -> None:
-    """Play the reference solution of every variant, for real; exit 1 when one does not work.
+    """Prove that scenarios work, by playing them for real; exit 1 when one does not.
+
+    The reference solution must reach the goal without a denial in the world of every variant, and
+    be allowed under every harness profile. A player that slips once in each class of `invites`
+    must be denied as exactly that class, and still arrive; one that does nothing, or only claims to
+    be done, must not. The prompt may name only scripts, usages and tools that there are. The same
+    seed must make the same world, and a trial find nothing of another.
 
     Examples:
     - `agenteval scenarios check`
@@ -80,9 +86,9 @@ def check(
         typer.echo(json.dumps([asdict(proof) for proof in proofs], indent=2))
     else:
         for proof in proofs:
-            seen = proof.fault or f"solved in {proof.steps} calls"
-            typer.echo(f"{proof.scenario}, seed {proof.seed}: {seen}")
-    if any(proof.fault for proof in proofs):
+            for line in checking.told(proof):
+                typer.echo(line)
+    if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
 
 

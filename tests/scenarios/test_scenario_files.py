@@ -223,6 +223,10 @@ def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp
         ("# System\n\nNo task.\n", "must begin with `# System` and go on with `# Task`"),
         ("Hello\n# System\n\n# Task\n", "must begin with `# System`"),
         ("# System\n{{ colour }}\n# Task\nGo.\n", "instructions.md: 'colour' is undefined"),
+        (
+            "# System\n{{ bash }} and {{ write }}\n# Task\nGo.\n",
+            "instructions.md: 'write' is undefined. Known variables: rules, bash, word",
+        ),
         ("# System\n{{ 1 / 0 }}\n# Task\nGo.\n", "ZeroDivisionError"),
         ("# System\n{{ word + 1 }}\n# Task\nGo.\n", "TypeError"),
         ("# System\n{% for i in range(9999999) %}.{% endfor %}\n# Task\nGo.\n", "Overflow"),
