@@ -40,8 +40,7 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     path = folder / FILE
     chosen = variables(scenario, seed)
-    profile = DEFAULT.profile
-    named = {"rules": "", **profile.names(tuple(profile.forms)), **chosen}
+    named = {"rules": "", **DEFAULT.profile.names(scenario.tools), **chosen}
     try:
         path = folder / INSTRUCTIONS
         fill(scenario.instructions, named)
