@@ -70,13 +70,16 @@ class TrialKey:
 
 
 class Recorder(Protocol):
-    """Where one run is kept. Every method returns only when its row is safely stored."""
+    """Where one run is kept. Every method returns only when its row is safely stored.
+
+    `agent` is the label of a sub-agent, and empty for the first agent of a trial.
+    """
 
     def begin(self, key: TrialKey) -> None: ...
 
-    def turn(self, key: TrialKey, number: int, turn: Turn) -> None: ...
+    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
 
-    def call(self, key: TrialKey, record: CallRecord) -> None: ...
+    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 
     def finish(self, key: TrialKey, trial: Trial) -> None: ...
 

@@ -19,7 +19,7 @@ from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
 from agenteval.core.run import Run
-from agenteval.core.scenario import Scenario
+from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
@@ -30,6 +30,7 @@ from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import SandboxBackend
 from agenteval.report.live import Live, live
 from agenteval.sandbox.choose import choose
+from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 
@@ -91,7 +92,9 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     """The scenarios, each with its allow list and its world's files. Raises UsageError."""
     where = roots()
     scenarios = load_scenarios(targets, roots=where)
+    played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
     names = {scenario.policy for scenario in scenarios}
+    names |= {agent.policy for agents in played.values() for agent in agents}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
@@ -101,15 +104,25 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
             scenario,
             _offered(policies[scenario.policy], scenario),
             partial(load_fixture, scenario, roots=where),
+            {one.name: _offered(policies[one.policy], one) for one in played[scenario.name]},
         )
         for scenario in scenarios
     )
 
 
-def _offered(policy: Policy, scenario: Scenario) -> Policy:
-    """The policy with the tools that the scenario offers: to the model there are no others."""
-    tools = {name: rule for name, rule in policy.tools.items() if name in scenario.tools}
+def _offered(policy: Policy, agent: Scenario | Agent) -> Policy:
+    """The policy with the tools that the agent is offered: to the model there are no others."""
+    tools = {name: rule for name, rule in policy.tools.items() if name in agent.tools}
     return replace(policy, tools=tools)
+
+
+def _digests(stages: Sequence[Stage]) -> dict[str, str]:
+    """Whose calls are judged by which allow list."""
+    return {
+        judged_by(stage.scenario.name, agent): policy.digest
+        for stage in stages
+        for agent, policy in {"": stage.policy, **stage.agents}.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +171,6 @@ class Session:
         if self.watch:
             self.watch.check(run.id, self.store)
         names = [stage.scenario.name for stage in self.stages]
-        digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
         keys = trial_keys(names, self.plan.trials, self.plan.seed)
         setting = await measured(model, self.stages[0].scenario, self.plan.setting)
         progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
@@ -167,7 +179,7 @@ class Session:
                 model=model,
                 backend=backend,
                 second_reader=second_reader,
-                recorder=self.store.recorder(run, digests),
+                recorder=self.store.recorder(run, _digests(self.stages)),
                 observer=progress,
                 concurrency=self.plan.concurrency,
                 setting=setting,
@@ -199,5 +211,9 @@ class Session:
             prefork=self.plan.prefork,
             protocol=self.plan.setting.protocol,
             taxonomy=TAXONOMY_VERSION,
-            policies={stage.policy.name: stage.policy.digest for stage in self.stages},
+            policies={
+                policy.name: policy.digest
+                for stage in self.stages
+                for policy in (stage.policy, *stage.agents.values())
+            },
         )

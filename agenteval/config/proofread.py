@@ -8,9 +8,10 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from agenteval.config.scenario_folders import FILE
-from agenteval.core.profiles import STRICT
-from agenteval.core.prompt import Prompt, render
+from agenteval.core.agents import requested
+from agenteval.core.prompt import Prompt, render, render_agent
 from agenteval.core.scenario import Check, Scenario
+from agenteval.core.setting import DEFAULT
 from agenteval.core.template import fill
 from agenteval.core.variant import WorldError, database, variables
 from agenteval.errors import UsageError
@@ -33,22 +34,41 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
             raise UsageError(f"{folder / FILE}: {error}") from error
         if image is not None:
             _ask_all(folder / FILE, prompt, image)
+        _ask_for_agents(folder / FILE, scenario, seed, prompt)
 
 
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     path = folder / FILE
     chosen = variables(scenario, seed)
-    tools = STRICT.names(scenario.tools)
+    named = {"rules": "", **DEFAULT.profile.names(scenario.tools), **chosen}
     try:
         path = folder / INSTRUCTIONS
-        fill(scenario.instructions, {**tools, **chosen, "rules": ""})
+        fill(scenario.instructions, named)
         path = folder / FILE
         return render(scenario, seed)
     except TemplateError as error:
-        known = ", ".join(["rules", *tools, *chosen])
-        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
+        raise UsageError(f"{path}: {error}. Known variables: {', '.join(named)}") from error
     except ValueError as error:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
+
+
+def _ask_for_agents(path: Path, scenario: Scenario, seed: int, prompt: Prompt) -> None:
+    """Render what each sub-agent reads and does, as if it had been asked for."""
+    for number, agent in enumerate(scenario.agents):
+        key = f"{path}: agent.{number}"
+        try:
+            names = requested(scenario, agent, seed, prompt.variables)
+        except (TemplateError, ValueError) as error:
+            raise UsageError(f"{key}.spawned: {error}") from error
+        if agent.program is not None:
+            continue
+        try:
+            render_agent(agent, {**prompt.variables, **dict.fromkeys(names, 0)})
+        except TemplateError as error:
+            known = ", ".join(["rules", *prompt.variables, *names])
+            raise UsageError(f"{key}: {error}. Known variables: {known}") from error
+        except ValueError as error:
+            raise UsageError(f"{key}.instructions: {error}") from error
 
 
 def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:

@@ -1,11 +1,20 @@
 """Scenarios as their authors wrote them, read and checked."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
+from agenteval.config.agents import (
+    AgentSchema,
+    Inside,
+    SpawnSchema,
+    StepSchema,
+    Tool,
+    agents,
+    spawn_limits,
+)
 from agenteval.config.draws import DrawSchema, draw, load_words
 from agenteval.config.fixtures import find_world
 from agenteval.config.proofread import INSTRUCTIONS, proofread
@@ -19,12 +28,6 @@ from agenteval.taxonomy.catalogue import failure_classes
 FOLDER = "scenarios"
 
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-def _inside_workspace(path: str) -> str:
-    if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-        raise ValueError("must be a path inside the workspace, such as data/world.db")
-    return path
 
 
 _Text = Annotated[str, Field(min_length=1)]
@@ -42,14 +45,7 @@ class _TestSchema(BaseModel):
     model_config = _STRICT
 
     name: _Text
-    python: Annotated[_Text, AfterValidator(_inside_workspace)]
-
-
-class _StepSchema(BaseModel):
-    model_config = _STRICT
-
-    tool: _Text
-    arguments: dict[str, Any]
+    python: Annotated[Inside, Field(min_length=1)]
 
 
 class _ScenarioSchema(BaseModel):
@@ -60,10 +56,13 @@ class _ScenarioSchema(BaseModel):
     title: _Text
     policy: _Text
     fixture: _Text
-    tools: Annotated[list[Literal["bash", "read", "write"]], Field(min_length=1)]
-    database: Annotated[_Text, AfterValidator(_inside_workspace)]
+    tools: Annotated[list[Tool], Field(min_length=1)]
+    database: Annotated[Inside, Field(min_length=1)]
     goal: Annotated[list[_CheckSchema], Field(min_length=1)]
-    solution: Annotated[list[_StepSchema], Field(min_length=1)]
+    solution: Annotated[list[StepSchema], Field(min_length=1)]
+    closing: PositiveInt | None = None
+    agent: list[AgentSchema] = []
+    spawn: SpawnSchema = SpawnSchema()
     handshake: list[_CheckSchema] = []
     test: list[_TestSchema] = []
     variant: list[dict[str, str | int]] = []
@@ -124,6 +123,9 @@ def load_scenario(
         words=words,
         world=_text(world, "It makes the world's database") if world else "",
         invites=tuple(schema.invites),
+        agents=agents(path, schema.agent, lambda name, purpose: _text(folder / name, purpose)),
+        spawn=spawn_limits(schema.spawn),
+        closing=schema.closing or 0,
         max_turns=schema.max_turns,
         limits=_limits(path, schema.limits),
     )
@@ -134,10 +136,11 @@ def load_scenario(
 
 def _world(path: Path, schema: _ScenarioSchema, roots: Sequence[Path]) -> Path | None:
     found = find_world(schema.fixture, roots)
-    if schema.ask and found is None:
+    asking = "ask" if schema.ask else "agent" if schema.agent else ""
+    if asking and found is None:
         raise UsageError(
-            f"{path}: ask: no fixture {schema.fixture!r} with a world.sql, so there is no world to "
-            "ask. Add one, or mend the name"
+            f"{path}: {asking}: no fixture {schema.fixture!r} with a world.sql, so there is no "
+            "world to ask. Add one, or mend the name"
         )
     return found
 

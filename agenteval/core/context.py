@@ -37,10 +37,14 @@ _SCRIPT = re.compile(r"uv run (scripts/[\w/]+\.py)")
 def posed(scenario: Scenario, seed: int, setting: Setting) -> Prompt:
     """The scenario as the trial with this seed reads it, in the length that was asked for."""
     prompt = render(scenario, seed, setting)
+    return lengthened(prompt, setting, Chance(f"{scenario.name}/{seed}//context"))
+
+
+def lengthened(prompt: Prompt, setting: Setting, chance: Chance) -> Prompt:
+    """The prompt in the length that was asked for."""
     if not setting.context:
         return prompt
     characters = round(setting.context * setting.per_token)
-    chance = Chance(f"{scenario.name}/{seed}//context")
     return filled(prompt, characters, setting.profile, chance)
 
 

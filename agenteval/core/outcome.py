@@ -15,6 +15,7 @@ class Ending(StrEnum):
     TIME = "time"
     LOOPED = "looped"
     BROKEN = "broken"  # our side or the server failed
+    REFUSED = "refused"  # a sub-agent beyond the scenario's limits: it never began
 
 
 class Outcome(StrEnum):

@@ -1,9 +1,10 @@
-"""What one trial reads and is judged by: its scenario, rendered for a seed."""
+"""What one trial reads and is judged by: its scenario, rendered for a seed; and its sub-agents."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.core.scenario import Check, Scenario, Step
+from agenteval.core.scenario import Agent, Check, Scenario, Step
 from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.template import fill
 from agenteval.core.trial import Message
@@ -16,9 +17,10 @@ _GAP = re.compile(r"\n{3,}")  # where the rules would stand
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One variant of a scenario: what a trial begins with, and what it is judged by.
+    """What an agent begins with; and, of a trial's first agent, what the trial is judged by.
 
-    Its first messages are `system`, the `history` of a chat that went before, and `task`.
+    Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
+    `closing` steps of the solution close the work.
     """
 
     system: str
@@ -28,6 +30,7 @@ class Prompt:
     handshake: tuple[Check, ...]
     solution: tuple[Step, ...]
     history: tuple[Message, ...] = ()
+    closing: int = 1
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -41,20 +44,43 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
     a scenario that `config.scenarios` loaded.
     """
     chosen = variables(scenario, seed)
-    names = setting.profile.names(tuple(setting.profile.forms))
-    system, task = split_instructions(scenario.instructions)
-    rules = setting.rules_for(scenario.tools)
-    above, below = setting.place != "end", setting.place != "start"
-    known = {**names, **chosen}
-    task = fill(task, {**known, "rules": rules}).strip()
+    system, task = texts(scenario.instructions, scenario.tools, chosen, setting)
     return Prompt(
-        system=_GAP.sub("\n\n", fill(system, {**known, "rules": rules if above else ""}).strip()),
-        task=f"{task}\n\n{rules}" if below else task,
+        system=system,
+        task=task,
         variables=chosen,
         goal=tuple(_check(check, chosen) for check in scenario.goal),
         handshake=tuple(_check(check, chosen) for check in scenario.handshake),
         solution=tuple(_step(step, chosen) for step in scenario.solution),
+        closing=scenario.closing or max(1, len(scenario.handshake)),
     )
+
+
+def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
+    system, task = texts(agent.instructions, agent.tools, known, setting)
+    return Prompt(
+        system=system,
+        task=task,
+        variables=known,
+        goal=(),
+        handshake=(),
+        solution=tuple(_step(step, known) for step in agent.solution),
+        closing=agent.closing,
+    )
+
+
+def texts(
+    instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
+) -> tuple[str, str]:
+    """The system message and the task."""
+    system, task = split_instructions(instructions)
+    rules = setting.rules_for(tools)
+    above, below = setting.place != "end", setting.place != "start"
+    known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
+    task = fill(task, {**known, "rules": rules}).strip()
+    system = fill(system, {**known, "rules": rules if above else ""}).strip()
+    return _GAP.sub("\n\n", system), f"{task}\n\n{rules}" if below else task
 
 
 def split_instructions(instructions: str) -> tuple[str, str]:

@@ -36,6 +36,34 @@ class CodeTest:
 
 
 @dataclass(frozen=True, slots=True)
+class Agent:
+    """A sub-agent, started when a script of the trial asks for it in the world.
+
+    `spawned` is a query: each row asks for one agent. Its first column tells requests apart; all
+    columns are variables of this agent's texts; where `attached` is 1, whoever asked waits.
+    The served model plays it, or `program` stands for it, with its variables as JSON.
+    """
+
+    name: str
+    spawned: str
+    instructions: str = ""
+    policy: str = ""
+    tools: tuple[str, ...] = ()
+    solution: tuple[Step, ...] = ()
+    closing: int = 1
+    max_turns: int = 20
+    program: CodeTest | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpawnLimits:
+    """How many sub-agents one trial may have, and how deep below its first agent."""
+
+    depth: int = 2
+    count: int = 8
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """What one trial may use. Sizes in bytes, times in seconds.
 
@@ -64,7 +92,8 @@ class Scenario:
     `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
     file inside the workspace. The goal is reached when every check of `goal` holds and then every
     one of `tests`; `handshake` lists ordered steps, each proven by a check. `invites` names the
-    failure classes it tempts to.
+    failure classes it tempts to. The last `closing` steps of the solution close the work; with 0,
+    as many as the handshake has.
 
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
@@ -88,6 +117,9 @@ class Scenario:
     draws: Mapping[str, Draw] = field(default_factory=dict)
     asks: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    agents: tuple[Agent, ...] = ()
+    spawn: SpawnLimits = field(default_factory=SpawnLimits)
+    closing: int = 0
     world: str = ""
     max_turns: int = 20
     limits: Limits = field(default_factory=Limits)

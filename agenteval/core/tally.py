@@ -1,19 +1,27 @@
 """One trial, counted: all that the figures of a run are made from, without its transcript."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import TrialRecovery, trial_recovery
 from agenteval.core.trial import HandshakeStep, Trial
 
 World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
+AgentCall = tuple[
+    str, bool
+]  # the name of the sub-agent that made a call, and whether it was denied
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """`errors` counts the denied calls by their primary class."""
+    """`errors` counts the denied calls by their primary class.
+
+    `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
+    are there any but those of the first agent.
+    """
 
     scenario: str
     number: int
@@ -24,6 +32,7 @@ class Tally:
     errors: Mapping[str, int]
     handshake: tuple[HandshakeStep, ...]
     recovery: TrialRecovery
+    agents: Mapping[str, Cluster] = field(default_factory=dict)
 
     @property
     def world(self) -> World:
@@ -52,4 +61,18 @@ def tally(trial: Trial) -> Tally:
         errors=Counter(primary.failure_class for primary in primaries if primary),
         handshake=trial.handshake,
         recovery=trial_recovery(trial),
+        agents=calls_by_agent(
+            [
+                (part.name, not record.verdict.allowed)
+                for part in trial.agents
+                for record in part.calls
+            ]
+        ),
     )
+
+
+def calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
+    """Denied calls and all calls of each name, in the order of the names."""
+    made = Counter(name for name, _ in calls)
+    denied = Counter(name for name, is_denied in calls if is_denied)
+    return {name: (denied[name], made[name]) for name in sorted(made)}

@@ -82,15 +82,49 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class HandshakeStep:
-    """One ordered step of a handshake, and whether the world shows it done."""
+    """One ordered step of a handshake, and the call after which the world first showed it done.
+
+    `agent` (a label), `turn` and `position` say which call; they are None where nothing looked at
+    the world between calls. In order is a step that no earlier step was reached after.
+    """
 
     name: str
     reached: bool
+    agent: str | None = None
+    turn: int | None = None
+    position: int | None = None
+    in_order: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentPart:
+    """What one sub-agent did in a trial. `number` counts from 1, in the order they were started.
+
+    `parent` is the number of the agent that asked for it, 0 for the first one. `reason` says why it
+    was refused, or how the program that stands for an agent failed.
+    """
+
+    name: str
+    number: int
+    parent: int
+    depth: int
+    ending: Ending
+    turns: tuple[Turn, ...] = ()
+    calls: tuple[CallRecord, ...] = ()
+    reason: str = ""
+
+    @property
+    def label(self) -> str:
+        """Which agent of the trial; the first one's is empty."""
+        return f"{self.name}/{self.number}" if self.number else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario."""
+    """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario.
+
+    Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
+    """
 
     scenario: str
     number: int
@@ -102,3 +136,4 @@ class Trial:
     reason: str = ""
     handshake: tuple[HandshakeStep, ...] = ()
     seconds: float = 0.0
+    agents: tuple[AgentPart, ...] = ()

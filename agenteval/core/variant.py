@@ -39,6 +39,24 @@ def database(scenario: Scenario, seed: int) -> bytes:
         return world.serialize()
 
 
+def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
+    """What the columns of a query to the fresh world are called.
+
+    Raises WorldError, and ValueError for a query that cannot be run or asks for something already.
+    """
+    with closing(_world(scenario, _drawn(scenario, seed), seed)) as world:
+        try:
+            asked = world.execute(query)
+        except sqlite3.Error as error:
+            raise ValueError(f"{error}, in `{query}`") from error
+        if asked.fetchone():
+            raise ValueError(f"the fresh world has rows for it already, in `{query}`")
+        names = tuple(name for name, *_ in asked.description or ())
+    if not all(name.isidentifier() for name in names) or not names:
+        raise ValueError(f"every column needs a name (`count(*) AS number`), in `{query}`")
+    return names
+
+
 def _drawn(scenario: Scenario, seed: int) -> dict[str, Value]:
     found: dict[str, Value] = dict(scenario.variants[seed % len(scenario.variants)])
     for name, draw in scenario.draws.items():

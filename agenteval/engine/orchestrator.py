@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agenteval.core.context import posed
 from agenteval.core.outcome import Ending, Outcome
@@ -13,8 +13,9 @@ from agenteval.core.scenario import Scenario
 from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
 from agenteval.engine.hands import Hands
-from agenteval.engine.loop import Loop
+from agenteval.engine.play import Play
 from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.watch import Watch
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Model, Observer, Recorder, SandboxBackend, TrialKey
 
@@ -23,12 +24,14 @@ from agenteval.protocols import Model, Observer, Recorder, SandboxBackend, Trial
 class Stage:
     """One scenario, ready to be played: its allow list, and the files its world starts with.
 
-    `files` makes the world of a seed: relative path to content.
+    `files` makes the world of a seed: relative path to content. `agents` are the allow lists of the
+    sub-agents that are played by the model, by their names.
     """
 
     scenario: Scenario
     policy: Policy
     files: Callable[[int], Mapping[str, bytes]]
+    agents: Mapping[str, Policy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +80,30 @@ class Orchestrator:
                     limits,
                     running,
                 )
-                loop = self._loop(stage, key, hands)
+                play = self._play(stage, key, hands)
                 try:
-                    trial = await loop.play()
+                    trial = await play.play()
                 except InfrastructureError as error:
-                    trial = _void(key, str(error), loop)
+                    trial = play.broken(str(error))
         except InfrastructureError as error:
-            trial = _void(key, str(error), None)
+            trial = _void(key, str(error))
         self.recorder.finish(key, trial)
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
-    def _loop(self, stage: Stage, key: TrialKey, hands: Hands) -> Loop:
-        return Loop(
+    def _play(self, stage: Stage, key: TrialKey, hands: Hands) -> Play:
+        prompt = posed(stage.scenario, key.seed, self.setting)
+        return Play(
             scenario=stage.scenario,
-            prompt=posed(stage.scenario, key.seed, self.setting),
+            prompt=prompt,
             key=key,
-            max_turns=self.max_turns or stage.scenario.max_turns,
+            setting=self.setting,
+            max_turns=self.max_turns,
             model=self.model,
             hands=hands,
+            policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
+            watch=Watch(stage.scenario, prompt, hands.sandbox),
         )
 
 
@@ -115,13 +122,13 @@ def trial_seed(seed: int, scenario: str, number: int) -> int:
     return int.from_bytes(digest[:4]) >> 1
 
 
-def _void(key: TrialKey, reason: str, loop: Loop | None) -> Trial:
+def _void(key: TrialKey, reason: str) -> Trial:
     return Trial(
         scenario=key.scenario,
         number=key.number,
         seed=key.seed,
-        turns=tuple(loop.turns) if loop else (),
-        calls=tuple(loop.calls) if loop else (),
+        turns=(),
+        calls=(),
         ending=Ending.BROKEN,
         outcome=Outcome.VOID,
         reason=reason,

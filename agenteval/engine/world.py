@@ -3,16 +3,20 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
+from agenteval.core.draw import Value
 from agenteval.core.scenario import Check, CodeTest
+from agenteval.core.trial import Execution
 from agenteval.core.variant import Variables
 from agenteval.protocols import Sandbox
 
 DATABASE = "world.db"
 LOG = f"{DATABASE}-wal"
+Row = Mapping[str, Value]
+FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
 STEPS = 50_000_000  # of SQLite's machine: a second or so; a world may hold a view that never ends
 
 
@@ -29,10 +33,16 @@ async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
 
 def holding(files: Mapping[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...]:
     """Which checks hold. A world that cannot answer does not hold: the model broke it."""
+    with _connected(files) as connection:
+        return tuple(_holds(connection, check) for check in checks)
+
+
+@contextmanager
+def _connected(files: Mapping[str, bytes]) -> Iterator[sqlite3.Connection]:
     logged = tempfile.TemporaryDirectory() if LOG in files else nullcontext()
     with logged as folder, closing(_opened(files, folder)) as connection:
         connection.set_progress_handler(lambda: 1, STEPS)
-        return tuple(_holds(connection, check) for check in checks)
+        yield connection
 
 
 def _opened(files: Mapping[str, bytes], folder: str | None) -> sqlite3.Connection:
@@ -57,11 +67,30 @@ def _holds(connection: sqlite3.Connection, check: Check) -> bool:
     return row is not None and row[0] == check.expect
 
 
+def rows(files: Mapping[str, bytes], query: str) -> list[Row]:
+    """What a query finds now, column by name; nothing in a world that cannot answer."""
+    with _connected(files) as connection:
+        try:
+            asked = connection.execute(query)
+            names = [name for name, *_ in asked.description or ()]
+            return [dict(zip(names, map(_value, row), strict=True)) for row in asked.fetchmany(FEW)]
+        except sqlite3.Error:
+            return []
+
+
+def _value(found: object) -> Value:
+    """As a template and JSON take it; a NULL is an empty text."""
+    return found if isinstance(found, str | int | float) else str(found or "")
+
+
 async def passes(sandbox: Sandbox, test: CodeTest, variables: Variables) -> bool:
-    """Whether the test's program ends with 0, run in the workspace under the limits of a call.
+    """Whether the test's program ends with 0."""
+    return (await run_program(sandbox, test, variables)).exit_code == 0
+
+
+async def run_program(sandbox: Sandbox, program: CodeTest, variables: Variables) -> Execution:
+    """Run it in the workspace, under the limits of a call.
 
     Its source is an argument and no file: the model can neither read nor change it.
     """
-    given = json.dumps(variables)
-    execution = await sandbox.run(("python3", "-I", "-c", test.source, given))
-    return execution.exit_code == 0
+    return await sandbox.run(("python3", "-I", "-c", program.source, json.dumps(variables)))

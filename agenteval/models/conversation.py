@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from agenteval.core.agents import recognised
 from agenteval.core.prompt import Prompt, render
 from agenteval.core.scenario import Scenario
 from agenteval.models.player import PastCall
@@ -81,6 +83,14 @@ def text(message: Mapping[str, Any]) -> str:
     return content if isinstance(content, str) else ""
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an agent that was recognised is to do, and a name that no other agent has."""
+
+    name: str
+    prompt: Prompt
+
+
 class Memory:
     """Recognises scenarios: `recall` takes what the user said, and the request's seed.
 
@@ -89,11 +99,23 @@ class Memory:
 
     def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self._scenarios = tuple(scenarios)
+        self._rendered = lru_cache(maxsize=4096)(self._render)
         self.recall = lru_cache(maxsize=4096)(self._search)
 
-    def _search(self, asked: str, seed: int) -> tuple[Scenario, Prompt] | None:
-        for scenario in self._scenarios:
-            prompt = render(scenario, seed)
+    def _render(self, place: int, seed: int) -> Prompt:
+        return render(self._scenarios[place], seed)
+
+    def _search(self, asked: str, seed: int) -> Known | None:
+        """The first agent of a scenario, or else one of its sub-agents."""
+        for place, scenario in enumerate(self._scenarios):
+            prompt = self._rendered(place, seed)
             if prompt.task in asked:
-                return scenario, prompt
+                return Known(scenario.name, prompt)
+        for place, scenario in enumerate(self._scenarios):
+            known = self._rendered(place, seed).variables
+            for agent in scenario.agents:
+                if agent.program:
+                    continue
+                if found := recognised(scenario, agent, seed, known, asked):
+                    return Known(f"{scenario.name}/{found.task}", found)
         return None

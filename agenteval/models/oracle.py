@@ -9,7 +9,7 @@ from agenteval.core.profiles import spoken
 from agenteval.core.prompt import Prompt
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Turn, Usage
-from agenteval.models.conversation import Memory
+from agenteval.models.conversation import Known, Memory
 from agenteval.models.slips import Written
 from agenteval.models.turns import parse_arguments
 from agenteval.protocols import ToolSchema
@@ -37,16 +37,16 @@ class Oracle:
         """The next call; without any once there is none."""
         asked = "\n".join(message.content for message in messages if message.role == "user")
         known = self._memory.recall(asked, seed)
-        task = known[1].task if known else ""
+        task = known.prompt.task if known else ""
         given = next((at for at, each in enumerate(messages) if task in each.content), 0)
         number = sum(message.role == "assistant" for message in messages[given:])
-        plan = [*self._plan(*known, spoken(tools))] if known else []
+        plan = [*self._plan(known, spoken(tools))] if known else []
         calls = tuple(_call(number, written) for written in plan[number : number + 1])
         return _turn("", calls)
 
-    def _plan(self, scenario: Scenario, prompt: Prompt, profile: Profile) -> Iterator[Written]:
-        yield from self._slips.get(scenario.name, ())
-        for step in prompt.solution:
+    def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
+        yield from self._slips.get(known.name, ())
+        for step in known.prompt.solution:
             yield Written(*profile.written(step.tool, step.arguments))
 
 

@@ -57,7 +57,7 @@ class Player:
     @property
     def _closing(self) -> int:
         """The place of the first closing call."""
-        return len(self.prompt.solution) - max(1, len(self.prompt.handshake))
+        return len(self.prompt.solution) - self.prompt.closing
 
     def _place(self, past: Sequence[PastCall]) -> int:
         """How many steps of the solution are done."""

@@ -126,14 +126,14 @@ class SimulatedServer:
         seed = asked.seed or 0
         speech = Speech([tool.model_dump() for tool in asked.tools])
         known = self._memory.recall(user_words(messages), seed)
-        done = since(messages, known[1].task) if known else messages
+        done = since(messages, known.prompt.task) if known else messages
         number = turns(done)
-        draw = f"{asked.model}/{known[0].name if known else ''}/{seed}/{number}"
+        draw = f"{asked.model}/{known.name if known else ''}/{seed}/{number}"
         reply = _STRANGER
         if known:
             player = Player(
                 persona=load_persona(asked.model),
-                prompt=known[1],
+                prompt=known.prompt,
                 tools=frozenset(speech.tools),
                 chance=Random(draw),  # noqa: S311 -- a simulation, and it must repeat
             )

@@ -25,7 +25,7 @@ _TRIALS = """SELECT id, scenario, seed, outcome, handshake, seconds FROM trial
     WHERE run_id = :run ORDER BY id"""
 _CALLS = """SELECT trial_id, failure_class, count(*), count(call.seconds), sum(CASE WHEN
     "limit" <> '' OR exit_code < 0 OR exit_code >= 128 THEN 1 ELSE 0 END)
-    FROM call JOIN trial ON trial.id = trial_id WHERE run_id = :run
+    FROM call JOIN trial ON trial.id = trial_id WHERE run_id = :run AND agent = ''
     GROUP BY trial_id, failure_class"""
 _LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules FROM look
     WHERE run_id = :run ORDER BY number"""

@@ -1,6 +1,7 @@
 """Between rows and the values of core: every field goes down and comes back as it was."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
@@ -8,7 +9,15 @@ from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Look, ModelCard, Run
 from agenteval.core.timing import Timing
-from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
+from agenteval.core.trial import (
+    AgentPart,
+    CallRecord,
+    Execution,
+    HandshakeStep,
+    Trial,
+    Turn,
+    Usage,
+)
 from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
@@ -66,10 +75,11 @@ def look_value(row: LookRow) -> Look:
     return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
-def turn_values(trial_id: int, number: int, turn: Turn) -> Values:
+def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
     usage, timing = turn.usage, turn.timing
     return {
         "trial_id": trial_id,
+        "agent": agent,
         "number": number,
         "text": turn.text,
         "finish_reason": turn.finish_reason,
@@ -129,10 +139,13 @@ def _call_fields(call: ToolCall) -> Values:
     }
 
 
-def call_values(trial_id: int, record: CallRecord, *, policy: str, taxonomy: str) -> Values:
+def call_values(
+    trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
+) -> Values:
     call, primary, ran = record.call, record.verdict.primary, record.execution
     return {
         "trial_id": trial_id,
+        "agent": agent,
         "turn": record.turn,
         "position": record.position,
         "call_id": call.id,
@@ -189,11 +202,45 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         scenario=row.scenario,
         number=row.number,
         seed=row.seed,
-        turns=tuple(turn_value(turn) for turn in turns),
-        calls=tuple(call_value(call) for call in calls),
+        turns=tuple(turn_value(turn) for turn in turns if not turn.agent),
+        calls=tuple(call_value(call) for call in calls if not call.agent),
         ending=Ending(row.ending) if ended else Ending.BROKEN,
         outcome=Outcome(row.outcome) if ended else Outcome.VOID,
         reason=row.reason if ended else INTERRUPTED,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
         seconds=row.seconds,
+        agents=tuple(_agents(row, turns, calls)),
     )
+
+
+def agent_fields(part: AgentPart) -> Values:
+    """What the trial's row keeps of a sub-agent; its turns and calls are rows of their own."""
+    return {
+        "name": part.name,
+        "number": part.number,
+        "parent": part.parent,
+        "depth": part.depth,
+        "ending": part.ending,
+        "reason": part.reason,
+    }
+
+
+def _agents(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Iterator[AgentPart]:
+    for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
+        yield replace(
+            part,
+            turns=tuple(turn_value(turn) for turn in turns if turn.agent == part.label),
+            calls=tuple(call_value(call) for call in calls if call.agent == part.label),
+        )
+
+
+def _kept_agents(row: TrialRow) -> Iterator[AgentPart]:
+    for stored in row.agents:
+        yield AgentPart(**(stored | {"ending": Ending(stored["ending"])}))
+
+
+def _agents_in_flight(turns: list[TurnRow]) -> Iterator[AgentPart]:
+    """Of a trial that never ended it is not known who asked for an agent."""
+    for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
+        name, _, number = label.rpartition("/")
+        yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)

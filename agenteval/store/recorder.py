@@ -14,11 +14,17 @@ from agenteval.store.rows import CallRow, TrialRow, TurnRow
 _INSERTS = {TurnRow: insert(TurnRow), CallRow: insert(CallRow)}
 
 
+def judged_by(scenario: str, agent: str = "") -> str:
+    """The name under which an allow list is kept: of a scenario, or of a sub-agent in it."""
+    return f"{scenario}:{agent}" if agent else scenario
+
+
 @dataclass(frozen=True, slots=True)
 class RunRecorder:
     """Implements `protocols.Recorder`. A returned call is on disk: a crash loses nothing before it.
 
-    `digests` maps each scenario to the digest of the allow list that judges it.
+    `digests` maps each scenario, and each sub-agent of it, to the digest of the allow list that
+    judges it there, under the names that `judged_by` gives.
     """
 
     engine: Engine
@@ -36,12 +42,17 @@ class RunRecorder:
                 self._ids[key] = row.id
             session.commit()
 
-    def turn(self, key: TrialKey, number: int, turn: Turn) -> None:
-        self._insert(TurnRow, mapping.turn_values(self._ids[key], number, turn))
+    def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
+        self._insert(TurnRow, mapping.turn_values(self._ids[key], number, turn, agent=agent))
 
-    def call(self, key: TrialKey, record: CallRecord) -> None:
-        trial, policy = self._ids[key], self.digests[key.scenario]
-        values = mapping.call_values(trial, record, policy=policy, taxonomy=self.taxonomy)
+    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
+        values = mapping.call_values(
+            self._ids[key],
+            record,
+            agent=agent,
+            policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
+            taxonomy=self.taxonomy,
+        )
         self._insert(CallRow, values)
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
@@ -50,6 +61,7 @@ class RunRecorder:
             row.ending, row.outcome, row.reason = trial.ending, trial.outcome, trial.reason
             row.seconds = trial.seconds
             row.handshake = [asdict(step) for step in trial.handshake]
+            row.agents = [mapping.agent_fields(part) for part in trial.agents]
             session.add(row)
             session.commit()
 

@@ -8,6 +8,7 @@ from sqlmodel import Field, SQLModel
 from agenteval.store.text import ExactText
 
 _ZERO = {"server_default": "0"}  # what rows of an older schema get
+_EMPTY = {"server_default": ""}
 
 
 def _no_list() -> Column[Any]:
@@ -52,18 +53,21 @@ class TrialRow(SQLModel, table=True):
     reason: str = Field(default="", sa_type=ExactText)
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
+    agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
 
 
 class TurnRow(SQLModel, table=True):
     """`raw` is the server's reply as received; `calls` is what was read from it.
 
-    `first_piece` is None where the reply came in one piece; times are in seconds.
+    `agent` is the label of a sub-agent, and empty for a trial's first agent. `first_piece` is None
+    where the reply came in one piece; times are in seconds.
     """
 
     __tablename__ = "turn"
 
     id: int | None = Field(default=None, primary_key=True)
     trial_id: int = Field(foreign_key="trial.id", index=True)
+    agent: str = Field(default="", sa_column_kwargs=_EMPTY)
     number: int
     text: str = Field(sa_type=ExactText)
     finish_reason: str = Field(sa_type=ExactText)
@@ -91,6 +95,7 @@ class CallRow(SQLModel, table=True):
 
     id: int | None = Field(default=None, primary_key=True)
     trial_id: int = Field(foreign_key="trial.id", index=True)
+    agent: str = Field(default="", sa_column_kwargs=_EMPTY)
     turn: int
     position: int
     call_id: str = Field(sa_type=ExactText)

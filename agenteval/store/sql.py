@@ -98,7 +98,7 @@ class SqlStore:
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
-        """Where the run's trials are written; `digests` maps a scenario to its policy's digest."""
+        """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
         return RunRecorder(self._engine, run.id, run.taxonomy, digests)
 
     def ended(self) -> Mapping[str, int]:

@@ -8,9 +8,10 @@ from sqlalchemy import Connection, Select, Table, and_, func, select, union
 from sqlmodel import SQLModel
 
 from agenteval.core.call import ToolCall
+from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Attempt, recovery_of
-from agenteval.core.tally import Tally
+from agenteval.core.tally import AgentCall, Tally, calls_by_agent
 from agenteval.core.trial import HandshakeStep
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
@@ -28,6 +29,7 @@ def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
     """In the order of `SqlStore.load`, and equal to the tallies of what that gives."""
     turns: dict[int, int] = dict(map(tuple, database.execute(_turns(run_id)).all()))
     attempts, texts = _attempts(database, run_id), _texts_after_denials(database, run_id)
+    agents = _agents(database, run_id)
     for row in database.execute(_trials(run_id)).all():
         made = attempts.get(row.id, [])
         yield Tally(
@@ -40,6 +42,7 @@ def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
             errors=Counter(one.failure_class for one in made if one.failure_class),
             handshake=tuple(HandshakeStep(**step) for step in row.handshake),
             recovery=recovery_of(made, turns=turns.get(row.id, 0), texts=texts.get(row.id, {})),
+            agents=agents.get(row.id, {}),
         )
 
 
@@ -67,6 +70,16 @@ def _attempts(database: Connection, run_id: str) -> dict[int, list[Attempt]]:
         one = Attempt(turn, position, "" if allowed else failure_class, call)
         attempts.setdefault(trial, []).append(one)
     return attempts
+
+
+def _agents(database: Connection, run_id: str) -> dict[int, dict[str, Cluster]]:
+    """Of each trial, the denied calls and all calls of its sub-agents, by their names."""
+    at = CALL.c
+    query = select(at.trial_id, at.agent, at.allowed).where(at.agent != "")
+    found: dict[int, list[AgentCall]] = {}
+    for trial, label, allowed in database.execute(_of_all_agents(query, CALL, run_id)).all():
+        found.setdefault(trial, []).append((label.rpartition("/")[0], not allowed))
+    return {trial: calls_by_agent(calls) for trial, calls in found.items()}
 
 
 def _near_denials(database: Connection, run_id: str) -> Iterator[tuple[Place, ToolCall]]:
@@ -98,4 +111,9 @@ def _denied(run_id: str, later: int) -> Select[Any]:
 
 
 def _of_run(query: Select[Any], table: Table, run_id: str) -> Select[Any]:
+    """Of the trials' first agents."""
+    return _of_all_agents(query.where(table.c.agent == ""), table, run_id)
+
+
+def _of_all_agents(query: Select[Any], table: Table, run_id: str) -> Select[Any]:
     return query.join(TRIAL, TRIAL.c.id == table.c.trial_id).where(TRIAL.c.run_id == run_id)

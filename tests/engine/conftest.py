@@ -15,6 +15,7 @@ from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
+from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 
 MARK = """\
@@ -90,17 +91,19 @@ class Play:
     ) -> tuple[Trial, ...]:
         run = Run("r", ModelCard("m", "m"), "t", 1, trials, None, concurrency, "n", "p", "t", {})
         self.store.add(run)
+        agents = {agent.name: self.policy for agent in scenario.agents}
+        digests = {judged_by("marks", name): self.policy.digest for name in ("", *agents)}
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
                 backend=self.backend,
                 second_reader=second_reader,
-                recorder=self.store.recorder(run, {"marks": self.policy.digest}),
+                recorder=self.store.recorder(run, digests),
                 observer=self.watched,
                 concurrency=concurrency,
             )
             await orchestrator.play(
-                [Stage(scenario, self.policy, self.files)], trial_keys(["marks"], trials, 1)
+                [Stage(scenario, self.policy, self.files, agents)], trial_keys(["marks"], trials, 1)
             )
         return self.store.load("r").trials
 

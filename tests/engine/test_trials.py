@@ -3,12 +3,16 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import CodeTest, Limits
+from agenteval.core.scenario import Check, CodeTest, Limits
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.testing import ScriptedModel, says, tool
 
 A, B = "uv run scripts/mark.py a", "uv run scripts/mark.py b"
+
+
+def reached(name: str, turn: int, *, in_order: bool = True) -> HandshakeStep:
+    return HandshakeStep(name, reached=True, agent="", turn=turn, position=0, in_order=in_order)
 
 
 async def test_a_trial_ends_at_its_goal_and_really_changed_its_world(play) -> None:
@@ -22,8 +26,14 @@ async def test_a_trial_ends_at_its_goal_and_really_changed_its_world(play) -> No
         ["marked a\n", "marked b\n"],
         Ending.GOAL,
         Outcome.COMPLETED,
-        (HandshakeStep("a", reached=True), HandshakeStep("b", reached=True)),
+        (reached("a", turn=0), reached("b", turn=1)),
     )
+
+
+async def test_a_step_that_comes_too_early_is_reached_and_out_of_order(play) -> None:
+    not_yet = replace(play.scenario, goal=(Check("never", "SELECT 1", 0),))
+    (trial,) = await play(ScriptedModel(B, A, B, says("Hm.")), scenario=not_yet)
+    assert trial.handshake == (reached("a", turn=1), reached("b", turn=0, in_order=False))
 
 
 async def test_a_denied_call_runs_nothing_and_the_model_reads_why(play) -> None:
@@ -166,7 +176,7 @@ async def test_a_goal_with_a_test_is_reached_when_its_program_passes(
     )
     write = tool("write", path=path, content=content)
 
-    (trial,) = await play(ScriptedModel(B, write, says("That is all.")), scenario=tested)
+    (trial,) = await play(ScriptedModel(B, write, says("Hm.")), scenario=tested)
 
     assert (trial.outcome, len(trial.calls)) == (outcome, 2)
 

@@ -120,6 +120,13 @@ def test_the_rules_speak_of_the_tools_that_there_are(tmp_path):
     assert ("read tool" in tea, "than bash." in tea) == (False, True)
 
 
+def test_instructions_may_name_the_tools(tmp_path):
+    write(tmp_path, "tea", instructions=INSTRUCTIONS.replace("the script", "{{ bash }}"))
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+
+    assert render(scenario, 0).system.startswith("Use bash.\n")
+
+
 def test_targets_are_folders_groups_and_names(root):
     everything = ["ralf/evaluate", "ralf/handshake", "tea"]
 
@@ -172,7 +179,7 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
     [
         (
             ("max_turns = ", "max_turn = "),
-            "unknown key max_turn; known keys: ask, database, draw, ",
+            "unknown key max_turn; known keys: agent, ask, closing, ",
         ),
         (('policy = "demo"\n', ""), "key policy is missing"),
         (('"Note something"', '""'), "title: string should have at least 1 character"),
@@ -287,6 +294,14 @@ def test_a_world_that_cannot_be_built_or_asked_is_named(world, says, tmp_path):
     write(tmp_path, "tea")
 
     assert says in complaint(["tea"], tmp_path / "scenarios")
+
+
+def test_instructions_may_name_the_tools_as_the_profile_does(tmp_path):
+    write(tmp_path, "tea", GOOD, INSTRUCTIONS.replace("the script", "{{ bash }}"))
+
+    (tea,) = load_scenarios(["tea"], roots=[tmp_path])
+
+    assert render(tea, 0).system.startswith("Use bash.")
 
 
 def test_what_is_asked_of_a_fixture_without_a_world_is_refused(tmp_path):

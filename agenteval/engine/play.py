@@ -1,0 +1,195 @@
+"""One trial: its first agent, and the sub-agents that are asked for, one after the other."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from jinja2 import TemplateError
+
+from agenteval.core.chance import Chance
+from agenteval.core.context import lengthened
+from agenteval.core.outcome import Ending, Outcome, outcome
+from agenteval.core.policy import Policy
+from agenteval.core.prompt import Prompt, render_agent
+from agenteval.core.scenario import Agent, CodeTest, Scenario
+from agenteval.core.setting import Setting
+from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
+from agenteval.core.variant import Variables
+from agenteval.engine.hands import Hands
+from agenteval.engine.loop import Loop
+from agenteval.engine.watch import Watch
+from agenteval.engine.world import Row, run_program
+from agenteval.errors import InfrastructureError
+from agenteval.protocols import Model, Observer, Recorder, TrialKey
+
+FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it has ended
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A row of the world that asks for an agent, and whoever wrote it."""
+
+    agent: Agent
+    row: Row
+    parent: AgentPart
+
+    @property
+    def attached(self) -> bool:
+        return self.row.get("attached") == 1
+
+
+@dataclass(slots=True)
+class Play:
+    """A trial under way. What its agents gathered is true at any moment, however it ends.
+
+    `hands` are those of the first agent, `policies` the allow lists of the others by their names.
+    An agent that is waited for acts at once, any other when those before it have ended: one world,
+    one agent at a time, and so the same trial each time. Implements `engine.loop.Scene`.
+    """
+
+    scenario: Scenario
+    prompt: Prompt
+    key: TrialKey
+    setting: Setting
+    max_turns: int | None
+    model: Model
+    hands: Hands
+    policies: Mapping[str, Policy]
+    recorder: Recorder
+    observer: Observer
+    watch: Watch
+    deadline: float = 0.0
+    parts: dict[str, AgentPart] = field(default_factory=dict)
+    loops: dict[str, Loop] = field(default_factory=dict)
+    last: str = ""  # the label of the agent that ended last
+    waiting: deque[Request] = field(default_factory=deque)
+
+    async def play(self) -> Trial:
+        """Raises InfrastructureError when the server or the sandbox fails."""
+        seconds = self.scenario.limits.trial_seconds
+        self.deadline = asyncio.get_running_loop().time() + seconds
+        await self._act(FIRST, self.prompt, self.scenario, self.hands)
+        while self.waiting:
+            await self._start(self.waiting.popleft())
+        loop, ending = self.loops[self.last], self.parts[self.last].ending
+        ended = outcome(
+            ending,
+            goal_met=ending is Ending.GOAL or await self.watch.goal_met(),
+            last_denied=bool(loop.calls) and not loop.calls[-1].verdict.allowed,
+            last_text=loop.turns[-1].text if loop.turns else "",
+        )
+        return self._trial(ended)
+
+    def broken(self, reason: str) -> Trial:
+        """The trial as far as it came, void."""
+        return self._trial(Outcome.VOID, reason)
+
+    def took(self, agent: str, number: int, turn: Turn) -> None:
+        self.recorder.turn(self.key, number, turn, agent=agent)
+
+    async def made(self, agent: str, record: CallRecord) -> None:
+        self.recorder.call(self.key, record, agent=agent)
+        if not agent:
+            self.observer.called(self.key, denied=not record.verdict.allowed)
+        if record.execution is not None:
+            await self._follow(agent, record.turn, record.position)
+
+    async def over(self) -> Ending | None:
+        if not self.waiting and await self.watch.goal_met():
+            return Ending.GOAL
+        turns = (turn for loop in self.loops.values() for turn in loop.turns)
+        tokens = sum(turn.usage.completion_tokens for turn in turns)
+        return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
+
+    async def _follow(self, agent: str, turn: int, position: int) -> None:
+        """Start the agents that this call asked for and waits for, and keep the others."""
+        asked = await self.watch.after(agent, turn, position)
+        requests = [Request(one, row, self.parts[agent]) for one, row in asked]
+        self.waiting += (request for request in requests if not request.attached)
+        for request in requests:
+            if request.attached:
+                await self._start(request)
+
+    async def _start(self, request: Request) -> None:
+        agent = request.agent
+        part = self._begun(request)
+        self.parts[part.label] = part
+        known = {**self.prompt.variables, **request.row}
+        if part.ending is Ending.REFUSED:
+            return
+        if agent.program is not None:
+            await self._run(part, agent.program, known)
+        else:
+            hands = replace(self.hands, policy=self.policies[agent.name])
+            await self._act(part, self._prompt(agent, known, part.label), agent, hands)
+
+    def _begun(self, request: Request) -> AgentPart:
+        """The part of the agent that is asked for; refused beyond the limits of the scenario."""
+        limits, parts = self.scenario.spawn, list(self.parts.values())
+        depth = request.parent.depth + 1
+        part = replace(
+            FIRST,
+            name=request.agent.name,
+            number=len(parts),
+            parent=request.parent.number,
+            depth=depth,
+        )
+        started = sum(each.number > 0 and each.ending is not Ending.REFUSED for each in parts)
+        if depth > limits.depth:
+            return replace(part, ending=Ending.REFUSED, reason=f"deeper than {limits.depth}")
+        if started >= limits.count:
+            return replace(part, ending=Ending.REFUSED, reason=f"more than {limits.count} agents")
+        return part
+
+    def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
+        chance = Chance(f"{self.scenario.name}/{self.key.seed}//context/{label}")
+        try:
+            return lengthened(render_agent(agent, known, self.setting), self.setting, chance)
+        except TemplateError as error:  # which only rows of no sort that an author thought of make
+            raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
+
+    async def _act(
+        self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, hands: Hands
+    ) -> None:
+        loop = Loop(
+            agent=part.label,
+            prompt=prompt,
+            tools=player.tools,
+            seed=self.key.seed,
+            max_turns=self.max_turns or player.max_turns,
+            deadline=self.deadline,
+            model=self.model,
+            hands=hands,
+            scene=self,
+        )
+        self.parts[part.label], self.loops[part.label] = part, loop
+        ending = await loop.play()
+        self.parts[part.label], self.last = replace(part, ending=ending), part.label
+
+    async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:
+        ran = await run_program(self.hands.sandbox, program, known)
+        reason = "" if ran.exit_code == 0 else f"{program.name}: {ran.output.strip()}"
+        self.parts[part.label] = replace(part, ending=Ending.STOPPED, reason=reason)
+        await self._follow(part.label, 0, 0)
+
+    def _trial(self, ended: Outcome, reason: str = "") -> Trial:
+        first, *others = (self._done(part) for part in (self.parts or {"": FIRST}).values())
+        return Trial(
+            scenario=self.key.scenario,
+            number=self.key.number,
+            seed=self.key.seed,
+            turns=first.turns,
+            calls=first.calls,
+            ending=Ending.BROKEN if reason else first.ending,
+            outcome=ended,
+            reason=reason,
+            handshake=self.watch.handshake,
+            seconds=sum(turn.seconds for loop in self.loops.values() for turn in loop.turns),
+            agents=tuple(others),
+        )
+
+    def _done(self, part: AgentPart) -> AgentPart:
+        """The part with what its agent gathered."""
+        loop = self.loops.get(part.label)
+        return replace(part, turns=tuple(loop.turns), calls=tuple(loop.calls)) if loop else part
