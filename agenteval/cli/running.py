@@ -98,7 +98,8 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
-        check_scripts(policies[scenario.policy], find(scenario.policy, where), scenario, files)
+        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
+            check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
         Stage(
             scenario,
