@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz bench-sandbox bench-classify bench-client check format lock clean
+.PHONY: help setup demo test coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,11 +31,20 @@ fuzz: $(READY) ## a million accepted commands, and two minutes led by coverage, 
 	@$(BIN)/uv pip install --quiet --group fuzz
 	@$(BIN)/python tests/fuzz_guided.py -max_total_time=120
 
+validate: $(READY) ## coverage, false alarms and false promotions on simulated models (minutes); docs/validation.md
+	@$(BIN)/python tests/validate_statistics.py --write
+
+bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
+	@$(BIN)/python tests/bench_gate.py
+
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench_sandbox.py
 
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
 	@$(BIN)/python tests/bench_classify.py $(CORPUS)
+
+bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
+	@$(BIN)/python tests/bench_compare.py
 
 bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
 	@$(BIN)/python tests/bench_client.py

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -30,7 +30,7 @@ from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tools import schemas
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.protocols import TrialKey
+from agenteval.protocols import Sandbox, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.store.sql import SqlStore
 
@@ -232,6 +232,19 @@ async def _at_once(session: Callable[[int], Awaitable[None]], turns: int) -> Non
             group.create_task(one())
 
 
+class _Ready:
+    """A backend whose worlds are open already: what a start costs, `make bench-sandbox` tells."""
+
+    name = "namespaces"
+
+    def __init__(self, worlds: list[Sandbox]) -> None:
+        self._worlds = worlds
+
+    @asynccontextmanager
+    async def open(self, files: object, limits: object) -> AsyncIterator[Sandbox]:
+        yield self._worlds.pop()
+
+
 class _Nobody:
     def called(self, trial: TrialKey, *, denied: bool) -> None:
         """Nobody watches."""
@@ -240,14 +253,17 @@ class _Nobody:
         """Nobody watches."""
 
 
-async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> None:
-    """Whole trials: client, verdict, second reader, command, storage, goal check."""
+async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> float:
+    """Whole trials: client, verdict, second reader, command, storage, goal check.
+
+    What is done once for a run or a trial (connections, tables, worlds) is done before.
+    """
     scenario = Scenario(
         name="bench",
         title="",
         policy="bench",
         fixture="",
-        instructions="# System\nS\n# Task\nT",
+        instructions="# System\nYou echo.\n\n# Task\nEcho.",
         tools=("bash",),
         database="w.db",
         goal=(Check("never", "SELECT 0", 1),),
@@ -256,26 +272,35 @@ async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> None
         limits=Limits(),
     )
     policy = load_policy("bench", roots=[folder])
-    ident, model = str(time.perf_counter_ns()), ModelCard("m", "m")
-    run = Run(ident, model, "t", 1, TRIALS, None, 1, "n", "p", "t", {})
+    ident, card = str(time.perf_counter_ns()), ModelCard("m", "m")
+    run = Run(ident, card, "t", 1, TRIALS, None, 1, "n", "p", "t", {})
     store = SqlStore(str(folder / f"{run.id}.db"))
     store.add(run)
     entry = ModelEntry(base_url=url, model="m", stream=stream)
-    async with OpenAIModel(entry) as model, SecondReader() as second_reader:
+    async with OpenAIModel(entry) as model, SecondReader() as reader, AsyncExitStack() as stack:
+        await model.ask(TASK, TOOLS, seed=1)
+        await reader.objection("ls", [["ls"]])
+        backend, files = Namespaces(), {"w.db": b""}
+        worlds = [
+            await stack.enter_async_context(backend.open(files, scenario.limits))
+            for _ in range(TRIALS)
+        ]
         orchestrator = Orchestrator(
             model=model,
-            backend=Namespaces(),
-            second_reader=second_reader,
+            backend=_Ready(worlds),
+            second_reader=reader,
             recorder=store.recorder(run, {"bench": policy.digest}),
             observer=_Nobody(),
             concurrency=CONCURRENCY,
         )
-        await orchestrator.play(
-            [Stage(scenario, policy, lambda _: {"w.db": b""})], trial_keys(["bench"], TRIALS, 1)
-        )
+        stage = Stage(scenario, policy, lambda _: files)
+        keys = trial_keys(["bench"], TRIALS, 1)
+        used = await measured(orchestrator.play([stage], keys), TRIALS * turns)
     trials = store.load(run.id).trials
-    assert [len(t.calls) for t in trials] == [turns] * TRIALS, [t.reason for t in trials]
     store.close()
+    if [len(trial.calls) for trial in trials] != [turns] * TRIALS:
+        raise SystemExit(f"not what was to be measured: {[trial.reason for trial in trials]}")
+    return used
 
 
 def own_cpu() -> float:
@@ -299,8 +324,8 @@ async def per_call(url: str, turns: int, folder: Path) -> Row:
         )
     async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
         row["raw HTTP"] = await measured(_at_once(lambda n: raw_http(client, n), turns), calls)
-    row["agenteval"] = await measured(agenteval(url, turns, folder, stream=False), calls)
-    row["agenteval, streaming"] = await measured(agenteval(url, turns, folder, stream=True), calls)
+    row["agenteval"] = await agenteval(url, turns, folder, stream=False)
+    row["agenteval, streaming"] = await agenteval(url, turns, folder, stream=True)
     return row
 
 

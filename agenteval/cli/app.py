@@ -11,7 +11,9 @@ from agenteval.cli.compare import compare
 from agenteval.cli.counts import app as counts
 from agenteval.cli.doctor import doctor
 from agenteval.cli.explain import explain
+from agenteval.cli.gate import gate
 from agenteval.cli.models import models
+from agenteval.cli.plan import plan
 from agenteval.cli.run import run
 from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
@@ -44,6 +46,8 @@ def main(
 
 app.command(name="run")(run)
 app.command(name="show")(show)
+app.command(name="gate")(gate)
+app.command(name="plan")(plan)
 app.command(name="compare")(compare)
 app.add_typer(counts, name="import")
 app.command(name="models")(models)

@@ -1,6 +1,7 @@
 """`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -124,7 +125,6 @@ def _printer(*, as_json: bool, row: Callable[[str], str]) -> "Callable[[ToolCall
 
     if as_json:
         return lambda call, verdict: typer.echo(view.as_json(call, verdict, row))
-    from rich.console import Console  # noqa: PLC0415 -- start-up that --json does not need
-
-    console = Console(highlight=False, soft_wrap=True)
-    return lambda call, verdict: console.print(view.as_text(call, verdict, row), end="")
+    # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
+    color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
+    return lambda call, verdict: typer.echo(view.as_text(call, verdict, row), color=color)

@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from typer import style
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
@@ -35,56 +34,60 @@ def _evidence(evidence: Evidence) -> dict[str, Any]:
     return {"text": evidence.text, "start": evidence.start, "end": evidence.end}
 
 
-def as_text(call: ToolCall, verdict: Verdict, row: RowName) -> "Text":
-    """The call with the offending part underlined, why it was denied, and the cure."""
-    from rich.text import Text  # noqa: PLC0415 -- 30 ms of start-up that --json does not need
-
-    shown = Text(
-        "allowed\n" if verdict.allowed else "denied  ", "green" if verdict.allowed else "red"
-    )
+def as_text(call: ToolCall, verdict: Verdict, row: RowName) -> str:
+    """The call with the offending part underlined, why it was denied, and the cure; in colours."""
     primary = verdict.primary
     text = _visible(call.raw if call.command is None else call.command)
-    lines = list(_marked(text, primary)) if primary else text.splitlines()
-    if primary:
-        shown.append(f"{row(primary.failure_class)}\n", "bold")
+    if primary is None:
+        shown = [style("allowed", fg="green")]
+    else:
+        name = style(row(primary.failure_class), bold=True)
+        shown = [f"{style('denied', fg='red')}  {name}"]
     if call.command is None:
-        shown.append(f"  {_visible(call.name)}\n")
-    for line in lines:
-        shown.append(f"  {line}\n" if isinstance(line, str) else Text("  ") + line + Text("\n"))
-    return shown + _notes(verdict, row) if primary else shown
+        shown.append(f"  {_visible(call.name)}")
+    lines = _marked(text, primary) if primary else text.splitlines()
+    shown += [f"  {line}" for line in lines]
+    return "\n".join((*shown, *_notes(verdict, row)))
 
 
-def _notes(verdict: Verdict, row: RowName) -> "Text":
-    from rich.text import Text  # noqa: PLC0415 -- as above
-
+def _notes(verdict: Verdict, row: RowName) -> Iterator[str]:
+    if not verdict.findings:
+        return
     primary, *others = verdict.findings
-    notes = Text(f"  {_visible(primary.hint)}\n" if primary.hint else "", "cyan")
+    if primary.hint:
+        yield style(f"  {_visible(primary.hint)}", fg="cyan")
     if primary.facets:
-        notes.append(f"  {', '.join(primary.facets)}\n", "dim")
+        yield style(f"  {', '.join(primary.facets)}", dim=True)
     if others:
         names = dict.fromkeys(row(each.failure_class) for each in others)
-        notes.append(f"  also: {', '.join(names)}\n", "dim")
-    return notes
+        yield style(f"  also: {', '.join(names)}", dim=True)
 
 
-def _marked(text: str, finding: Finding) -> Iterator["Text"]:
+def _marked(text: str, finding: Finding) -> Iterator[str]:
     """The lines of the text, the evidence coloured and, below its first line, underlined by ^."""
-    from rich.cells import cell_len  # noqa: PLC0415 -- as above
-    from rich.text import Text  # noqa: PLC0415
-
     start, end = finding.evidence.start, finding.evidence.end
     at = 0
     marked = start == end
     for line in text.split("\n"):
-        shown = Text(line)
         first, last = max(start - at, 0), min(end - at, len(line))
-        if first < last:
-            shown.stylize("bold red", first, last)
-        yield shown
-        if first < last and not marked:
-            marked = True
-            yield Text(" " * cell_len(line[:first]) + "^" * cell_len(line[first:last]), "red")
+        before, part = line[:first], line[first:last]
+        if first >= last:
+            yield line
+        else:
+            yield f"{before}{style(part, fg='red', bold=True)}{line[last:]}"
+            if not marked:
+                marked = True
+                yield " " * _width(before) + style("^" * _width(part), fg="red")
         at += len(line) + 1
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 -- start-up: few commands need it
+
+    return cell_len(text)
 
 
 def _visible(text: str) -> str:

@@ -12,7 +12,7 @@ def explain(
         str | None, typer.Argument(help="Its id, such as pipe-to-filter. Default: list all.")
     ] = None,
 ) -> None:
-    """Tell what a failure class is, with denied and allowed examples.
+    """Tell what a failure class is, with denied and allowed examples, or a kind of garble.
 
     Examples:
     - `agenteval explain`
@@ -21,9 +21,12 @@ def explain(
     """
     from agenteval.core.nearest import Names  # noqa: PLC0415 -- start-up time
     from agenteval.taxonomy.catalogue import failure_classes  # noqa: PLC0415 -- as above
-    from agenteval.taxonomy.page import page  # noqa: PLC0415 -- as above
+    from agenteval.taxonomy.garbles import KINDS  # noqa: PLC0415 -- as above
+    from agenteval.taxonomy.page import garble_page, page  # noqa: PLC0415 -- as above
 
-    known = {each.id: each for each in failure_classes()}
+    classes = {each.id: each for each in failure_classes()}
+    garbles = {each.id: each for each in KINDS}
+    known = classes | garbles
     if failure_class is None:
         width = max(map(len, known))
         for each in known.values():
@@ -33,4 +36,7 @@ def explain(
         near = Names(known).nearest(failure_class)
         cure = f"did you mean {near}?" if near else "agenteval explain lists them all"
         raise UsageError(f"no failure class {failure_class!r}: {cure}")
-    typer.echo(page(known[failure_class]))
+    if failure_class in classes:
+        typer.echo(page(classes[failure_class]))
+    else:
+        typer.echo(garble_page(garbles[failure_class]))

@@ -7,7 +7,15 @@ from typer import Argument, Option
 
 DEFAULT_STORE = "reports/agenteval.db"
 
+AllowSimulated = Annotated[
+    bool,
+    Option("--allow-simulated", help="Judge simulated runs too; the verdict is marked so."),
+]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Baseline = Annotated[
+    str | None,
+    Option(help="The run to compare with: an id, `last`, or the file of another store."),
+]
 BaseUrl = Annotated[
     str | None,
     Option(
@@ -23,6 +31,9 @@ Context = Annotated[
         "such as 40k; 0 for nothing.",
         metavar="TOKENS",
     ),
+]
+Gate = Annotated[
+    Path | None, Option(help="A gate.toml whose verdict ends the run early; with --baseline.")
 ]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
@@ -50,6 +61,9 @@ PromptVariant = Annotated[
     Option(help="Words of the rules: plain, security, terse, none, or a template file of yours."),
 ]
 Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+RulesFile = Annotated[
+    Path | None, Option("--rules", help="Default: the project's gate.toml, else the shipped one.")
+]
 RulesPlace = Annotated[
     Literal["start", "end", "both"],
     Option(

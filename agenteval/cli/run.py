@@ -24,8 +24,14 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     report: o.Report = None,
     taxonomy: o.Taxonomy = "full",
     as_json: o.AsJson = False,
+    gate: o.Gate = None,
+    baseline: o.Baseline = None,
+    allow_simulated: o.AllowSimulated = False,
 ) -> None:
     """Play scenarios with a served model and count its errors per 100 tool calls.
+
+    With --gate and --baseline a gate looks at the run at the points that its rules plan, and stops
+    it as soon as its verdict is certain.
 
     Examples:
     - `agenteval run --model qwen3.6-35b scenarios/`
@@ -33,9 +39,12 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
+
+    - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
     """
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import Plan, check_usable, run_models  # noqa: PLC0415
+    from agenteval.cli.watching import watch_for  # noqa: PLC0415
     from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
     check_report(report)
@@ -53,7 +62,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
         as_json,
         **sizes,
     )
-    runs, interrupted = run_models(plan)
+    watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+    runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     if interrupted:
         raise typer.Exit(130)

@@ -10,6 +10,7 @@ from functools import partial
 from rich.console import Console
 
 from agenteval.cli.served import measured, preflight
+from agenteval.cli.watching import Watch
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
@@ -51,9 +52,10 @@ class Plan:
     concurrency: int
 
 
-def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
+def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
     """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
 
+    A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
     stages = load_stages(plan.targets)
@@ -62,7 +64,7 @@ def run_models(plan: Plan) -> tuple[tuple[Run, ...], bool]:
     interrupted = False
     try:
         with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-            asyncio.run(Session(plan, stages, store, lines, started).play())
+            asyncio.run(Session(plan, stages, store, lines, watch, started).play())
     except KeyboardInterrupt:
         interrupted = True
     except UsageError as error:
@@ -117,6 +119,7 @@ class Session:
     stages: Sequence[Stage]
     store: SqlStore
     live: Live
+    watch: Watch | None = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
@@ -151,6 +154,8 @@ class Session:
     async def _play(self, run: Run, model: OpenAIModel, backend: SandboxBackend) -> None:
         self.store.add(run)
         self.started.append(run.id)
+        if self.watch:
+            self.watch.check(run.id, self.store)
         names = [stage.scenario.name for stage in self.stages]
         digests = {stage.scenario.name: stage.policy.digest for stage in self.stages}
         keys = trial_keys(names, self.plan.trials, self.plan.seed)
@@ -169,7 +174,10 @@ class Session:
             )
             complete = False
             try:
-                await orchestrator.play(self.stages, keys)
+                for block in self.watch.blocks(keys) if self.watch else [keys]:
+                    await orchestrator.play(self.stages, block)
+                    if self.watch and self.watch.settled(run.id, self.store):
+                        break
                 complete = True
             finally:
                 self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)

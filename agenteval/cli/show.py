@@ -8,8 +8,9 @@ from agenteval.cli import options as o
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from agenteval.core.imported import ImportedCounts
     from agenteval.core.run import Run
 
 ARTICLE = "article"
@@ -53,10 +54,16 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     opened = SqlStore(store)
     try:
         if runs:
+            if imported := [run for run in runs if run in opened.imported()]:
+                raise UsageError(
+                    f"{imported[0]} holds imported counts: no run stands behind them. See "
+                    f"`agenteval compare {' '.join(runs)}`"
+                )
             loaded = [opened.load(run) for run in runs]
             show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
         else:
             _list(opened.runs(), opened.ended(), opened.shown)
+            _list_imported(opened.imported().values())
     finally:
         opened.close()
 
@@ -69,3 +76,9 @@ def _list(runs: "Sequence[Run]", ended: "Mapping[str, int]", store: str) -> None
         state = "" if run.complete else "  not finished"
         played = f"{ended.get(run.id, 0)} of {run.trials_planned} trials"
         typer.echo(f"{run.id}  {run.model.name}{simulated}  {played}{state}")
+
+
+def _list_imported(imported: "Iterable[ImportedCounts]") -> None:
+    for one in imported:
+        calls = sum(one.counts.calls)
+        typer.echo(f"{one.id}  {one.model.name}  counts of {calls} calls, from {one.source}")

@@ -16,7 +16,7 @@ from agenteval.core.dialect_opencode_commands import segments
 from agenteval.core.dialect_paths import absolute, inside
 from agenteval.core.patterns import wildcard_regex
 from agenteval.core.policy_tools import path_arguments
-from agenteval.core.shell_tree import Source
+from agenteval.core.shell_source import Source
 
 Action = Literal["allow", "ask", "deny"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from agenteval.core.dialect_paths import absolute, expanded, inside
-from agenteval.core.shell_tree import Source
+from agenteval.core.shell_source import Source
 
 # About these no rule for bash is asked, only where they lead.
 MOVES = frozenset(("cd", "chdir", "popd", "pushd"))

@@ -29,6 +29,18 @@ class RedirectKind(StrEnum):
     HEREDOC = "heredoc"
     HERESTRING = "herestring"
 
+    @classmethod
+    def of(cls, number: str, operator: str, target: str) -> "RedirectKind":
+        """The kind of `2> target` and the like."""
+        if operator.startswith("<") and operator != "<>" and (number, operator) != ("2", "<&"):
+            return cls.INPUT
+        both = operator == ">&" and not number and not target.isdigit()
+        if number == "2" or operator.startswith("&>") or both:
+            return cls.STDERR
+        if operator == ">&" and target == "2":
+            return cls.STDERR
+        return cls.FILE
+
 
 class SubstitutionKind(StrEnum):
     COMMAND = "command"

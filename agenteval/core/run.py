@@ -32,12 +32,30 @@ class ModelCard:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """One look of a gate at a run under way, after so many of its trials.
+
+    `level` is the one-sided level at which this look could settle anything: what is left to it of
+    the level that all `planned` looks share.
+    """
+
+    number: int  # from 1
+    planned: int
+    trials: int
+    level: float
+    verdict: str
+    baseline: str  # the run it was compared with
+    rules: str  # digest of the gate's rules
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run as stored. `policies` maps each allow list used to its digest.
 
     `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
+    A run that a gate stopped early is complete; `looks` then tell of it.
     """
 
     id: str
@@ -55,3 +73,4 @@ class Run:
     complete: bool = False
     second_reader: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
+    looks: tuple[Look, ...] = ()

@@ -1,7 +1,7 @@
 """What a walk over shell text gathers before it is frozen into `ShellFacts`."""
 
 from agenteval.core.facts import Command, Heredoc, Place, Redirect, Span, SubstitutionKind
-from agenteval.core.shell_tree import Source
+from agenteval.core.shell_source import Source
 
 
 class Draft:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from agenteval.core.facts import Heredoc, Place, Redirect, RedirectKind
-from agenteval.core.shell_tree import Source, kinds
+from agenteval.core.shell_source import Source
+from agenteval.core.shell_tree import kinds
 from agenteval.core.shell_values import word_value
 
 _WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
@@ -32,19 +33,8 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     if places:
         end = places[0][1]
     target = word_value(source.text, *places[0])[0] if places else "-"
-    kind = _kind(number, operator, target)
+    kind = RedirectKind.of(number, operator, target)
     return Redirect(kind, source.span(start, end), target), places[1:]
-
-
-def _kind(number: str, operator: str, target: str) -> RedirectKind:
-    if operator.startswith("<") and operator != "<>" and (number, operator) != ("2", "<&"):
-        return RedirectKind.INPUT
-    both = operator == ">&" and not number and not target.isdigit()
-    if number == "2" or operator.startswith("&>") or both:
-        return RedirectKind.STDERR
-    if operator == ">&" and target == "2":
-        return RedirectKind.STDERR
-    return RedirectKind.FILE
 
 
 @dataclass(slots=True)

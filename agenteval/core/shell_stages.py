@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from agenteval.core.facts import Place, Redirect
 from agenteval.core.shell_draft import Draft, Gathered, Level
-from agenteval.core.shell_tree import COST, Source
+from agenteval.core.shell_source import COST, Source
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")

@@ -1,17 +1,15 @@
-"""A parse tree of shell text, and where its nodes stand in the text.
+"""A parse tree of shell text.
 
 The tree explains and never allows: it is known to be wrong in places, which `shell_walk` mends.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import count
 from typing import TypeVar
 
 import tree_sitter
 import tree_sitter_bash
-
-from agenteval.core.facts import Place, Span, Words
 
 # The parser asks C's isdigit about any character, which reads far outside its table: `{` before
 # one like U+AA0E0 kills the process. To bash each of these is a letter of a word and no more, and
@@ -27,9 +25,6 @@ _FEWEST_STEPS = 8
 _MOST_READS = 200  # a jump back is one; real commands need 8
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a text with more steps that are read
-COST = 16  # of a span, beside its text
-_ROOM = 30_000 * COST
-
 
 _ERROR = 0xFFFF
 _KINDS = {
@@ -46,6 +41,13 @@ def by_kind(table: Mapping[str, _T]) -> dict[int, _T]:
 
 def kinds(*names: str) -> frozenset[int]:
     return frozenset(by_kind(dict.fromkeys(names)))
+
+
+def parse(text: str) -> tuple[tree_sitter.Tree, bool]:
+    """The tree of a text, its offsets in characters, and whether it is of the head alone."""
+    plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
+    tree = _parse(plain.encode("ascii"))
+    return (tree, False) if tree else (_PARSER.parse(plain[:_HEAD].encode("ascii")), True)
 
 
 def _parse(raw: bytes) -> tree_sitter.Tree | None:
@@ -66,45 +68,3 @@ def _parse(raw: bytes) -> tree_sitter.Tree | None:
         _PARSER.reset()
         return None
     return tree if next(reads) <= _MOST_READS else None
-
-
-class Source:
-    """A text, its tree, and how to name a part of it.
-
-    A node's `byte_range` is its place in this text, in characters.
-
-    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
-    who reads a source stops when it is used up. `is_cut` when only the head of the text was parsed.
-
-    The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
-    span of the longer text that every part of the piece is shown as.
-    """
-
-    __slots__ = ("_base", "_stand_in", "is_cut", "room", "root", "text")
-
-    def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
-        self.text = text
-        plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
-        tree = _parse(plain.encode("ascii"))
-        self.is_cut = tree is None
-        if tree is None:
-            tree = _PARSER.parse(plain[:_HEAD].encode("ascii"))
-        self.root = tree.root_node
-        self.room = _ROOM + 8 * len(text)
-        self._base = base
-        self._stand_in = stand_in
-
-    def span(self, start: int, end: int) -> Span:
-        """A part of this text, as a part of the whole."""
-        self.room -= end - start + COST
-        if self._stand_in is not None:
-            return self._stand_in
-        return Span(start + self._base, end + self._base, self.text[start:end])
-
-    def words(self, places: Sequence[Place]) -> Words:
-        """The words at these places of this text."""
-        return Words(self.text, places, self._base, self._stand_in)
-
-    def part(self, start: int, end: int) -> "Source":
-        """A stretch of this text, read again by itself."""
-        return Source(self.text[start:end], self._base + start, self._stand_in)

@@ -18,8 +18,9 @@ from agenteval.core.shell_redirects import (
     read_heredoc,
     read_herestring,
 )
+from agenteval.core.shell_source import Source
 from agenteval.core.shell_stages import Stages
-from agenteval.core.shell_tree import Source, by_kind, kinds
+from agenteval.core.shell_tree import by_kind, kinds
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself

@@ -20,13 +20,15 @@ class Completion:
     prompt_tokens: int
 
     @property
-    def usage(self) -> Mapping[str, int]:
+    def usage(self) -> Mapping[str, Any]:
         said = [self.reply.thought, self.reply.text, *(c.arguments for c in self.reply.calls)]
+        thought = len(self.reply.thought) // CHARACTERS_PER_TOKEN
         completion = 1 + sum(map(len, said)) // CHARACTERS_PER_TOKEN
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": completion,
             "total_tokens": self.prompt_tokens + completion,
+            "completion_tokens_details": {"reasoning_tokens": thought},
         }
 
     @property

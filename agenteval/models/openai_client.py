@@ -1,7 +1,8 @@
 """A served model, asked through the openai SDK: its settings, its transport, its errors.
 
-The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. It is
-given the request as bytes, because it walks every message of a request it is to encode.
+The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. It has
+the settings, the key and the connections; completions are sent past its `create`, which walks every
+message of a request, and past its `post`, which builds the same headers anew each time.
 """
 
 import asyncio
@@ -14,21 +15,22 @@ from types import TracebackType
 from typing import Self, cast
 
 import httpx2
-from openai import APIStatusError, AsyncOpenAI, AsyncStream
+from openai import APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.refusals import refusal, refused_call
+from agenteval.models.refusals import RefusedError, refusal, refused_call
 from agenteval.models.requests import asked_of, request_body
-from agenteval.models.stream import StreamError, StreamReader
+from agenteval.models.stream import StreamReader
 from agenteval.models.transport import FAILURES, cause, http_client
 from agenteval.models.turns import turn_of
 from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
 from agenteval.protocols import ToolSchema
 
 SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
+_HEADERS = ("Accept", "Authorization", "Content-Type", "User-Agent")  # of those that the SDK has
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
@@ -39,13 +41,17 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
+        self._http = http_client()
         self._client = AsyncOpenAI(
             base_url=self._url,
             api_key=_key(entry.api_key_env),
             max_retries=0,
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
-            http_client=http_client(),
+            http_client=self._http,
         )
+        self._completions = httpx2.URL(f"{self._url}/chat/completions")
+        headers = {**self._client.default_headers, **self._client.auth_headers}
+        self._headers = [(name, str(headers[name])) for name in _HEADERS]
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,14 +75,11 @@ class OpenAIModel:
         except TimeoutError as error:
             limit = self._entry.timeouts.request
             raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
-        except APIStatusError as error:
-            if received := refused_call(error.response.text):
-                return _refused(received, asked, time.perf_counter() - started)
-            raise self._refusal(error, first=messages[-1].role == "user") from error
-        except StreamError as error:
+        except RefusedError as error:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
-            raise InfrastructureError(f"{self._url}: {error}") from error
+            first = messages[-1].role == "user"
+            raise refusal(self._entry, error.code, error.said, first=first) from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}") from error
         except FAILURES as error:
@@ -86,28 +89,28 @@ class OpenAIModel:
         async with asyncio.timeout(self._entry.timeouts.request):
             response = await self._post(body)
             try:
-                if "text/event-stream" in response.headers.get("content-type", ""):
+                if response.status_code < 400 and _is_stream(response):
                     return await _streamed(response, asked, started)
                 whole = await response.aread()
             finally:
                 await response.aclose()
+        if response.status_code >= 400:
+            raise RefusedError(response.status_code, response.text)
         received, usage = read_reply(whole)
         seconds = time.perf_counter() - started
         return turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
 
     async def _post(self, body: bytes) -> httpx2.Response:
-        """The SDK's way to take a response as it is: its body is still to be read."""
-        response = await self._client.post(
-            "/chat/completions",
+        """The response, whose body is still to be read."""
+        timeout = {"connect": self._entry.timeouts.connect, "read": self._entry.timeouts.request}
+        request = httpx2.Request(
+            "POST",
+            self._completions,
+            headers=self._headers,
             content=body,
-            cast_to=httpx2.Response,
-            stream=True,
-            stream_cls=AsyncStream[object],
+            extensions={"timeout": timeout},
         )
-        return cast("httpx2.Response", response)
-
-    def _refusal(self, error: APIStatusError, *, first: bool) -> UsageError | InfrastructureError:
-        return refusal(self._entry, error.status_code, error.response.text, first=first)
+        return await self._http.send(request, stream=True)
 
     async def served(self) -> Mapping[str, str]:
         """Id and owner of every model that `/models` lists; empty where a server has no such page.
@@ -123,7 +126,10 @@ class OpenAIModel:
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
                 return {}
-            raise UsageError(str(self._refusal(error, first=True))) from error
+            said = error.response.text
+            raise UsageError(
+                str(refusal(self._entry, error.status_code, said, first=True))
+            ) from error
         except TimeoutError as error:
             raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
         except FAILURES as error:
@@ -146,9 +152,14 @@ class OpenAIModel:
         )
 
 
+def _is_stream(response: httpx2.Response) -> bool:
+    return "text/event-stream" in response.headers.get("content-type", "")
+
+
 async def _streamed(response: httpx2.Response, asked: Asked, started: float) -> Turn:
     reader = StreamReader()
-    parts = response.aiter_raw()
+    # Below the response's own iterators, which add a third to the cost of a piece.
+    parts = aiter(cast("httpx2.AsyncByteStream", response.stream))
     async for part in parts:
         reader.feed(part, time.perf_counter() - started)
         if reader.done:

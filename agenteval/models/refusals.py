@@ -11,6 +11,8 @@ from agenteval.core.garble import Received
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.wire import excerpt
 
+STREAMED = 200  # the status of an error that came as an event
+
 # llama.cpp, Ollama and its parsers, LM Studio: how they say that a call does not parse.
 _UNREADABLE = re.compile(
     r"does not match the expected|failed to parse (?:input at pos|json|tool call)"
@@ -18,6 +20,14 @@ _UNREADABLE = re.compile(
     r"|unexpected end of json input|failed to parse tool call",
     re.IGNORECASE,
 )
+
+
+class RefusedError(Exception):
+    """An error of the server's: a status of 400 and above, or as much as an event of a stream."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(said)
+        self.code, self.said = code, said
 
 
 def refused_call(said: str) -> Received | None:
@@ -40,6 +50,8 @@ def refusal(
             f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
             f"is served, and a base URL usually ends in /v1: {shown}"
         )
+    if code == STREAMED:
+        return InfrastructureError(f"{url}: an error in the stream: {shown}")
     if first and code in {400, 405, 422}:
         return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
     return InfrastructureError(f"{url}: {code}: {shown}")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.timing import Timing, timing_of
 from agenteval.core.trial import Usage
+from agenteval.models.refusals import STREAMED, RefusedError
 from agenteval.models.wire import (
     Call,
     ReplyError,
@@ -20,14 +21,6 @@ from agenteval.models.wire import (
     said_error,
     usage,
 )
-
-
-class StreamError(ReplyError):
-    """The server sent an error as an event: `said` are its words."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(f"an error in the stream: {excerpt(said)}")
-        self.said = said
 
 
 @dataclass(slots=True)
@@ -56,7 +49,7 @@ class StreamReader:
     def feed(self, part: bytes, at: float) -> None:
         """What came `at` so many seconds after the request.
 
-        Raises ReplyError for an event that is no JSON, StreamError for one that is an error.
+        Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
         self._raw.append(part)
         *ended, rest = part.split(b"\n")
@@ -84,7 +77,7 @@ class StreamReader:
             shown = excerpt(decoded(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
         if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
-            raise StreamError(said)
+            raise RefusedError(STREAMED, said)
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices or ():
             if choice.delta is not None and self._said(choice.delta):

@@ -1,20 +1,25 @@
 """What followed the denials of one run: kinds, the way back, and the ends of what never came back.
 
-Void trials are left out, so every denial is followed to its end: the cumulative incidence of
-recovering and of each way not to is then the plain share of denials, without censoring.
+Void trials are left out of every rate. Of the cumulative incidence they are a part: a denial there
+was followed until our side or the server broke the trial.
 """
 
 from collections.abc import Callable, Sequence
+from math import inf
 from statistics import median
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Aftermath as OneAftermath
-from agenteval.core.recovery import Recovery
+from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
+from agenteval.core.tally import Tally
 from agenteval.report.view import Aftermath
+from agenteval.stats.comparison import gap
+from agenteval.stats.incidence import Followed, Incidence, incidence
 from agenteval.stats.rates import Rate, clustered
 
 WITHIN = (1, 2, 3, 5)  # turns
+RECOVERED = "recovered"
 
 Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 
@@ -35,7 +40,33 @@ def aftermath_of(scored: Score) -> Aftermath:
         turns_burned=clustered([trial.turns_burned for trial in trials]),
         after_denied=clustered([trial.after_denied for trial in trials]),
         after_allowed=clustered([trial.after_allowed for trial in trials]),
+        dependence=_dependence(trials),
+        incidence=_incidence(scored),
     )
+
+
+def _dependence(trials: Sequence[TrialRecovery]) -> tuple[float, float, float] | None:
+    columns = [one.after_denied for one in trials], [one.after_allowed for one in trials]
+    known = all(any(size for _, size in column) for column in columns)
+    return gap(*columns) if known else None
+
+
+def _incidence(scored: Score) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
+    """Of recovering, then of every other end."""
+    followed = [_followed(trial) for trial in (*scored.counted, *scored.voids)]
+    ends = [RECOVERED, *(str(end) for end in Outcome if end is not Outcome.VOID)]
+    return tuple(
+        (end, tuple((turns, incidence(followed, end, turns)) for turns in (*WITHIN, inf)))
+        for end in ends
+    )
+
+
+def _followed(trial: Tally) -> list[Followed]:
+    end = "" if trial.outcome is Outcome.VOID else str(trial.outcome)
+    return [
+        Followed(one.played, end) if one.turns is None else Followed(one.turns, RECOVERED)
+        for one in trial.recovery.aftermaths
+    ]
 
 
 def _share(denials: Denials, counts: Callable[[OneAftermath], bool]) -> Rate:

@@ -9,6 +9,7 @@ from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.compared import compared_sentences
+from agenteval.report.garbles import arrivals_of
 from agenteval.report.groups import groups_of
 from agenteval.report.pairs import pairs_of
 from agenteval.report.sentences import count_sentences, sentences
@@ -131,6 +132,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         run=run,
         score=scored,
         executions=executions(run.trials) if run.trials else None,
+        arrivals=arrivals_of(run) if run.trials else None,
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),

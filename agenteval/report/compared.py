@@ -53,16 +53,18 @@ def _figure(pair: Pair, label: str) -> Difference | MeanDifference | None:
 def _figure_sentence(
     pair: Pair, figure: Difference | MeanDifference, verb: str, adjusted: float, *, among: int
 ) -> str:
-    share = f"{figure.first} and {figure.second}"
     if not figure.value:
-        return f"{pair.first} and {pair.second}: neither {verb} than the other: {share}."
-    more, less = (pair.first, pair.second) if figure.value > 0 else (pair.second, pair.first)
-    bounds = (figure.low, figure.high)
-    low, high = bounds if figure.value > 0 else (-bounds[1], -bounds[0])
+        return f"{pair.first} and {pair.second}: neither {verb} than the other: {figure.first}."
+    more, less, rates, low, high = (
+        (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
+        if figure.value > 0
+        else (pair.second, pair.first, (figure.second, figure.first), -figure.high, -figure.low)
+    )
     same = ", in the same worlds" if figure.paired else ""
     return (
-        f"{more} {verb} than {less}: {standing(figure.p, adjusted, among)}{same}. {share}, "
-        f"difference {100 * abs(figure.value):.1f} points [{100 * low:.1f}, {100 * high:.1f}]."
+        f"{more} {verb} than {less}: {standing(figure.p, adjusted, among)}{same}. "
+        f"{rates[0]} against {rates[1]}, difference "
+        f"{100 * abs(figure.value):.1f} points [{100 * low:.1f}, {100 * high:.1f}]."
     )
 
 

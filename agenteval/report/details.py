@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
+from agenteval.report.garbles import garble_tables
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import provenance_table
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
@@ -24,6 +25,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         _scenarios(view.runs),
         *_handshakes(view.runs),
         *denial_tables(view.runs),
+        *garble_tables(view.runs),
         *executions_tables(view.runs),
         provenance_table(view.runs),
     )

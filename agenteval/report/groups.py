@@ -12,7 +12,7 @@ ARCHITECTURES = ("moe", "dense")
 
 
 def groups_of(sides: Sequence[Side], *, seed: int) -> Groups | None:
-    """None unless there are models of both that made calls.
+    """None unless there are models of both that made calls; of one each, the pair says it all.
 
     Runs of one served model are one model: another run of it is no other draw of its architecture.
     """
@@ -21,6 +21,8 @@ def groups_of(sides: Sequence[Side], *, seed: int) -> Groups | None:
     if not all(groups):
         return None
     models = [_by_model(group) for group in groups]
+    if sum(map(len, models)) == len(ARCHITECTURES):
+        return None
     return Groups(
         *ARCHITECTURES,
         models=(len(models[0]), len(models[1])),

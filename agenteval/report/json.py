@@ -27,10 +27,13 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                  trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
                  second_reader_objections, second_reader: {answer: count},
                  turns, completion_tokens,
+                 arrivals: {faulty: rate, kinds: {kind: rate}, blames: {layer: rate}, repairs},
+                                                  per call that was tried
                  recovery: {kinds: {kind: rate}, at_once: rate, within: {turns: rate},
                             at_all: rate, lost: {outcome: rate}, median_turns, median_calls,
                             longest_run, turns_burned: rate, after_denied: rate,
-                            after_allowed: rate},
+                            after_allowed: rate, dependence: {difference, low, high} or null,
+                            incidence: {end: {turns or "ever": {count, n, value, low, high}}}},
                  scenarios: {name: {errors: rate, completed: rate,
                                     all_of, any_of: {k, n, value, low, high} or null}},
                  handshakes: [{scenario, steps: [{name, passed: rate}]}]}
@@ -43,6 +46,7 @@ from typing import Any
 
 from agenteval.report.view import (
     Aftermath,
+    Arrivals,
     Errors,
     Groups,
     Handshake,
@@ -194,9 +198,19 @@ def _run(view: RunView) -> Document:
         "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
         "completion_tokens": ran.completion_tokens if ran else None,
+        "arrivals": _arrivals(view.arrivals) if view.arrivals else None,
         "recovery": _aftermath(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
+    }
+
+
+def _arrivals(arrivals: Arrivals) -> Document:
+    return {
+        "faulty": rate_document(arrivals.faulty),
+        "kinds": {kind: rate_document(rate) for kind, rate in arrivals.kinds.items()},
+        "blames": {blame: rate_document(rate) for blame, rate in arrivals.blames.items()},
+        "repairs": arrivals.repairs,
     }
 
 
@@ -213,6 +227,16 @@ def _aftermath(after: Aftermath) -> Document:
         "turns_burned": rate_document(after.turns_burned),
         "after_denied": rate_document(after.after_denied),
         "after_allowed": rate_document(after.after_allowed),
+        "dependence": after.dependence
+        and dict(zip(("difference", "low", "high"), after.dependence, strict=True)),
+        "incidence": {
+            end: {
+                f"{turns:g}" if isfinite(turns) else "ever": asdict(one)
+                | {"value": one.value if isfinite(one.value) else None}
+                for turns, one in by_turns
+            }
+            for end, by_turns in after.incidence
+        },
     }
 
 

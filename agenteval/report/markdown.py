@@ -15,11 +15,11 @@ def _lines(view: View) -> Iterator[str]:
     yield f"# {view.title}{_marked(simulated=view.simulated)}"
     yield ""
     for line in view.warnings:
-        yield from (f"> **{_escaped(line)}**", "")
+        yield from (f"> **{escaped(line)}**", "")
     yield from _table(comparison_table(view))
     yield from _list(view.sentences)
     for table in detail_tables(view):
-        yield from (f"## {_escaped(table.title)}{_marked(simulated=table.simulated)}", "")
+        yield from (f"## {escaped(table.title)}{_marked(simulated=table.simulated)}", "")
         yield from _table(table)
     if voids := void_lines(view):
         yield from ("## Void trials", "")
@@ -31,7 +31,7 @@ def _marked(*, simulated: bool) -> str:
 
 
 def _list(lines: Sequence[str]) -> Iterator[str]:
-    yield from (f"- {_escaped(line)}" for line in lines)
+    yield from (f"- {escaped(line)}" for line in lines)
     yield ""
 
 
@@ -40,7 +40,7 @@ def _table(table: Table) -> Iterator[str]:
     yield _row([table.first, *map(_head, table.heads)])
     yield _row(["---", *("---:" for _ in table.heads)])
     for row in table.rows:
-        texts = [_escaped(row.label), *map(_cell, row.cells)]
+        texts = [escaped(row.label), *map(_cell, row.cells)]
         yield _row([f"**{text}**" for text in texts] if row.strong else texts)
     yield ""
 
@@ -51,14 +51,14 @@ def _row(texts: Sequence[str]) -> str:
 
 def _head(head: Head) -> str:
     counted = f" ({', '.join(head.counted.splitlines())})" if head.counted else ""
-    return _escaped(f"{head.label}{_marked(simulated=head.simulated)}{counted}")
+    return escaped(f"{head.label}{_marked(simulated=head.simulated)}{counted}")
 
 
 def _cell(cell: Cell) -> str:
-    return _escaped(" ".join(filter(None, (cell.count, cell.value, cell.interval, cell.n))))
+    return escaped(" ".join(filter(None, (cell.count, cell.value, cell.interval, cell.n))))
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text as it is: a server's words must not draw tables, links or tags of their own."""
     text = " ".join(text.split())
     for character in "\\`*<|":

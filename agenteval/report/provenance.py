@@ -44,6 +44,8 @@ def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("KV cache", card.kv_cache),
         ("server", f"{card.server} {card.server_version}".strip()),
         ("tool parser", card.tool_parser),
+        ("tool calls", card.tools if card.tools == "native" else f"as text, {card.tools}"),
+        ("replies", "streamed" if card.stream else "whole"),
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
     ]
     return [(label, value) for label, value in known if value]

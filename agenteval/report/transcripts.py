@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.garble import Garble
 from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import CallRecord, Trial
 
@@ -33,9 +34,12 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
+    """`garbles` are those of the whole turn, its calls in their order."""
+
     number: int  # from 1
     text: str
     calls: tuple[CallShown, ...]
+    garbles: tuple[Garble, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,7 @@ def _turns(trial: Trial) -> tuple[TurnShown, ...]:
         shown = _call(record, followed.get((record.turn, record.position), ""))
         calls.setdefault(record.turn, []).append(shown)
     return tuple(
-        TurnShown(at + 1, turn.text, tuple(calls.get(at, ())))
+        TurnShown(at + 1, turn.text, tuple(calls.get(at, ())), turn.garbles)
         for at, turn in enumerate(trial.turns)
     )
 

@@ -1,5 +1,6 @@
 """The one view of some runs that every renderer shows: all its numbers are computed once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -8,6 +9,7 @@ from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
 from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 from agenteval.stats.signature import Kinds
@@ -94,7 +96,10 @@ class Aftermath:
 
     `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
     many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
-    rest is `lost`, by how the trial ended.
+    rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
+    follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
+    much more often a call is denied after a denied one than after an allowed one, with interval;
+    None where either never came.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
@@ -108,6 +113,8 @@ class Aftermath:
     turns_burned: Rate
     after_denied: Rate
     after_allowed: Rate
+    dependence: tuple[float, float, float] | None
+    incidence: tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,15 +140,26 @@ class ScenarioView:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrivals:
+    """How the calls of one run arrived: rates per call that was tried; see `core.garbled`."""
+
+    faulty: Rate
+    kinds: Mapping[str, Rate]
+    blames: Mapping[str, Rate]
+    repairs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions` is None where only the tallies were read.
+    `executions` and `arrivals` are None where only the tallies were read.
     """
 
     run: Run
     score: Score
     executions: Executions | None
+    arrivals: Arrivals | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]

@@ -35,10 +35,22 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{view.played} of {run.trials_planned} trials are here."
         )
+    if run.looks and view.played < run.trials_planned:
+        last = run.looks[-1]
+        found.append(
+            f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
+            f"{last.verdict}, after {view.played} of {run.trials_planned} trials. Rates of a run "
+            "that was stopped for them lean towards that verdict."
+        )
     if view.score.voids:
         found.append(
             f"{view.label}: {len(view.score.voids)} of {view.played} trials are void and left out "
             "of every rate; their reasons are listed."
+        )
+    if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
+        found.append(
+            f"{view.label}: calls left as text, so that nothing ran: {left}. "
+            "Does the server's tool parser fit the model?"
         )
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
@@ -66,6 +78,7 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
         "sandbox": [view.run.sandbox for view in views],
         "pre-forked scripts": [view.run.prefork for view in views],
         "turn limit": [view.run.max_turns for view in views],
+        "way to call tools": [view.run.model.tools for view in views],
         "sampling": [dict(view.run.model.sampling) for view in views],
         "scenarios": [{world[0] for world in view.score.worlds} for view in views],
     }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from agenteval.core.counts import Cluster
 from agenteval.stats.exact import fisher, mcnemar
-from agenteval.stats.exchange import EXCHANGES, exchanged, swapped
+from agenteval.stats.exchange import EXCHANGES, exchanged, flipped
 from agenteval.stats.means import Mean, per_trial
 from agenteval.stats.rates import Rate, Z, clustered, design_effect, t_quantile
 from agenteval.stats.ratio import Ratio, ratio
@@ -105,12 +105,12 @@ def compare_all(
     """
     import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
 
+    if paired:
+        shares = np.array([*map(_shares_at_one_rate, first, second)]).T
+        return [*map(_paired, first, second, flipped(shares, seed=seed).T)]
     ours, theirs = (np.hstack([np.array(column) for column in side]) for side in (first, second))
-    gaps = _gaps(*(swapped if paired else exchanged)(ours, theirs, seed=seed))
-    return [
-        _paired(one, other, gap) if paired else _unpaired(one, other, gap, seed)
-        for one, other, gap in zip(first, second, gaps, strict=True)
-    ]
+    gaps = _gaps(*exchanged(ours, theirs, seed=seed))
+    return [_unpaired(*columns, seed) for columns in zip(first, second, gaps, strict=True)]
 
 
 def _unpaired(first: Column, second: Column, gaps: "NDArray[np.float64]", seed: int) -> Difference:
@@ -166,10 +166,20 @@ def compare_means(
     import numpy as np  # noqa: PLC0415 - as above
 
     ours, theirs = (np.array([(count, 1) for count, _ in side]) for side in (first, second))
-    (gaps,) = _gaps(*(swapped if paired else exchanged)(ours, theirs, seed=seed))
+    if paired:
+        gaps = flipped((ours - theirs)[:, :1] / len(ours), seed=seed)[:, 0]
+    else:
+        (gaps,) = _gaps(*exchanged(ours, theirs, seed=seed))
     one, other = per_trial(first), per_trial(second)
     p = _p_value(gaps, one.value - other.value)
     return MeanDifference(one, other, *newcombe(one, other), p, paired=paired)
+
+
+def gap(first: Column, second: Column) -> tuple[float, float, float]:
+    """The difference of two rates of the same trials, row by row, with its interval."""
+    one, other = clustered(first), clustered(second)
+    low, high, _ = _paired_interval(first, second, one, other)
+    return one.value - other.value, low, high
 
 
 def newcombe(one: Rate | Mean, other: Rate | Mean) -> tuple[float, float]:
@@ -196,14 +206,30 @@ def _p_value(exchanged_gaps: "NDArray[np.float64]", seen: float) -> float:
     return (1 + as_far) / (1 + len(exchanged_gaps))
 
 
+def _shares(
+    first: Column, second: Column, n: int, other_n: int, rates: tuple[float, float]
+) -> list[float]:
+    """What each world adds to the difference of two ratios, beyond what these rates expect."""
+    rate, other_rate = rates
+    return [
+        (ours[0] - rate * ours[1]) / n - (theirs[0] - other_rate * theirs[1]) / other_n
+        for ours, theirs in zip(first, second, strict=True)
+    ]
+
+
+def _shares_at_one_rate(first: Column, second: Column) -> list[float]:
+    """The same when both models have the rate of all calls together: they sum up to the gap."""
+    sums = [[sum(at) for at in zip(*side, strict=True)] for side in (first, second)]
+    (errors, calls), (other_errors, other_calls) = sums
+    rate = (errors + other_errors) / (calls + other_calls)
+    return _shares(first, second, calls, other_calls, (rate, rate))
+
+
 def _paired_interval(
     first: Column, second: Column, one: Rate, other: Rate
 ) -> tuple[float, float, float]:
     """Student's t over what each world adds to the difference of the two ratios; and the effect."""
-    shares = [
-        (ours[0] - one.value * ours[1]) / one.n - (theirs[0] - other.value * theirs[1]) / other.n
-        for ours, theirs in zip(first, second, strict=True)
-    ]
+    shares = _shares(first, second, one.n, other.n, (one.value, other.value))
     k, gap = len(shares), one.value - other.value
     spread = sum(share * share for share in shares)
     if k == 1 or not one.count or not other.count or not spread:

@@ -34,31 +34,34 @@ def exchanged(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: i
             row[rng.choice(len(trials), len(ours), replace=False, shuffle=False)] = 1
         return weights
 
-    kept = _weighed(subsets, trials)
+    small = abs(trials).sum(axis=0).max() < EXACT
+    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64))
     return kept, trials.sum(axis=0) - kept
 
 
-def swapped(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: int) -> Sums:
-    """The sums of both sides when the two trials of a world, row by row, are swapped or not."""
+def flipped(shares: "NDArray[np.float64]", *, seed: int) -> "NDArray[np.float64]":
+    """The sums of what each world adds to a difference, when its two trials are swapped or not.
+
+    What a world adds has to be free of how many calls each model makes there, or a model of few
+    calls would stand out by them; then swapping its trials only turns the sign.
+    """
     import numpy as np  # noqa: PLC0415 - as above
 
     rng = np.random.default_rng(seed)
 
-    def coins(exchanges: int) -> "NDArray[np.float32]":
-        octets = rng.integers(0, 256, size=(exchanges, -(-len(ours) // 8)), dtype=np.uint8)
-        return np.unpackbits(octets, axis=1)[:, : len(ours)].astype(np.float32)
+    def signs(exchanges: int) -> "NDArray[np.float64]":
+        octets = rng.integers(0, 256, size=(exchanges, -(-len(shares) // 8)), dtype=np.uint8)
+        coins = np.unpackbits(octets, axis=1)[:, : len(shares)]
+        return 1 - 2 * coins.astype(np.float64)
 
-    moved = _weighed(coins, ours - theirs)
-    return ours.sum(axis=0) - moved, theirs.sum(axis=0) + moved
+    return _weighed(signs, shares)
 
 
 def _weighed(
-    weights: Callable[[int], "NDArray[np.float32]"], rows: "NDArray[np.int64]"
+    weights: "Callable[[int], NDArray[Any]]", columns: "NDArray[Any]"
 ) -> "NDArray[np.float64]":
     import numpy as np  # noqa: PLC0415 - as above
 
-    small = abs(rows).sum(axis=0).max() < EXACT
-    columns: NDArray[Any] = rows.astype(np.float32 if small else np.float64)
-    at_once = max(1, AT_ONCE // len(rows))
+    at_once = max(1, AT_ONCE // len(columns))
     sizes = [min(at_once, EXCHANGES - done) for done in range(0, EXCHANGES, at_once)]
     return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)

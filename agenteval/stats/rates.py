@@ -102,11 +102,16 @@ def design_effect(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_I
     k = len(clusters)
     count, n = sum(count for count, _ in clusters), sum(size for _, size in clusters)
     if k == 1 or count in {0, n}:
-        mean_size = sum(size * size for _, size in clusters) / n
-        return 1 + planned_icc * (mean_size - 1)
+        return planned_effect(clusters, planned_icc)
     rate = count / n
     spread = sum((count - rate * size) ** 2 for count, size in clusters)
     return k / (k - 1) * spread / (n * rate * (1 - rate))
+
+
+def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
+    """The design effect of clusters of these sizes whose draws resemble each other so much."""
+    n = sum(size for _, size in clusters)
+    return 1 + icc * (sum(size * size for _, size in clusters) / n - 1)
 
 
 def t_quantile(df: int) -> float:

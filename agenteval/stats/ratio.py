@@ -53,8 +53,6 @@ def _score(one: Rate, other: Rate, theta: float) -> float:
     second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
     first = min(1.0, second * theta)
     variance = first * (1 - first) / n + theta * theta * second * (1 - second) / m
-    if variance <= 0:
-        return 0.0 if one.value == theta * other.value else inf
     both = max(n + m, 2.0)  # a single cluster may be worth less than a draw
     return abs(one.value - theta * other.value) / sqrt(variance * both / (both - 1))
 

@@ -6,10 +6,10 @@ from typing import Any
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Look, ModelCard, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
 
@@ -37,7 +37,7 @@ def run_row(run: Run) -> RunRow:
     )
 
 
-def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
+def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = ()) -> Run:
     return Run(
         id=row.id,
         model=ModelCard(**row.card),
@@ -54,7 +54,16 @@ def run_value(row: RunRow, trials: tuple[Trial, ...]) -> Run:
         complete=row.complete,
         second_reader=row.second_reader,
         trials=trials,
+        looks=looks,
     )
+
+
+def look_row(run_id: str, look: Look) -> LookRow:
+    return LookRow(run_id=run_id, **asdict(look))
+
+
+def look_value(row: LookRow) -> Look:
+    return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
 def turn_values(trial_id: int, number: int, turn: Turn) -> Values:

@@ -10,9 +10,10 @@ from sqlalchemy.schema import CreateColumn
 from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
-from agenteval.store.rows import SCHEMA
+from agenteval.store.location import SCHEMA
 
 OLDEST = 2  # the first schema that was released
+STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
 
 
 def check_schema(engine: Engine, shown: str) -> None:
@@ -27,10 +28,13 @@ def check_schema(engine: Engine, shown: str) -> None:
 
 
 def make_tables(engine: Engine) -> None:
-    try:
-        _widen(engine)
-    except (OperationalError, ProgrammingError):
-        _widen(engine)  # another process did the same between look and change
+    for _ in range(STEPS):
+        try:
+            _widen(engine)
+        except (OperationalError, ProgrammingError):
+            continue  # another process made this step between look and change
+        return
+    _widen(engine)
 
 
 def _widen(engine: Engine) -> None:

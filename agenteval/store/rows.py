@@ -7,8 +7,6 @@ from sqlmodel import Field, SQLModel
 
 from agenteval.store.text import ExactText
 
-SCHEMA = 3  # raised with every change of a table; `store.migration` adds what an older one lacks
-
 _ZERO = {"server_default": "0"}  # what rows of an older schema get
 
 
@@ -112,3 +110,20 @@ class CallRow(SQLModel, table=True):
     seconds: float | None = None
     limit: str = ""
     cut: bool = False
+
+
+class LookRow(SQLModel, table=True):
+    """One look of a gate at a run under way."""
+
+    __tablename__ = "look"
+    __table_args__ = (UniqueConstraint("run_id", "number"),)
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    number: int
+    planned: int
+    trials: int
+    level: float
+    verdict: str
+    baseline: str
+    rules: str

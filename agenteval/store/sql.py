@@ -1,24 +1,24 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Engine, event, func
+from sqlalchemy import Connection, Engine, event, func
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.imported import ImportedCounts
-from agenteval.core.run import Run
+from agenteval.core.run import Look, Run
 from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
+from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
-from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 from agenteval.store.tallies import tallies
 
 
@@ -30,9 +30,8 @@ class SqlStore:
 
         Raises UsageError when it cannot be opened or was written by a newer version's schema.
         """
-        self.url = url if "://" in url else f"sqlite:///{url}"
-        # As it may be printed: a database URL can hold a password.
-        self.shown = re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", url)
+        where = Location(url)
+        self.url, self.shown = where.url, str(where)
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
@@ -51,6 +50,10 @@ class SqlStore:
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def connect(self) -> Connection:
+        """For questions in plain SQL."""
+        return self._engine.connect()
 
     def add(self, run: Run) -> None:
         with Session(self._engine) as session:
@@ -88,6 +91,12 @@ class SqlStore:
             row.complete, row.second_reader = complete, dict(second_reader)
             session.commit()
 
+    def look(self, run_id: str, look: Look) -> None:
+        """Keep what a gate saw of a run under way."""
+        with Session(self._engine) as session:
+            session.add(mapping.look_row(run_id, look))
+            session.commit()
+
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
         """Where the run's trials are written; `digests` maps a scenario to its policy's digest."""
         return RunRecorder(self._engine, run.id, run.taxonomy, digests)
@@ -120,13 +129,15 @@ class SqlStore:
                 tuple(
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
+                _looks(session, row.id),
             )
 
     def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
         """A run without its trials, and their tallies: a small part of what `load` reads."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
-            return mapping.run_value(row, ()), tuple(tallies(session.connection(), row.id))
+            run = mapping.run_value(row, (), _looks(session, row.id))
+            return run, tuple(tallies(session.connection(), row.id))
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
@@ -137,6 +148,11 @@ class SqlStore:
         raise UsageError(
             f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
         )
+
+
+def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
+    query = select(LookRow).where(LookRow.run_id == run_id).order_by(col(LookRow.number))
+    return tuple(map(mapping.look_value, session.exec(query).all()))
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:

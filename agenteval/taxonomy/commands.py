@@ -144,10 +144,8 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 
 
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part = call.misses.get(Miss.SCRIPT)
-    if part is None or part.mismatch is None:
-        return None
-    path = normalise(part.argv[part.mismatch.at], call.world.root)
+    part = call.misses[Miss.SCRIPT]
+    path = normalise(part.argv[part.mismatch.at if part.mismatch else 0], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
     return _missed(call, Miss.SCRIPT) if there is exists else None
@@ -221,11 +219,10 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
 def _unplain(call: DeniedCall) -> Seen | None:
     """A word of a listed command, to the end of the text, whose quoting no rule can read."""
     stop = call.stop
-    if not (stop and call.alone):
-        return None
-    marked = stop.reason is Obstacle.EXPANSION and call.text.startswith(("$'", '$"'), stop.start)
-    if marked or stop.reason is Obstacle.BACKSLASH:
-        return Seen(call.span(stop.start, len(call.text)))
+    if stop and call.alone:
+        marked = call.text.startswith(("$'", '$"'), stop.start)
+        if stop.reason is Obstacle.BACKSLASH or (marked and stop.reason is Obstacle.EXPANSION):
+            return Seen(call.span(stop.start, len(call.text)))
     return None
 
 

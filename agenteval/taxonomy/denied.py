@@ -36,7 +36,7 @@ class Part(NamedTuple):
     nested: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen, its nine fields would take a microsecond more to set
 class DeniedCall:
     """One denied call. `command` is None unless it is a bash call that carries one.
 
@@ -100,7 +100,7 @@ class DeniedCall:
         The fields of the facts that hold something and the kinds in two of them; the reasons for
         which a part is missed, and for which the reader stopped; and four names of our own.
         """
-        signs: set[str] = {*self.misses}
+        signs: set[str] = set(self.misses)
         if self.shell.text:
             signs.update(field for field, found in zip(_FIELDS, self.shell, strict=True) if found)
             signs.update(kind for kind, _ in self.shell.substitutions)

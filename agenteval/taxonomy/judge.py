@@ -93,17 +93,22 @@ def judge_many(
 def _explain(denied: DeniedCall) -> Verdict:
     alone = denied.alone
     permitted = denied.policy.bash.constructs
-    signs = denied.signs
     findings = [
         _finding(each, seen, denied, alone)
-        for each in _CLASSES
-        if (not each.seen_in or not each.seen_in.isdisjoint(signs))
-        and (seen := each.look(denied))
-        and (seen.despite or each.construct not in permitted)
+        for each in _worth_a_look(frozenset(denied.signs))
+        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
     return Verdict(allowed=False, findings=tuple(findings))
+
+
+@lru_cache(maxsize=1024)
+def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
+    """The classes that a call with these signs may belong to; agents make some 500 such sets."""
+    return tuple(
+        each for each in _CLASSES if not each.seen_in or not each.seen_in.isdisjoint(signs)
+    )
 
 
 def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:

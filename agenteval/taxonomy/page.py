@@ -11,6 +11,8 @@ from pathlib import Path
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy.article import article_row
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
+from agenteval.taxonomy.garble_registry import GarbleKind
+from agenteval.taxonomy.garbles import KINDS
 from agenteval.taxonomy.registry import FailureClass
 
 README = Path(__file__).with_name("README.md")
@@ -23,11 +25,20 @@ Why a tool call was denied: taxonomy version {TAXONOMY_VERSION}. The policy deci
 only explain. They are asked in this order; the first that matches a denied call is its primary
 class, the others that match are kept beside it. Examples are judged by `allowlists/demo.toml`.
 """
+_GARBLES = """\
+## Garbled calls
+
+How a call arrived, whatever it asks for. A garble is no failure class: it has its own table,
+counted per 100 calls that were tried, and says to which layer what is seen points: the model, the
+template or parser, our prompt, the harness, the server. A call can have several. Its raw bytes stay
+with the turn, and so does every repair of what was sent back in its place.
+"""
 
 
 def render() -> str:
     """README.md as it must be."""
-    return "\n".join((_HEAD, *_table(), *(page(each) for each in failure_classes())))
+    classes = (page(each) for each in failure_classes())
+    return "\n".join((_HEAD, *_table(), *classes, _GARBLES, *map(garble_page, KINDS)))
 
 
 def page(failure_class: FailureClass) -> str:
@@ -39,6 +50,12 @@ def page(failure_class: FailureClass) -> str:
         lines += [f'A policy allows it with `constructs = ["{failure_class.construct}"]`.', ""]
     lines += [f"Row in the article's table: {article_row(failure_class.id)}.", ""]
     return "\n".join(lines)
+
+
+def garble_page(kind: GarbleKind) -> str:
+    """One kind of garble in Markdown."""
+    noted = ["A note: it is no fault.", ""] if kind.note else []
+    return "\n".join([f"### {kind.id}", "", kind.title, "", kind.rationale, "", *noted])
 
 
 def example_text(call: ToolCall) -> str:

@@ -63,7 +63,4 @@ def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """
     if call.objection:
         return Seen(call.whole, call.objection)
-    stop = call.stop
-    if stop and stop.reason is Obstacle.CONTROL:
-        return Seen(call.span(stop.start, stop.start + 1))
-    return None
+    return Seen(call.span(call.stop.start, call.stop.start + 1)) if call.stop else None

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -161,12 +162,22 @@ def test_what_the_user_must_mend_is_one_line(arguments: list[str], complaint: st
     assert complaint in str(result.exception)
 
 
-def test_classify_starts_without_the_heavy_libraries() -> None:
+def test_colours_are_for_terminals_whose_user_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = CliRunner().invoke(app, ["classify", "ls | x"], color=True).stdout
+    monkeypatch.delenv("NO_COLOR")
+    coloured = CliRunner().invoke(app, ["classify", "ls | x"], color=True).stdout
+    piped = CliRunner().invoke(app, ["classify", "ls | x"]).stdout
+    assert plain == piped == re.sub(r"\x1b\[\d+m", "", coloured)
+    assert coloured.startswith("\x1b[31mdenied\x1b[0m  \x1b[1mpipe\x1b[0m\n  ls ")
+
+
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_classify_starts_without_the_heavy_libraries(options: list[str]) -> None:
     program = (
-        "import sys; sys.argv[1:] = ['classify', '--json', 'ls']\n"
+        f"import sys; sys.argv[1:] = ['classify', *{options}, 'ls | head']\n"
         "from agenteval.__main__ import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = {'scipy', 'statsmodels', 'sqlmodel', 'openai', 'pydantic', 'rich', 'jinja2'}\n"
+        "heavy = {'scipy', 'sqlmodel', 'openai', 'pydantic', 'rich', 'tree_sitter'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     ran = subprocess.run(
@@ -178,10 +189,12 @@ def test_classify_starts_without_the_heavy_libraries() -> None:
 def test_explain_lists_the_classes_and_shows_the_page_of_one() -> None:
     listed = CliRunner().invoke(app, ["explain"]).stdout.splitlines()
     assert listed[0].startswith("malformed-arguments  ")
-    assert len(listed) == 26
+    assert len(listed) == 26 + 14  # failure classes, and kinds of garbles
     page = CliRunner().invoke(app, ["explain", "pipe-to-filter"]).stdout
     assert page.startswith("## pipe-to-filter\n\nOutput piped into a text filter.\n")
     assert HEAD in page
+    garble = CliRunner().invoke(app, ["explain", "call-in-text"]).stdout
+    assert garble.startswith("### call-in-text\n\nA call left as text in the reply.\n")
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ async def test_a_goal_with_a_test_is_reached_when_its_program_passes(
     )
     write = tool("write", path=path, content=content)
 
-    (trial,) = await play(ScriptedModel(B, write), scenario=tested)
+    (trial,) = await play(ScriptedModel(B, write, says("That is all.")), scenario=tested)
 
     assert (trial.outcome, len(trial.calls)) == (outcome, 2)
 

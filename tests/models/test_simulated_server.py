@@ -151,6 +151,14 @@ async def test_a_whole_reply_and_its_stream_say_the_same(http):
     assert (events[-1]["choices"], events[-1]["usage"]) == ([], whole["usage"])
 
 
+async def test_a_turn_has_its_times_and_reasoning_tokens(server):
+    _, (first, *_) = await play(server, MODEL, 1, seed=3)
+
+    assert first.timing is not None
+    assert first.timing.pieces >= 3
+    assert 0 < first.usage.reasoning_tokens <= first.usage.completion_tokens
+
+
 async def test_a_stream_carries_usage_only_when_it_is_asked_for(http):
     stream = await http.post("chat/completions", json=request(stream=True))
 

@@ -1,9 +1,11 @@
 """Three small runs that hold some of everything a report can show, and golden files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.report.build import build_view
 from agenteval.report.view import ClassText
@@ -77,6 +79,17 @@ def careless(number):
     )
 
 
+def misread(played):
+    """The same trial behind a parser that lost the braces of one call and left another as text."""
+    lost = Garble("broken-json", Blame.PARSER, '"sql": 1}', "the opening brace is missing", 0)
+    left = Garble("call-in-text", Blame.PARSER, "<tool_call>{...}", "a whole call in hermes")
+    note = Garble("object-arguments", Blame.SERVER, "{}", "the protocol has JSON text here", 0)
+    mended = Repair(0, "arguments", '"sql": 1}', "{}")
+    first, *others, last = played.turns
+    first = replace(first, garbles=(lost, note), repairs=(mended,))
+    return replace(played, turns=(first, *others, replace(last, garbles=(left,))))
+
+
 def void(number):
     return trial(
         "uv run context_cache.py list",
@@ -106,7 +119,7 @@ def runs():
         run(*map(careful, range(1, 9)), model=dense, run_id="r2", sandbox="none"),
         run(
             careful(1),
-            careless(2),
+            misread(careless(2)),
             trial("uv run notes.py list", says("Done.")),
             model=card("local"),
             run_id="r3",

@@ -70,11 +70,13 @@ def test_json_says_it_for_the_report_the_model_and_the_run(simulated, real):
 def test_what_weakens_the_numbers_is_said_before_them(view):
     assert [line.split(":")[0] for line in view.warnings] == [
         "SIMULATED",
+        "A simulated model stands beside a real one",
         "sim/moe",
         "sim/dense",
         "local",
+        "local",
         "These runs differ in more than the model",
     ]
-    assert "1 of 8 trials are void" in view.warnings[1]
-    assert "WITHOUT A SANDBOX" in view.warnings[2]
-    assert "not complete" in view.warnings[3]
+    assert "1 of 8 trials are void" in view.warnings[2]
+    assert "WITHOUT A SANDBOX" in view.warnings[3]
+    assert "not complete" in view.warnings[4]

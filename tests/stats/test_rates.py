@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.proportion import proportion_confint
 
-from agenteval.stats.rates import Rate, clustered, design_effect, t_quantile, wilson
+from agenteval.stats.rates import Rate, clustered, design_effect, rate_of, t_quantile, wilson
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,8 @@ def test_intervals_cover_the_true_rate_of_simulated_clustered_calls(icc, least):
         rate = clustered(list(zip(counts.tolist(), sizes.tolist(), strict=True)))
         covered += rate.low <= true <= rate.high
     assert covered / repetitions >= least
+
+
+def test_calls_of_which_no_trial_is_known_are_independent():
+    assert rate_of([(10, 100), (9, 58)], by_trial=False) == Rate(19, 158)
+    assert rate_of([(1, 8), (0, 8)], by_trial=True) == clustered([(1, 8), (0, 8)])

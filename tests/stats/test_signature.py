@@ -1,7 +1,12 @@
 """Whether two models err in different kinds."""
 
+from collections import Counter
+from math import sqrt
+
 import numpy as np
 import pytest
+from scipy.spatial.distance import jensenshannon
+from scipy.stats import chi2_contingency
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.stats.signature import compare_kinds
@@ -12,22 +17,49 @@ def counts(*kinds):
     return ErrorCounts.of([[kind, None] for kind in kinds])
 
 
-# Errors by class of the published table, its eleven rows named a to k.
+def table(kinds, calls):
+    """A published table: what belongs to one trial is not known."""
+    by_class = {kind: (count,) for kind, count in Counter(kinds).items()}
+    return ErrorCounts((calls,), by_class, by_trial=False)
+
+
+# The published table, its eleven rows named a to k.
 MOE_35B, DENSE_27B, MOE_122B = (
-    counts(*"aaaaaaaaaaccccfiiii"),
-    counts(*"abghhijjj"),
-    counts(*"aacccdeehjjkk"),
+    table("aaaaaaaaaaccccfiiii", 158),
+    table("abghhijjj", 161),
+    table("aacccdeehjjkk", 128),
 )
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "exact"),
-    [(MOE_35B, DENSE_27B, 0.001), (MOE_35B, MOE_122B, 0.0043), (MOE_122B, DENSE_27B, 0.32)],
+    ("first", "second", "exact", "g_squared"),
+    [
+        (MOE_35B, DENSE_27B, 0.001, (4.20, 23.46)),
+        (MOE_35B, MOE_122B, 0.0043, (0.25, 22.86)),
+        (MOE_122B, DENSE_27B, 0.32, (2.10, 15.40)),
+    ],
 )
-def test_the_published_kinds_differ_about_as_an_exact_test_says(first, second, exact):
+def test_the_published_kinds_have_the_published_p_and_g_squared(first, second, exact, g_squared):
+    """The standard error of p is 0.0003, 0.0007 and 0.005."""
     found = compare_kinds(first, second, seed=1)
-    assert found.p == pytest.approx(exact, rel=0.55)
-    assert 0 < found.by_chance < 1
+    assert found.p == pytest.approx(exact, abs=3 * sqrt(exact / 9_999))
+    assert (found.g_rate, found.g_kind) == pytest.approx(g_squared, abs=0.005)
+    assert 0 < found.by_chance < found.distance < 1
+    assert 0 < found.divergence_by_chance < found.divergence < 1
+
+
+def test_the_parts_of_g_squared_add_up_to_that_of_the_whole_table():
+    found = compare_kinds(MOE_35B, DENSE_27B, seed=1)
+    table = [[10, 0, 4, 1, 0, 0, 4, 0, 139], [1, 1, 0, 0, 1, 2, 1, 3, 152]]
+    whole = chi2_contingency(table, lambda_="log-likelihood").statistic
+    assert found.g_rate + found.g_kind == pytest.approx(whole)
+
+
+def test_the_divergence_is_that_of_scipy():
+    found = compare_kinds(counts(*"aab"), counts(*"abbbc"), seed=1)
+    assert found.divergence == pytest.approx(
+        jensenshannon([2 / 3, 1 / 3, 0], [1 / 5, 3 / 5, 1 / 5], base=2) ** 2
+    )
 
 
 def test_the_distance_is_the_total_variation_of_the_two_mixes():

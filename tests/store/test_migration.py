@@ -12,7 +12,7 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
-from agenteval.store.rows import SCHEMA
+from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 
 OLD = (Path(__file__).parent / "schema2.sql").read_text()

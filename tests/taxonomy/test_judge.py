@@ -322,6 +322,7 @@ def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: 
         ("cat <<EOF\nx", "<<EOF"),
         ("uv run scripts/notes.py add a\\", "\\"),
         ("! git status", "!"),
+        ("echo `ls`; git status", ";"),
         ("echo ${x:-`ls`}", "${x:-`ls`}"),
     ],
 )

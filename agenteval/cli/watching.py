@@ -1,0 +1,87 @@
+"""A gate that looks at a run under way, and ends it as soon as the verdict is certain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import typer
+
+from agenteval.cli.gating import check_comparable, gated_run, rules_at
+from agenteval.config.gate import digest
+from agenteval.core.gated import GatedRun
+from agenteval.core.run import Look
+from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
+from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.rules import Rules
+from agenteval.stats.spending import levels
+from agenteval.store.sql import SqlStore
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Looks after equal blocks of the run, each at its share of the level (O'Brien and Fleming)."""
+
+    rules: Rules
+    baseline: GatedRun
+    allow_simulated: bool
+
+    def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
+        """The keys in their order, cut where a look is planned."""
+        looks = min(self.rules.looks, len(keys))
+        cuts = [round(look * len(keys) / looks) for look in range(looks + 1)]
+        return [keys[start:end] for start, end in pairwise(cuts)]
+
+    def check(self, run_id: str, store: SqlStore) -> None:
+        """Raises UsageError for a run, not begun yet, that could not be judged."""
+        candidate = gated_run(run_id, store.url)
+        check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
+
+    def settled(self, run_id: str, store: SqlStore) -> bool:
+        """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
+        candidate = gated_run(run_id, store.url)
+        number = len(candidate.looks)
+        planned = min(self.rules.looks, candidate.trials_planned)
+        level = levels(planned, LEVEL)[number]
+        verdict = judge_gate(self.baseline, candidate, self.rules, level=level).verdict
+        trials = len(candidate.trials)
+        look = Look(
+            number=number + 1,
+            planned=planned,
+            trials=trials,
+            level=level,
+            verdict=verdict,
+            baseline=self.baseline.id,
+            rules=digest(self.rules),
+        )
+        store.look(run_id, look)
+        done = verdict is not GateVerdict.INCONCLUSIVE
+        typer.echo(told(look, candidate, done=done), err=True)
+        return done
+
+
+def told(look: Look, candidate: GatedRun, *, done: bool) -> str:
+    planned = candidate.trials_planned
+    saved = planned - look.trials
+    stop = (
+        f"; stopped, which saves {saved} of {planned} trials ({saved / planned:.0%})"
+        if done and saved
+        else ""
+    )
+    return (
+        f"{candidate.model}: look {look.number} of {look.planned} after {look.trials} trials: "
+        f"{look.verdict}{stop}"
+    )
+
+
+def watch_for(
+    gate: Path | None, baseline: str | None, store: str, *, allow_simulated: bool
+) -> Watch | None:
+    """None without a gate. Raises UsageError, before the run, for what could not be judged."""
+    if gate is None and baseline is None:
+        return None
+    if gate is None or baseline is None:
+        raise UsageError("--gate and --baseline belong together: give both or none")
+    rules, _ = rules_at(gate)
+    return Watch(rules, gated_run(baseline, store), allow_simulated)

@@ -1,0 +1,110 @@
+"""gate.toml: what a candidate must hold, read and checked."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agenteval.config.toml import load_toml
+from agenteval.errors import UsageError
+from agenteval.stats.rates import PLANNED_ICC
+from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.taxonomy.catalogue import failure_classes
+
+FILE = "gate.toml"
+
+Per100 = Annotated[float, Field(gt=0, lt=100)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class _Margin(_Strict):
+    points: Per100 | None = None
+    ratio: Annotated[float, Field(gt=1, le=100)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.points is None) == (self.ratio is None):
+            raise ValueError("give either points or ratio")
+        return self
+
+
+class _Budgets(_Strict):
+    errors: Per100 | None = None
+    handshake_missed: Per100 | None = None
+    stalled: Per100 | None = None
+    crashed: Per100 | None = None
+    void: Per100 | None = None
+    classes: dict[str, Per100] = {}
+
+
+class _Never(_Strict):
+    classes: list[str] = []
+    below: Per100 = 1.0
+
+
+class _Minimum(_Strict):
+    trials: Annotated[int, Field(ge=0)] = 0
+    calls: Annotated[int, Field(ge=0)] = 0
+
+
+class _Plan(_Strict):
+    icc: Annotated[float, Field(ge=0, lt=1)] = PLANNED_ICC
+    looks: Annotated[int, Field(ge=1, le=20)] = 1
+    over: Literal["auto", "scenarios", "trials"] = "auto"
+
+
+class _GateFile(_Strict):
+    margin: _Margin
+    budgets: _Budgets = _Budgets()
+    never: _Never = _Never()
+    minimum: _Minimum = _Minimum()
+    plan: _Plan = _Plan()
+
+
+def find_rules(roots: Sequence[Path]) -> Path:
+    """The first gate.toml under `roots`; the last of them is what agenteval ships."""
+    return next(root / FILE for root in roots if (root / FILE).is_file())
+
+
+def load_rules(path: Path) -> Rules:
+    """Raises UsageError: one line with the file, the key and what was expected there."""
+    file = load_toml(path, _GateFile)
+    _check_classes(path, "budgets.classes", list(file.budgets.classes))
+    _check_classes(path, "never.classes", file.never.classes)
+    twice = set(file.never.classes) & set(file.budgets.classes)
+    if twice:
+        raise UsageError(
+            f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
+        )
+    given = {budget: getattr(file.budgets, budget) for budget in Budget}
+    margin = file.margin
+    return Rules(
+        margin=margin.points / 100 if margin.points else margin.ratio or 0.0,
+        ratio=margin.ratio is not None,
+        budgets={budget: limit / 100 for budget, limit in given.items() if limit is not None},
+        classes={name: limit / 100 for name, limit in file.budgets.classes.items()},
+        never=tuple(file.never.classes),
+        never_below=file.never.below / 100,
+        trials=file.minimum.trials,
+        calls=file.minimum.calls,
+        icc=file.plan.icc,
+        looks=file.plan.looks,
+        over=Over(file.plan.over),
+    )
+
+
+def digest(rules: Rules) -> str:
+    """The same for the same rules, however their file is written."""
+    return hashlib.sha256(repr(rules).encode()).hexdigest()[:12]
+
+
+def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
+    known = [one.id for one in failure_classes()]
+    for name in names:
+        if name not in known:
+            raise UsageError(f"{path}: {key}: no failure class {name!r}. Known: {', '.join(known)}")

@@ -1,0 +1,1 @@
+"""The verdict of a gate, shown: one view, and each form of it."""

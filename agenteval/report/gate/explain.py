@@ -1,0 +1,105 @@
+"""What the lines of a gate.toml mean, and how often they pass and fail whom."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from agenteval.stats.planning import Characteristics, Rehearsal
+from agenteval.stats.rates import Rate
+from agenteval.stats.rules import Budget, Rules
+
+_BUDGETS: Mapping[Budget, str] = {
+    Budget.ERRORS: "denied calls, per 100 calls",
+    Budget.HANDSHAKE_MISSED: "trials whose handshake is not closed in order, per 100 that have one",
+    Budget.STALLED: "trials that end alive and without the transition asked for, per 100",
+    Budget.CRASHED: "executed commands that a limit or a signal ended, per 100",
+    Budget.VOID: "trials that our side or the server broke, per 100: left out, they flatter",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A gate rehearsed: what becomes of each kind of candidate, by its name."""
+
+    rehearsal: Rehearsal
+    source: str  # where the rules were read from
+    size: str  # of the run that was rehearsed, in words
+    candidates: Mapping[str, Characteristics]
+
+
+def render(explained: Explained, console: Console) -> None:
+    rules, pairs = explained.rehearsal.rules, explained.rehearsal.pairs
+    console.print(Text(f"What {explained.source} asks for", style="bold"))
+    for name, meaning in meanings(rules):
+        console.print(Text(f"- {name}: {meaning}"))
+    console.print()
+    console.print(Text("How often it passes and fails a candidate", style="bold"))
+    console.print(
+        Text(
+            f"In percent of {pairs} simulated pairs of runs each, good to {_reach(pairs):.0f} "
+            f"points. {explained.size}",
+            style="dim",
+        )
+    )
+    console.print(_table(explained))
+
+
+def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
+    """Each line of the rules, by its name in gate.toml."""
+    allowed = (
+        f"at most {rules.margin:g} times the baseline's errors per 100 calls"
+        if rules.ratio
+        else f"at most {100 * rules.margin:g} errors per 100 calls more than the baseline"
+    )
+    yield "margin", f"{allowed}; a candidate that bad is promoted once in twenty times"
+    for budget, limit in rules.budgets.items():
+        yield budget, f"fewer than {100 * limit:g} {_BUDGETS[budget]}"
+    for name, limit in rules.classes.items():
+        yield f"classes.{name}", f"fewer than {100 * limit:g} errors of this class per 100 calls"
+    for name in rules.never:
+        yield (
+            f"never.{name}",
+            (
+                "one such error fails; none passes when more than "
+                f"{100 * rules.never_below:g} per 100 calls can be ruled out"
+            ),
+        )
+    yield "minimum", f"nothing passes with fewer than {rules.trials} trials or {rules.calls} calls"
+    yield "plan.over", f"the verdict is about {_OVER[rules.over]}"
+
+
+_OVER = {
+    "scenarios": "other scenarios like these: a bound is clustered by scenario",
+    "trials": "these scenarios, played again: a bound is clustered by trial",
+}
+
+
+def _reach(pairs: int) -> float:
+    half = Rate(pairs // 2, pairs)
+    return 50 * (half.high - half.low)
+
+
+def _table(explained: Explained) -> Table:
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+    drawn.add_column("pass / fail, %", no_wrap=True)
+    for name in explained.candidates:
+        drawn.add_column(name, justify="right")
+    played = list(explained.candidates.values())
+    for name in played[0].criteria:
+        cells = [_cell(one.criteria[name]) for one in played]
+        drawn.add_row(name.removeprefix("budgets."), *cells)
+    drawn.add_row("the whole gate", *_wholes(played), style="bold")
+    return drawn
+
+
+def _wholes(played: Sequence[Characteristics]) -> list[str]:
+    return [_cell((one.passed, one.failed)) for one in played]
+
+
+def _cell(shares: tuple[Rate, Rate]) -> str:
+    passed, failed = (100 * share.value for share in shares)
+    return f"{passed:.0f} / {failed:.0f}"

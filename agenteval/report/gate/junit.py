@@ -1,0 +1,52 @@
+"""A gate's verdict as JUnit XML: one test for each criterion, for a CI's list of tests.
+
+A criterion that is not settled is an error and not a skipped test: nothing may look green that was
+not proven.
+"""
+
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from agenteval.report.gate.view import GateView, Line
+from agenteval.report.tables import MARK
+from agenteval.stats.gate import GateVerdict
+
+_TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
+
+
+def dumps(view: GateView) -> str:
+    name = f"agenteval gate{f' {MARK}' if view.simulated else ''}"
+    verdicts = [line.verdict for line in view.lines]
+    counts: dict[str, str] = {
+        "tests": str(len(verdicts)),
+        "failures": str(verdicts.count(GateVerdict.FAIL)),
+        "errors": str(verdicts.count(GateVerdict.INCONCLUSIVE)),
+    }
+    suites = Element("testsuites", {"name": name, **counts})
+    suite = SubElement(suites, "testsuite", {"name": name, **counts})
+    properties = SubElement(suite, "properties")
+    for key, value in (
+        ("verdict", view.verdict),
+        ("simulated", str(view.simulated).lower()),
+        ("baseline", view.baseline.id),
+        ("candidate", view.candidate.id),
+    ):
+        SubElement(properties, "property", name=key, value=value)
+    for line in view.lines:
+        _case(suite, line, view)
+    SubElement(suite, "system-out").text = "\n".join(view.remarks)
+    indent(suites)
+    return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _case(suite: Element, line: Line, view: GateView) -> None:
+    simulated = f"{MARK}." if view.simulated else ""
+    case = SubElement(
+        suite, "testcase", classname=f"{simulated}{view.candidate.model}", name=line.name, time="0"
+    )
+    figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
+    told = f"{figure}, limit {line.limit}"
+    if tag := _TAGS.get(line.verdict):
+        needed = f"; {line.needed}" if line.needed else ""
+        SubElement(case, tag, type=line.verdict, message=f"{told}{needed}")
+    else:
+        SubElement(case, "system-out").text = told

@@ -1,0 +1,180 @@
+"""The one view of a gate's verdict that every form of it shows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import ceil, isinf
+
+from agenteval.core.gated import GatedRun
+from agenteval.report.warnings import SIMULATED
+from agenteval.stats.criteria import MOST
+from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
+from agenteval.stats.rules import Over
+
+UNITS = "Figures are per 100 of what n counts, the margin in points or as a ratio (times)."
+UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One criterion in words. `needed` says what would settle it, and is empty where it is."""
+
+    name: str
+    estimate: str
+    unit: str
+    bounds: str
+    limit: str
+    n: str
+    verdict: GateVerdict
+    needed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What is shown: the lines, then what a reader must know beside them."""
+
+    judgement: Judgement
+    baseline: GatedRun
+    candidate: GatedRun
+    rules: str  # where they were read from
+    lines: tuple[Line, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def verdict(self) -> GateVerdict:
+        return self.judgement.verdict
+
+    @property
+    def simulated(self) -> bool:
+        return self.baseline.simulated or self.candidate.simulated
+
+
+def gate_view(
+    judgement: Judgement, baseline: GatedRun, candidate: GatedRun, *, rules: str
+) -> GateView:
+    trials = len(candidate.counted)
+    calls = sum(trial.calls for trial in candidate.counted)
+    return GateView(
+        judgement=judgement,
+        baseline=baseline,
+        candidate=candidate,
+        rules=rules,
+        lines=(
+            *(_line(one, judgement, trials, calls) for one in judgement.criteria),
+            *map(_minimum_line, judgement.minimums),
+        ),
+        remarks=tuple(_remarks(judgement, baseline, candidate)),
+    )
+
+
+def _line(one: Criterion, judgement: Judgement, trials: int, calls: int) -> Line:
+    measure = one.measure
+    margin = measure.name == "margin"
+    ratio = margin and judgement.rules.ratio
+    scale, sign = (1, "") if ratio else (100, "+" if margin else "")
+    limit = f"< {scale * measure.limit:g}"
+    return Line(
+        name=measure.name.removeprefix("budgets."),
+        estimate="-" if one.estimate is None else f"{scale * one.estimate:{sign}.2f}",
+        unit="times" if ratio else "points" if margin else "per 100",
+        bounds=_bounds(one.bounds, scale) if one.bounds else "-",
+        limit=f"none, {limit}" if measure.forbidden else limit,
+        n=f"{measure.count}/{measure.n} {measure.of}",
+        verdict=one.verdict,
+        needed=_needed(one, trials, calls, among=len(judgement.criteria)),
+    )
+
+
+def _bounds(bounds: tuple[float, float], scale: int) -> str:
+    low, high = bounds
+    return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
+
+
+def _needed(one: Criterion, trials: int, calls: int, *, among: int) -> str:
+    if one.verdict is not GateVerdict.INCONCLUSIVE:
+        return ""
+    if isinf(one.more) or not trials:
+        return "too close to the limit for any number of calls to settle it"
+    above = one.bounds is not None and one.bounds[0] > one.measure.limit
+    lead = f"above its limit, but not after correction for {among} criteria; " if above else ""
+    return (
+        f"{lead}about {ceil(one.more * trials):,} more trials ({ceil(one.more * calls):,} calls) "
+        "would settle it, as things look now"
+    )
+
+
+def _minimum_line(one: Minimum) -> Line:
+    missing = one.asked - one.seen
+    return Line(
+        name=f"minimum.{one.of}",
+        estimate=str(one.seen),
+        unit=one.of,
+        bounds="",
+        limit=f">= {one.asked}",
+        n="",
+        verdict=one.verdict,
+        needed=f"{missing:,} more {one.of}" if missing > 0 else "",
+    )
+
+
+def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
+    if baseline.simulated or candidate.simulated:
+        yield SIMULATED
+    scenarios = judgement.scenarios
+    if judgement.rules.over is Over.SCENARIOS:
+        yield f"The verdict is about scenarios like these: bounds are clustered over {scenarios}."
+    else:
+        yield (
+            f"The verdict is about these {scenarios} scenarios, played again: bounds are clustered "
+            "by trial. Of other scenarios it says nothing."
+        )
+    if judgement.worlds_met:
+        met = judgement.worlds_met
+        yield f"Both met the same worlds: the margin compares their trials in {met} of them."
+    else:
+        yield "The two runs met no world in common (another --seed?): that needs more calls."
+    if candidate.looks:
+        last = candidate.looks[-1]
+        yield (
+            f"The candidate's run was looked at {last.number} of {last.planned} times while it "
+            f"went on: all bounds are at the level that is left to it, {judgement.level:.4f}."
+        )
+    for role, run in (("baseline", baseline), ("candidate", candidate)):
+        yield from _run_remarks(role, run)
+    yield from _differences(baseline, candidate)
+
+
+def _run_remarks(role: str, run: GatedRun) -> Iterator[str]:
+    voids = len(run.trials) - len(run.counted)
+    if voids:
+        yield (
+            f"{voids} of {len(run.trials)} trials of the {role} are void and left out of all but "
+            "their own budget; leaving them out can flatter."
+        )
+    if not run.complete:
+        yield (
+            f"The {role}'s run is not complete: {len(run.trials)} of {run.trials_planned} trials."
+        )
+    if run.settings.get("sandbox") == "none":
+        yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."
+
+
+def _differences(baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
+    """What does not forbid the comparison, and may explain it."""
+    differing = [
+        name.replace("_", " ")
+        for name, value in baseline.settings.items()
+        if value != candidate.settings[name]
+    ]
+    if {one.scenario for one in baseline.trials} != {one.scenario for one in candidate.trials}:
+        differing.append("scenarios")
+    if differing:
+        yield f"The runs differ in more than the model: {', '.join(differing)}."
+    before, after = (
+        sum(trial.calls for trial in run.counted) / max(len(run.counted), 1)
+        for run in (baseline, candidate)
+    )
+    if before and not 1 / UNUSUAL < after / before < UNUSUAL:
+        yield (
+            f"The candidate makes {after:.1f} calls per trial, the baseline {before:.1f}: errors "
+            "per call and errors per trial tell different stories."
+        )

@@ -1,0 +1,156 @@
+"""Whether a candidate may replace a baseline: pass, fail, or not enough evidence yet.
+
+PASS when every criterion's upper bound lies below its limit: as all must hold, none needs a
+correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+from statistics import NormalDist
+
+from agenteval.core.gated import GatedRun
+from agenteval.stats.comparison import POWER
+from agenteval.stats.criteria import MOST, lower_bound, upper_bound
+from agenteval.stats.measures import Measure, measures, worlds_met
+from agenteval.stats.multiple import holm
+from agenteval.stats.quantiles import falling
+from agenteval.stats.rules import Over, Rules
+
+LEVEL = 0.05  # one-sided, of each bound
+MANY_SCENARIOS = 10  # from so many on, what was seen speaks for other scenarios too
+
+
+class GateVerdict(StrEnum):
+    PASS = "PASS"  # noqa: S105 -- no password
+    FAIL = "FAIL"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A measure, judged at a one-sided level. `p_fail` is after Holm's correction among so many."""
+
+    measure: Measure
+    verdict: GateVerdict
+    p_fail: float
+    level: float
+    among: int
+
+    @property
+    def estimate(self) -> float | None:
+        return self.measure.test.estimate if self.measure.test else None
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """One-sided, each of its own: the truth lies above the lower and below the upper."""
+        test = self.measure.test
+        return (lower_bound(test, self.level), upper_bound(test, self.level)) if test else None
+
+    @property
+    def more(self) -> float:
+        """How many times more trials, beside those made, would settle it with 80 % power.
+
+        If the truth is what was seen; infinite when no sensible number would.
+        """
+        test, limit = self.measure.test, self.measure.limit
+        if self.verdict is not GateVerdict.INCONCLUSIVE:
+            return 0.0
+        if test is None:
+            return inf
+        passing = test.estimate < limit
+        level = self.level if passing else self.level / self.among
+        normal = NormalDist()
+        enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
+
+        def chance(times: float) -> float:
+            scaled = test.scaled(times)
+            return scaled.below(limit) if passing else scaled.above(limit)
+
+        times = falling(chance, enough, 1.0, MOST)
+        return inf if times > MOST * 0.999 else times - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """How much must have been seen before anything passes."""
+
+    of: str
+    asked: int
+    seen: int
+
+    @property
+    def verdict(self) -> GateVerdict:
+        return GateVerdict.PASS if self.seen >= self.asked else GateVerdict.INCONCLUSIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The gate's verdict, and what it is made of.
+
+    `worlds_met` counts the worlds that both runs met; when there is none, they are compared as
+    strangers.
+    """
+
+    verdict: GateVerdict
+    criteria: tuple[Criterion, ...]
+    minimums: tuple[Minimum, ...]
+    level: float
+    rules: Rules  # with `over` as it was decided
+    scenarios: int
+    worlds_met: int
+
+
+def judge_gate(
+    baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
+) -> Judgement:
+    """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
+    rules = decided(rules, candidate)
+    found = tuple(measures(baseline, candidate, rules))
+    adjusted = holm([_p_fail(measure) for measure in found])
+    criteria = tuple(
+        Criterion(measure, _verdict(measure, p_fail, level), p_fail, level, len(found))
+        for measure, p_fail in zip(found, adjusted, strict=True)
+    )
+    minimums = (
+        Minimum("trials", rules.trials, len(candidate.counted)),
+        Minimum("calls", rules.calls, sum(trial.calls for trial in candidate.counted)),
+    )
+    return Judgement(
+        verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
+        criteria=criteria,
+        minimums=minimums,
+        level=level,
+        rules=rules,
+        scenarios=len({trial.scenario for trial in candidate.counted}),
+        worlds_met=len(worlds_met(baseline, candidate)),
+    )
+
+
+def decided(rules: Rules, candidate: GatedRun) -> Rules:
+    """The rules with what they leave open decided by how the run was planned, never by counts."""
+    if rules.over is not Over.AUTO:
+        return rules
+    many = len({trial.scenario for trial in candidate.trials}) >= MANY_SCENARIOS
+    return replace(rules, over=Over.SCENARIOS if many else Over.TRIALS)
+
+
+def _p_fail(measure: Measure) -> float:
+    if measure.forbidden:
+        return 0.0 if measure.count else 1.0
+    return measure.test.above(measure.limit) if measure.test else 1.0
+
+
+def _verdict(measure: Measure, p_fail: float, level: float) -> GateVerdict:
+    if p_fail < level:
+        return GateVerdict.FAIL
+    proven = measure.test is not None and measure.test.below(measure.limit) < level
+    return GateVerdict.PASS if proven else GateVerdict.INCONCLUSIVE
+
+
+def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
+    if GateVerdict.FAIL in verdicts:
+        return GateVerdict.FAIL
+    settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
+    return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE

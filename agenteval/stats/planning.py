@@ -1,0 +1,128 @@
+"""What a gate would do, and how large a run it needs: by playing it on simulated runs."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import TYPE_CHECKING
+
+from agenteval.stats.comparison import POWER
+from agenteval.stats.criteria import Comparison
+from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.rates import Rate
+from agenteval.stats.rules import Over, Rules
+from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
+FEWEST = 100
+MOST_TRIALS = 4_000
+TRIALS_PLAYED = 100_000  # for one figure: the larger the runs, the fewer of them
+
+
+@dataclass(frozen=True, slots=True)
+class Characteristics:
+    """How often the gate passes and fails a candidate of a known kind, and each of its criteria."""
+
+    passed: Rate
+    failed: Rate
+    criteria: Mapping[str, tuple[Rate, Rate]]
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is needed: `power` is what it would give, simulated."""
+
+    trials: int
+    calls: int
+    power: Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Plays a gate on simulated runs of this design. What `rules.over` leaves open is decided."""
+
+    design: Design
+    baseline: Truth
+    rules: Rules
+    pairs: int = PAIRS
+
+    @property
+    def at_the_margin(self) -> Truth:
+        """A candidate that is just too bad."""
+        errors = self.baseline.errors
+        limit = errors * self.rules.margin if self.rules.ratio else errors + self.rules.margin
+        return self.baseline.with_errors(limit)
+
+    def characteristics(self, candidate: Truth, rng: "np.random.Generator") -> Characteristics:
+        """What becomes of a candidate of which the truth is known."""
+        verdicts: Counter[GateVerdict] = Counter()
+        by_name: dict[str, Counter[GateVerdict]] = {}
+        for before, after in simulated_pairs(
+            self.design, self.baseline, candidate, rng=rng, pairs=self.pairs
+        ):
+            judgement = judge_gate(before, after, self.rules)
+            verdicts[judgement.verdict] += 1
+            for criterion in judgement.criteria:
+                by_name.setdefault(criterion.measure.name, Counter())[criterion.verdict] += 1
+        criteria = {name: _shares(counter) for name, counter in by_name.items()}
+        return Characteristics(*_shares(verdicts), criteria)
+
+    def passes(self, candidate: Truth, rng: "np.random.Generator") -> Rate:
+        """How often the margin, looked at alone, passes a candidate."""
+        import numpy as np  # noqa: PLC0415 - only simulations need it
+
+        scenarios = list(dict.fromkeys(scenario for scenario, _ in self.design.worlds))
+        hardness = rng.random((self.pairs, len(scenarios)))
+        drawn = [
+            simulated_errors(self.design, truth.errors, hardness, rng=rng)
+            for truth in (self.baseline, candidate)
+        ]
+        columns = [column for sizes, errors in drawn for column in (errors, sizes)]
+        if self.rules.over is Over.SCENARIOS:
+            at = [scenarios.index(scenario) for scenario, _ in self.design.worlds]
+            member = np.eye(len(scenarios), dtype=np.int64)[at]
+            columns = [column @ member for column in columns]
+        passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())
+        return Rate(passed, self.pairs)
+
+    def _proven(self, groups: list[tuple[int, int, int, int]]) -> bool:
+        test = Comparison.of(
+            [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
+            limit=self.rules.margin,
+            ratio=self.rules.ratio,
+            icc=self.rules.icc,
+        )
+        return test.below(self.rules.margin) < LEVEL
+
+    def needed(self, rng: "np.random.Generator") -> Size | None:
+        """The trials with which the margin passes a candidate like the baseline, at 80 % power.
+
+        None when 4,000 are not enough.
+        """
+        low, high = 8, 16
+        while (power := self._power(high, rng)).value < POWER:
+            low, high = high, 2 * high
+            if high > MOST_TRIALS:
+                return None
+        while high - low > max(1, high // 20):
+            middle = (low + high) // 2
+            found = self._power(middle, rng)
+            if found.value < POWER:
+                low = middle
+            else:
+                high, power = middle, found
+        size = sum(self.design.sizes) / len(self.design.sizes)
+        return Size(high, ceil(high * size), power)
+
+    def _power(self, trials: int, rng: "np.random.Generator") -> Rate:
+        pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
+        larger = replace(self, design=self.design.scaled(trials, self.rules.over), pairs=pairs)
+        return larger.passes(self.baseline, rng)
+
+
+def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:
+    n = verdicts.total()
+    return Rate(verdicts[GateVerdict.PASS], n), Rate(verdicts[GateVerdict.FAIL], n)

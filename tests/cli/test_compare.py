@@ -1,0 +1,133 @@
+"""`agenteval compare` and `agenteval import counts`."""
+
+import json
+import shutil
+
+import pytest
+
+from agenteval.config.paths import shipped
+from agenteval.protocols import TrialKey
+from agenteval.store.sql import SqlStore
+from agenteval.testing import card, denied, run, says, trial
+
+STORE = "reports/agenteval.db"
+LIST = "uv run notes.py list"
+
+
+@pytest.fixture
+def published(project):
+    shutil.copy(shipped() / "agenteval.toml", project)
+    return str(shutil.copy(shipped() / "fixtures" / "article" / "counts.csv", project))
+
+
+def keep(run_id, errors, **known):
+    """A stored run of eight trials, the first so many of them with one denial each."""
+    value = run(run_id=run_id, model=card(run_id), trials_planned=8, **known)
+    store = SqlStore(STORE)
+    store.add(value)
+    recorder = store.recorder(value, {"notes": "p"})
+    for number in range(1, 9):
+        first = denied("ls") if number <= errors else LIST
+        made = trial(first, LIST, says("Here."), number=number, handshake=[("one", number > 2)])
+        key = TrialKey(made.scenario, made.number, made.seed)
+        recorder.begin(key)
+        for at, turn in enumerate(made.turns):
+            recorder.turn(key, at, turn)
+        for record in made.calls:
+            recorder.call(key, record)
+        recorder.finish(key, made)
+    store.close_run(run_id, complete=True, second_reader={})
+    store.close()
+
+
+def test_the_published_table_is_compared_as_it_stands(cli, published):
+    said = cli("compare", published, "--json")
+    document = json.loads(said.out)
+    pairs = {
+        (pair["first"], pair["second"]): (
+            round(pair["p"], 3),
+            round(pair["p_adjusted"], 3),
+            round(pair["ratio"]["value"], 2),
+            pair["calls_needed"],
+            round(pair["kinds"]["g_rate"] + pair["kinds"]["g_kind"], 2),
+            pair["kinds"]["p_adjusted"] < 0.05,
+        )
+        for pair in document["pairs"]
+    }
+    assert pairs == {
+        ("qwen3.6-35b-a3b", "qwen3.5-27b"): (0.049, 0.146, 2.15, 304, 27.66, True),
+        ("qwen3.6-35b-a3b", "qwen3.5-122b-a10b"): (0.707, 0.707, 1.18, 4430, 23.11, True),
+        ("qwen3.5-27b", "qwen3.5-122b-a10b"): (0.181, 0.363, 0.55, 545, 17.5, False),
+    }
+    assert document["architectures"]["models"] == [2, 1]
+    assert document["runs"] == []
+
+
+def test_what_counts_cannot_show_is_said_to_be_not_observable(cli, published):
+    said = " ".join(cli("compare", published).out.split())
+    assert "Not observable in counts: errors per trial, trials with a denial, trials" in said
+    assert "the counts do not say which calls belong to one trial" in said
+    assert "unknown trials" in said
+
+
+def test_imported_counts_are_stored_listed_and_compared_with_a_run(cli, published):
+    keep("mine", 3)
+    said = cli("import", "counts", published)
+    ids = [line.split()[0] for line in said.out.splitlines()]
+    assert [line.split(maxsplit=1)[1] for line in said.out.splitlines()] == [
+        "19 errors in 158 calls",
+        "9 errors in 161 calls",
+        "13 errors in 128 calls",
+    ]
+    listed = cli("show").out
+    assert f"{ids[1]}  qwen3.5-27b  counts of 161 calls, from {published}" in listed
+    pair = json.loads(cli("compare", ids[1], "mine", "--json").out)["pairs"][0]
+    assert (pair["first"], pair["second"], pair["by_trial"]) == ("qwen3.5-27b", "mine", False)
+    assert pair["first_rate"]["count"] == 9
+    assert pair["figures"]["trials completed"] is None
+    assert cli("import", "counts", published).out.split()[0] != ids[0]
+
+
+def test_imported_counts_are_no_run_to_be_shown(cli, published):
+    one = cli("import", "counts", published).out.split()[0]
+    said = cli("show", one)
+    assert (said.code, "holds imported counts" in said.err) == (2, True)
+
+
+def test_runs_that_met_the_same_worlds_are_compared_world_by_world(cli, project):
+    keep("mine", 7)
+    keep("yours", 0, seed=8, sandbox="none")
+    said = cli("compare", "mine", "yours", "--report", "reports/both.md")
+    text = " ".join(said.out.split())
+    assert "In the same worlds: first minus second" in text
+    assert "yours makes fewer errors than mine: settled (p = 0.0" in text
+    assert "These runs differ in more than the model: sandbox." in text
+    assert "Report: reports/both.md" in text
+    page = (project / "reports" / "both.md").read_text()
+    assert "## mine against yours, by class" in page
+    assert "neither completes more trials than the other" in page
+
+
+def test_the_newest_run_is_the_last_and_a_page_is_html_by_default(cli, project):
+    keep("mine", 3)
+    keep("newer", 3, started="2027-01-01T00:00:00Z")
+    said = cli("compare", "mine", "last", "--report", "both.html", "--json")
+    document = json.loads(said.out)
+    assert [model["model"] for model in document["models"]] == ["mine", "newer"]
+    assert document["runs"][0]["tool_errors"] is None
+    assert "mine against newer" in (project / "both.html").read_text()
+
+
+def test_one_model_is_no_comparison(cli):
+    keep("mine", 3)
+    said = cli("compare", "mine")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "name another run, or a file of counts" in said.err
+
+
+def test_a_report_that_cannot_be_written_is_one_line(cli, published, project):
+    (project / "taken").mkdir()
+    for name in ("taken", "taken.md"):
+        (project / "taken.md").mkdir(exist_ok=True)
+        said = cli("compare", published, "--report", name)
+        assert (said.code, "cannot be written" in said.err) == (2, True)

@@ -1,0 +1,289 @@
+"""May the candidate replace the baseline? As a user and his CI ask it."""
+
+import json
+import shutil
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.protocols import TrialKey
+from agenteval.store.sql import SqlStore
+from agenteval.testing import card, denied, run, trial
+
+RULES = """
+[margin]
+points = 20
+[budgets]
+errors = 40
+stalled = 40
+crashed = 40
+void = 40
+[never]
+classes = ["heredoc"]
+below = 40
+[minimum]
+trials = 10
+calls = 40
+[plan]
+looks = 5
+"""
+STORE = "reports/agenteval.db"
+
+
+def keep(made, where=STORE):
+    store = SqlStore(str(where))
+    store.add(made)
+    recorder = store.recorder(made, dict.fromkeys((one.scenario for one in made.trials), "abc"))
+    for played in made.trials:
+        key = TrialKey(played.scenario, played.number, played.seed)
+        recorder.begin(key)
+        for number, turn in enumerate(played.turns):
+            recorder.turn(key, number, turn)
+        for call in played.calls:
+            recorder.call(key, call)
+        recorder.finish(key, played)
+    store.close()
+    return made.id
+
+
+def played(number, *, bad=False, scenario="notes"):
+    slips = [denied("ls -la"), denied("ls | head", "pipe-to-filter")] if bad or number == 3 else []
+    steps = [*slips, "uv run notes.py list", "uv run notes.py add", "uv run notes.py show"][:4]
+    return trial(*steps, number=number, scenario=scenario)
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Two runs that are alike and a bad one, in the same worlds."""
+    where = tmp_path_factory.mktemp("store") / "runs.db"
+    void = trial(number=16, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
+    alike = [played(number) for number in range(1, 16)]
+    new = card("new")
+    keep(run(*alike, run_id="base", model=card("old")), where)
+    keep(run(*alike, void, run_id="alike", model=new, started="2026-01-03T00:00:00Z"), where)
+    keep(run(*(played(number, bad=True) for number in range(1, 16)), run_id="bad"), where)
+    return where
+
+
+@pytest.fixture
+def gate(cli, project, stored):
+    """The command over the stored runs."""
+    (project / "mine.toml").write_text(RULES)
+    (project / STORE).parent.mkdir()
+    shutil.copy(stored, project / STORE)
+
+    def judge(candidate, *options, baseline="base", rules="mine.toml"):
+        return cli(
+            "gate", "--baseline", baseline, "--candidate", candidate, "--rules", rules, *options
+        )
+
+    return judge
+
+
+def test_the_exit_code_is_the_verdict(gate, project):
+    (project / "strict.toml").write_text("[margin]\npoints = 1\n")
+    said = [gate("alike"), gate("bad"), gate("alike", rules="strict.toml")]
+    assert [(one.code, one.out.split()[-1]) for one in said] == [
+        (0, "PASS"),
+        (1, "FAIL"),
+        (3, "INCONCLUSIVE"),
+    ]
+
+
+def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate):
+    said = gate("alike")
+    row = next(line for line in said.out.splitlines() if line.startswith("margin"))
+    told = (*row.split()[:2], *row.split()[4:])
+    assert told == ("margin", "+0.00", "<", "20", "2/46", "calls", "PASS")
+    assert "1 of 16 trials of the candidate are void" in said.out
+
+
+def test_last_is_the_newest_run_and_a_file_is_another_store(gate, project):
+    (project / "kept.db").write_bytes((project / STORE).read_bytes())
+    keep(run(played(1), run_id="newer", started="2026-01-04T00:00:00Z"))
+    document = json.loads(gate("last", "--json", baseline="kept.db").out)
+    assert (document["baseline"]["id"], document["candidate"]["id"]) == ("alike", "newer")
+
+
+def test_the_verdict_is_written_as_json_markdown_and_junit(gate, project):
+    said = gate("bad", "--out", "out", "--junit-xml", "ci/junit.xml", "--markdown", "s.md")
+    document = json.loads((project / "out" / "gate.json").read_text())
+    suite = ET.parse(project / "ci" / "junit.xml").getroot().find("testsuite")
+    failing_cases = [case.get("name") for case in suite if case.find("failure") is not None]
+    assert (said.code, document["schema"], document["verdict"], document["simulated"]) == (
+        1,
+        "agenteval.gate/1",
+        "FAIL",
+        False,
+    )
+    assert (suite.get("failures"), failing_cases) == (str(len(failing_cases)), failing_cases)
+    assert "margin" in failing_cases
+    assert (project / "s.md").read_text().startswith("# FAIL\n")
+    assert (project / "out" / "gate.md").read_text() == (project / "s.md").read_text()
+    assert (project / "out" / "gate.xml").read_text() == (project / "ci" / "junit.xml").read_text()
+
+
+def test_json_is_printed_for_scripts(gate):
+    document = json.loads(gate("alike", "--json").out)
+    margin = document["criteria"][0]
+    assert (margin["name"], margin["estimate"], margin["n"], margin["verdict"]) == (
+        "margin",
+        0.0,
+        46,
+        "PASS",
+    )
+    assert document["candidate"] == {
+        "id": "alike",
+        "model": "new",
+        "simulated": False,
+        "trials": 15,
+        "void": 1,
+        "calls": 46,
+    }
+
+
+def test_simulated_runs_are_refused_unless_they_are_allowed_and_then_marked(gate, project):
+    toys = [played(number) for number in range(1, 16)]
+    keep(run(*toys, run_id="toy", model=card("sim/toy", simulated=True)))
+    refused = gate("toy")
+    allowed = gate("toy", "--allow-simulated", "--out", "out")
+    marked = [
+        "SIMULATED" in text
+        for text in (allowed.out, *((project / "out" / f"gate.{kind}").read_text()
+                                    for kind in ("json", "md", "xml")))
+    ]  # fmt: skip
+    told = refused.err.startswith("agenteval: toy: simulated, which says nothing about a real")
+    assert (refused.code, told, allowed.code, marked) == (2, True, 0, [True] * 4)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"protocol": "9"}, "(protocol)"),
+        ({"taxonomy": "9", "policies": {"notes": "other"}}, "(taxonomy, allow list notes)"),
+    ],
+)
+def test_runs_judged_by_different_rules_are_no_pair(gate, settings, complaint):
+    keep(run(played(1), run_id="other", **settings))
+    said = gate("other")
+    assert (said.code, complaint in said.err) == (2, True)
+
+
+def test_what_else_differs_is_said_and_not_forbidden(gate):
+    long = replace(played(1, scenario="other"), calls=played(1).calls * 3)
+    keep(run(long, run_id="other", sandbox="none", complete=False, trials_planned=9, max_turns=3))
+    said = " ".join(gate("other").out.split())
+    assert [
+        "differ in more than the model: sandbox, max turns, scenarios." in said,
+        "WITHOUT A SANDBOX" in said,
+        "run is not complete: 1 of 9 trials." in said,
+        "no world in common" in said,
+        "The candidate makes 9.0 calls per trial, the baseline 3.1" in said,
+    ] == [True] * 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--baseline", "base"], "give --baseline RUN and --candidate RUN"),
+        (["--baseline", "base", "--candidate", "base"], "are the same run (base)"),
+        (["--baseline", "base", "--candidate", "nope"], "no run 'nope' in the store"),
+        (["--baseline", "base", "--candidate", "bad", "--rules", "no.toml"], "no.toml: cannot be"),
+        (["--baseline", "base", "--candidate", "bad", "--store", "no.db"], "no.db: no such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(gate, cli, arguments, complaint):
+    said = cli("gate", *arguments)
+    assert (said.code, complaint in said.err, said.err.count("\n")) == (2, True, 1)
+
+
+def test_a_gate_toml_to_change_is_written_once(cli, project):
+    first, second = cli("gate", "--init"), cli("gate", "--init")
+    assert (first.code, second.code, "gate.toml is there already" in second.err) == (0, 2, True)
+    assert "[margin]" in (project / "gate.toml").read_text()
+
+
+def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
+    said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml")
+    words = " ".join(said.out.split())
+    assert [
+        said.code == 0,
+        "margin: at most 20 errors per 100 calls more than the baseline" in words,
+        "never.heredoc: one such error fails" in words,
+        "the same at the margin twice as bad" in words,
+        "15 trials of 1 scenarios" in words,
+    ] == [True] * 5
+
+
+def test_explain_without_a_run_takes_a_published_one(cli):
+    said = " ".join(cli("gate", "--explain").out.split())
+    assert ("120 trials of 120 scenarios" in said, "gate.toml that agenteval ships" in said) == (
+        True,
+        True,
+    )
+
+
+def test_plan_tells_trials_calls_and_hours(gate, cli):
+    said = json.loads(cli("plan", "--baseline", "base", "--margin", "6", "--json").out)
+    told = " ".join(cli("plan", "--baseline", "base", "--ratio", "2").out.split())
+    assert (20 < said["trials"] < 500, said["calls"] > said["trials"], said["over"]) == (
+        True,
+        True,
+        "trials",
+    )
+    assert said["hours"] == pytest.approx(said["calls"] / said["calls_per_minute"] / 60)
+    assert [part in told for part in ("is no worse by 2 times:", "calls per minute")] == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--margin", "3"], "give --baseline RUN and either"),
+        (["--baseline", "base"], "give --baseline RUN and either"),
+        (["--baseline", "base", "--margin", "-3"], "--margin -3: points per 100 calls"),
+        (["--baseline", "base", "--ratio", "0.5"], "--ratio 0.5: above 1"),
+        (["--baseline", "still", "--margin", "3"], "still: made no tool calls"),
+        (["--baseline", "clean", "--ratio", "2"], "clean: made no errors"),
+    ],
+)
+def test_a_plan_that_cannot_be_made_says_why(gate, cli, arguments, complaint):
+    keep(run(trial(), run_id="still"))
+    keep(run(trial("uv run notes.py list"), run_id="clean"))
+    said = cli("plan", *arguments)
+    assert (said.code, complaint in said.err) == (2, True)
+
+
+def test_a_margin_too_narrow_for_any_run_is_told(gate, cli):
+    assert "ask for a wider one" in cli("plan", "--baseline", "base", "--margin", "0.1").out
+
+
+SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "media/rendered-plot")
+
+
+def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
+    (project / "wide.toml").write_text("[margin]\npoints = 90\n[plan]\nlooks = 5\n")
+    cli("run", *SIM)
+    base = cli("show").out.split()[0]
+    said = cli("run", *SIM, "--gate", "wide.toml", "--baseline", base, "--allow-simulated")
+    listed = cli("show").out.splitlines()[0]
+    judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
+                 "--rules", "wide.toml")  # fmt: skip
+    assert ("PASS; stopped, which saves" in said.err, "not finished" in listed) == (True, False)
+    assert "a gate ended the run at look" in " ".join(said.out.split())
+    assert "was looked at" in " ".join(judged.out.split())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--gate", "wide.toml"], "--gate and --baseline belong together"),
+        (["--gate", "wide.toml", "--baseline", "base"], "simulated, which says nothing"),
+        (["--gate", "no.toml", "--baseline", "base"], "no.toml: cannot be read"),
+    ],
+)
+def test_a_run_that_no_gate_can_judge_does_not_begin(gate, cli, project, options, complaint):
+    (project / "wide.toml").write_text("[margin]\npoints = 90\n")
+    said = cli("run", *SIM, *options)
+    assert (said.code, complaint in said.err) == (2, True)

@@ -1,0 +1,105 @@
+"""gate.toml, read and checked."""
+
+import pytest
+
+from agenteval.config.gate import digest, find_rules, load_rules
+from agenteval.config.paths import shipped
+from agenteval.errors import UsageError
+from agenteval.stats.rules import Budget, Over, Rules
+
+
+def written(folder, text):
+    path = folder / "gate.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_shipped_rules_ask_for_everything_and_can_be_met_with_their_minimum():
+    rules = load_rules(shipped() / "gate.toml")
+    assert (rules.margin, list(rules.budgets), rules.looks, rules.over, rules.trials) == (
+        0.03,
+        list(Budget),
+        5,
+        Over.AUTO,
+        30,
+    )
+
+
+def test_a_file_of_the_project_goes_before_the_shipped_one(tmp_path):
+    before = find_rules([tmp_path, shipped()])
+    own = written(tmp_path, "[margin]\nratio = 2\n")
+    assert (before, find_rules([tmp_path, shipped()])) == (shipped() / "gate.toml", own)
+
+
+def test_figures_per_100_become_fractions(tmp_path):
+    path = written(
+        tmp_path,
+        """
+        [margin]
+        ratio = 1.5
+        [budgets]
+        void = 5
+        classes = { heredoc = 2.5 }
+        [never]
+        classes = ["nested-shell"]
+        below = 0.5
+        [minimum]
+        calls = 300
+        [plan]
+        icc = 0.2
+        over = "scenarios"
+        """,
+    )
+    assert load_rules(path) == Rules(
+        1.5,
+        ratio=True,
+        budgets={Budget.VOID: 0.05},
+        classes={"heredoc": 0.025},
+        never=("nested-shell",),
+        never_below=0.005,
+        calls=300,
+        icc=0.2,
+        over=Over.SCENARIOS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "key margin is missing"),
+        ("[margin]\n", "margin: give either points or ratio"),
+        ("[margin]\npoints = 3\nratio = 2\n", "margin: give either points or ratio"),
+        ("[margin]\npoints = 0\n", "margin.points: input should be greater than 0, got 0"),
+        ("[margin]\nratio = 0.5\n", "margin.ratio: input should be greater than 1, got 0.5"),
+        ("[margin]\npoints = '3'\n", "margin.points: input should be a valid number, got '3'"),
+        ("[margin]\npoints = 3\n[budget]\n", "unknown key budget; known keys: budgets, margin"),
+        ("[margin]\npoints = 3\n[budgets]\nstall = 3\n", "unknown key budgets.stall"),
+        (
+            "[margin]\npoints = 3\n[budgets.classes]\npipes = 3\n",
+            "budgets.classes: no failure class 'pipes'. Known: malformed-arguments",
+        ),
+        (
+            "[margin]\npoints = 3\n[never]\nclasses = ['pipes']\n",
+            "never.classes: no failure class 'pipes'. Known: ",
+        ),
+        (
+            "margin.points = 3\nnever.classes = ['heredoc']\nbudgets.classes.heredoc = 1\n",
+            "never.classes: 'heredoc' also has a budget; keep it in one of the two",
+        ),
+        ("[margin]\npoints = 3\n[plan]\nlooks = 0\n", "plan.looks: input should be greater than"),
+        ("[margin]\npoints = 3\n[plan]\nover = 'all'\n", "plan.over: input should be 'auto'"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line_with_file_key_and_cure(tmp_path, text, complaint):
+    path = written(tmp_path, text)
+    with pytest.raises(UsageError) as told:
+        load_rules(path)
+    assert str(told.value).startswith(f"{path}: {complaint}")
+    assert "\n" not in str(told.value)
+
+
+def test_the_digest_tells_rules_apart_and_not_their_spelling(tmp_path):
+    one = load_rules(written(tmp_path, "[margin]\npoints = 3\n"))
+    same = load_rules(written(tmp_path, "# three\nmargin = { points = 3.0 }\n"))
+    other = load_rules(written(tmp_path, "[margin]\npoints = 4\n"))
+    assert (digest(one) == digest(same), digest(one) == digest(other)) == (True, False)

@@ -1,0 +1,57 @@
+from dataclasses import replace
+
+from agenteval.core.garble import Blame, Garble, Repair
+from agenteval.core.garbled import FAULTY, garbled
+from agenteval.core.outcome import Outcome
+from agenteval.testing import says, trial
+
+FAULTS = {"broken-json", "call-in-text"}
+BROKEN = Garble("broken-json", Blame.MODEL, "{", "why", 0)
+OTHER = Garble("broken-json", Blame.PARSER, "{", "why", 0)
+NOTE = Garble("object-arguments", Blame.SERVER, "{}", "why", 1)
+LEFT = Garble("call-in-text", Blame.PARSER, "<tool_call>", "why")
+
+
+def played(*garbles: Garble, repairs: tuple[Repair, ...] = (), **known: object):
+    """Two calls in the first turn, and words in the second, with these garbles in both."""
+    made = trial(("a", "b"), says("Done."), **known)
+    first, second = made.turns
+    first = replace(
+        first, garbles=tuple(g for g in garbles if g.position is not None), repairs=repairs
+    )
+    second = replace(second, garbles=tuple(g for g in garbles if g.position is None))
+    return replace(made, turns=(first, second))
+
+
+def test_a_call_counts_once_a_kind_and_lost_ones_are_among_the_calls_that_were_tried() -> None:
+    mended = Repair(0, "arguments", "{", "{}")
+    counts = garbled(
+        [
+            played(BROKEN, OTHER, NOTE, repairs=(mended,)),
+            played(LEFT, LEFT),
+            played(),
+            played(BROKEN, outcome=Outcome.VOID),
+        ],
+        FAULTS,
+    )
+    assert (
+        {kind: counts.kinds.clusters(kind) for kind in (*FAULTS, "object-arguments")},
+        {blame: counts.blames.clusters(blame) for blame in Blame},
+        counts.faulty.clusters(FAULTY),
+        counts.repairs,
+    ) == (
+        {
+            "broken-json": ((1, 2), (0, 4), (0, 2)),
+            "call-in-text": ((0, 2), (2, 4), (0, 2)),
+            "object-arguments": ((1, 2), (0, 4), (0, 2)),
+        },
+        {
+            Blame.MODEL: ((1, 2), (0, 4), (0, 2)),
+            Blame.PARSER: ((1, 2), (2, 4), (0, 2)),
+            Blame.PROMPT: ((0, 2), (0, 4), (0, 2)),
+            Blame.HARNESS: ((0, 2), (0, 4), (0, 2)),
+            Blame.SERVER: ((0, 2), (0, 4), (0, 2)),
+        },
+        ((1, 2), (2, 4), (0, 2)),
+        1,
+    )

@@ -1,0 +1,184 @@
+"""What is compared, and what is said of it."""
+
+from dataclasses import replace
+
+import pytest
+
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.outcome import Outcome
+from agenteval.core.tally import tally
+from agenteval.report import markdown
+from agenteval.report.build import build_comparison
+from agenteval.report.side import Side
+from agenteval.testing import card, denied, run, says, trial
+
+LIST = "uv run notes.py list"
+
+
+def side(name, errors, *, calls=6, trials=12, architecture="", **known):
+    """A run whose first trials begin with a denial each; those complete nothing."""
+    made = [
+        trial(
+            *([denied("ls")] if at < errors else [LIST]),
+            *[LIST] * (calls - 1),
+            says("Here."),
+            number=at + 1,
+            outcome=Outcome.STALLED if at < errors else Outcome.COMPLETED,
+        )
+        for at in range(trials)
+    ]
+    return Side.of_run(run(*made, model=card(name, architecture=architecture), **known))
+
+
+def figures(view):
+    return {one.label: one.difference for one in view.pairs[0].figures}
+
+
+def said(view, start):
+    return [line for line in view.sentences if line.startswith(start)]
+
+
+def test_sides_of_tallies_and_of_whole_runs_are_the_same():
+    whole = side("a", 3)
+    light = Side.of_run(replace(whole.run, trials=()), map(tally, whole.run.trials))
+    assert (light.errors, light.score) == (whole.errors, whole.score)
+
+
+def test_every_figure_of_a_pair_has_its_difference():
+    found = figures(build_comparison([side("a", 9), side("b", 2)]))
+    values = {label: round(gap.value, 3) for label, gap in found.items() if gap}
+    assert values == {
+        "errors per 100 calls": 0.097,
+        "errors per trial": 0.583,
+        "trials with a denial": 0.583,
+        "trials completed": -0.583,
+        "recovered in the next turn": 0.0,
+        "recovered ever": 0.0,
+        "turns burned on denials": 0.083,
+        "denied after a denied call": 0.0,
+        "denied after an allowed one": 0.0,
+    }
+    assert [label for label, gap in found.items() if gap is None] == ["handshakes completed"]
+    assert {gap.paired for gap in found.values() if gap} == {True}
+
+
+def test_trials_that_are_void_for_one_are_left_out_for_both():
+    first, second = side("a", 4), side("b", 4)
+    broken = [replace(one, outcome=Outcome.VOID) for one in second.run.trials[:3]]
+    second = Side.of_run(replace(second.run, trials=(*broken, *second.run.trials[3:])))
+    gap = figures(build_comparison([first, second]))["errors per 100 calls"]
+    assert (gap.paired, gap.first.n, gap.second.n, gap.first.count) == (True, 54, 54, 1)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"),
+    [
+        ((9, 2), "b completes more trials than a: settled (p = 0.016), in the same worlds. 83.3%"),
+        ((2, 9), "a completes more trials than b: settled (p = 0.016), in the same worlds. 83.3%"),
+        ((4, 4), "a and b: neither completes more trials than the other: 66.7%"),
+    ],
+)
+def test_who_completes_more_is_said_with_what_it_rests_on(errors, expected):
+    view = build_comparison([side(name, count) for name, count in zip("ab", errors, strict=True)])
+    assert len(said(view, expected)) == 1
+
+
+def test_a_class_is_settled_by_itself_or_it_is_said_that_none_is():
+    (told,) = said(build_comparison([side("a", 12), side("b", 0)]), "a and b: settled class by")
+    assert told.endswith(": bare-binary 16.67 against 0.00 per 100 calls (p < 0.001).")
+    assert said(build_comparison([side("a", 3), side("b", 2)]), "a and b: no class is settled")
+    assert not said(build_comparison([side("a", 0), side("b", 0)]), "a and b: no class")
+
+
+def test_architectures_are_compared_over_many_models_and_not_over_one_of_each():
+    moe = [side(name, 8, architecture="moe") for name in ("m1", "m2")]
+    dense = [side(name, 1, architecture="dense") for name in ("d1", "d2")]
+    groups = build_comparison([*moe, *dense]).groups
+    assert groups.models == (2, 2)
+    assert (groups.these.p < 0.001, groups.others.p > 0.3) == (True, True)
+    assert build_comparison([moe[0], dense[0]]).groups is None
+    assert build_comparison(moe).groups is None
+
+
+def test_a_second_run_of_a_model_is_no_second_model():
+    first = side("m1", 8, architecture="moe")
+    again = replace(first, run=replace(first.run, id="r2"))
+    view = build_comparison([first, again, *(side(n, 1, architecture="dense") for n in "de")])
+    assert view.groups.models == (1, 2)
+    assert said(view, "moe against dense in general, each model one draw: not settled (p = 0.3")
+    assert "the smallest possible p is 0.33" in view.sentences[-1]
+
+
+def test_many_models_of_each_can_settle_an_architecture():
+    sides = [side(f"m{at}", 9, architecture="moe") for at in range(4)]
+    sides += [side(f"d{at}", 1, architecture="dense") for at in range(4)]
+    (line,) = said(build_comparison(sides), "moe against dense in general")
+    assert line.startswith("moe against dense in general, each model one draw: settled (p = 0.0")
+
+
+def test_counts_beside_a_run_say_what_is_not_known_of_them():
+    counts = ErrorCounts((100,), {"bare-binary": (5,)}, by_trial=False)
+    view = build_comparison([Side.of_counts(card("table"), counts), side("b", 4)])
+    assert [line.split(":")[1].split(".")[0] for line in view.warnings] == [
+        " counts from a table",
+        " the counts do not say which calls belong to one trial, so all are taken as independent",
+    ]
+    assert "Not observable in counts: errors per trial" in markdown.dumps(view)
+    assert [one.label for one in view.runs] == ["b"]
+
+
+def test_counts_by_trial_are_clustered_by_it():
+    one, other = ErrorCounts.of([["x", None]] * 9), ErrorCounts.of([[None] * 2] * 9)
+    view = build_comparison([Side.of_counts(card(n), c) for n, c in (("a", one), ("b", other))])
+    assert (view.pairs[0].by_trial, view.warnings) == (True, ())
+    assert figures(view)["errors per trial"].value == 1.0
+
+
+def test_architectures_of_counts_without_trials_are_compared_as_they_stand():
+    tables = {"m": (19, "moe"), "d": (9, "dense"), "e": (9, "dense")}
+    sides = [
+        Side.of_counts(
+            card(name, architecture=kind), ErrorCounts((160,), {"x": (errors,)}, by_trial=False)
+        )
+        for name, (errors, kind) in tables.items()
+    ]
+    groups = build_comparison(sides).groups
+    assert (groups.these.first.count, groups.these.second.count) == (19, 18)
+    assert groups.these.p == pytest.approx(0.0186, abs=0.0001)
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"policies": {"notes": "other"}}, "allow lists"),
+        ({"taxonomy": "2"}, "taxonomy version"),
+        ({"protocol": "2"}, "prompts"),
+        ({"sandbox": "container"}, "sandbox"),
+        ({"prefork": True}, "pre-forked scripts"),
+        ({"max_turns": 7}, "turn limit"),
+    ],
+)
+def test_what_differs_besides_the_model_is_named(known, expected):
+    view = build_comparison([side("a", 3), side("b", 3, **known)])
+    assert view.warnings == (f"These runs differ in more than the model: {expected}.",)
+
+
+def test_other_worlds_are_warned_of():
+    first, second = side("a", 3), side("b", 3, seed=8)
+    moved = [replace(one, seed=one.seed + 1) for one in second.run.trials]
+    view = build_comparison([first, Side.of_run(replace(second.run, trials=tuple(moved)))])
+    (line,) = view.warnings
+    assert line.startswith("These runs played other worlds (seeds 7, 8): their trials are not")
+    assert not view.pairs[0].difference.paired
+
+
+def test_a_simulated_model_beside_a_real_one_is_warned_of():
+    real, simulated = side("a", 3), side("b", 3)
+    card_ = replace(simulated.card, simulated=True)
+    view = build_comparison([real, replace(simulated, card=card_)])
+    assert "A simulated model stands beside a real one: they cannot be compared." in view.warnings
+
+
+def test_a_comparison_is_the_golden_page(golden):
+    sides = [side("a", 9, architecture="moe"), side("b", 2, architecture="dense")]
+    golden("comparison.md", markdown.dumps(build_comparison([*sides, side("c", 0)])))

@@ -1,0 +1,47 @@
+"""Trials exchanged between two models."""
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from agenteval.stats.exchange import EXACT, EXCHANGES, MANY, exchanged, flipped
+
+OURS, THEIRS = np.array([[3, 8], [0, 5], [1, 2]]), np.array([[2, 9], [0, 4], [7, 7]])
+
+
+def test_every_choice_of_trials_is_as_likely_as_any_other():
+    ours, theirs = exchanged(OURS, THEIRS, seed=1)
+    both = np.vstack([OURS, THEIRS])
+    possible = {tuple(both[list(one)].sum(axis=0)) for one in combinations(range(6), 3)}
+    seen, times = np.unique(ours, axis=0, return_counts=True)
+    assert {tuple(row) for row in seen} == possible
+    assert ours.shape == (EXCHANGES, 2)
+    assert (ours + theirs == both.sum(axis=0)).all()
+    assert times / EXCHANGES == pytest.approx(np.full(len(times), 1 / 20), abs=0.03)
+
+
+def test_every_swap_of_worlds_is_as_likely_as_any_other():
+    shares = np.array([[0.5, 1.0], [0.25, 4.0], [-1.0, 0.0]])
+    sums = flipped(shares, seed=1)
+    possible = {tuple(np.array(signs) @ shares) for signs in product((1, -1), repeat=3)}
+    seen, times = np.unique(sums, axis=0, return_counts=True)
+    assert {tuple(row) for row in seen} == possible
+    assert times / EXCHANGES == pytest.approx(np.full(8, 1 / 8), abs=0.02)
+
+
+@pytest.mark.parametrize("size", [MANY // 2 - 1, MANY // 2 + 1])
+def test_few_trials_and_many_are_exchanged_alike(size):
+    rng = np.random.default_rng(3)
+    ours, theirs = rng.integers(0, 9, (2, size, 1))
+    sums, _ = exchanged(ours, theirs, seed=2)
+    both = np.vstack([ours, theirs])
+    spread = both.std() * np.sqrt(size / 2 * (1 + 1 / (2 * size)))
+    assert sums.mean() == pytest.approx(both.sum() / 2, abs=spread / 20)
+    assert sums.std() == pytest.approx(spread, rel=0.05)
+
+
+def test_sums_beyond_32_bits_are_exact():
+    large, small = np.array([[EXACT + 1], [3]]), np.array([[0], [0]])
+    ours, _ = exchanged(large, small, seed=1)
+    assert {int(one) for one in np.unique(ours)} == {0, 3, EXACT + 1, EXACT + 4}

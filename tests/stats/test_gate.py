@@ -1,0 +1,151 @@
+"""Pass, fail or not enough evidence."""
+
+from math import ceil, inf
+
+import pytest
+from gated_runs import run, runs, trial
+
+from agenteval.core.outcome import Outcome
+from agenteval.stats.gate import GateVerdict, Minimum, decided, judge_gate
+from agenteval.stats.rules import Budget, Over, Rules
+
+PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
+SOME = [0, 1, 0, 0, 0, 0, 1, 0, 0, 0]
+
+
+def verdicts(judgement):
+    return {one.measure.name: one.verdict for one in judgement.criteria}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "rules", "expected"),
+    [
+        (SOME * 12, SOME * 12, Rules(0.03), PASS),
+        (SOME * 2, SOME * 2, Rules(0.03), INCONCLUSIVE),
+        (SOME * 12, [2, 1] * 60, Rules(0.03), FAIL),
+        (SOME * 12, [0] * 120, Rules(1.5, ratio=True), PASS),
+        (SOME * 12, [2, 1] * 60, Rules(1.5, ratio=True), FAIL),
+        (SOME * 12, SOME * 12, Rules(0.03, trials=121), INCONCLUSIVE),
+        (SOME * 12, SOME * 12, Rules(0.03, calls=960), PASS),
+        (SOME * 12, SOME * 12, Rules(0.03, budgets={Budget.ERRORS: 0.02}), INCONCLUSIVE),
+        (SOME * 12, SOME * 12, Rules(0.03, budgets={Budget.ERRORS: 0.01}), FAIL),
+        (SOME * 12, SOME * 12, Rules(0.03, classes={"pipe-to-filter": 0.01}), FAIL),
+        (SOME * 12, SOME * 12, Rules(0.03, never=("pipe-to-filter",)), FAIL),
+        (SOME * 12, SOME * 12, Rules(0.03, never=("shell-chain",)), PASS),
+        (SOME * 12, SOME * 12, Rules(0.03, never=("heredoc",), never_below=0.001), INCONCLUSIVE),
+        ([0], [0], Rules(0.03), INCONCLUSIVE),
+    ],
+)  # fmt: skip
+def test_the_verdict(ours, theirs, rules, expected):
+    assert judge_gate(*runs(ours, theirs), rules).verdict is expected
+
+
+def test_every_budget_is_held_by_the_trials_it_is_about():
+    done = {"handshake": True}
+    trials = [
+        *(trial(0, 8, seed=at, **done) for at in range(40)),
+        *(trial(0, 8, seed=at) for at in range(40, 60)),
+        *(trial(0, 8, seed=at, outcome=Outcome.STALLED, handshake=False) for at in range(60, 80)),
+        *(trial(3, 8, seed=at, outcome=Outcome.VOID) for at in range(80, 120)),
+    ]
+    trials[0] = trial(0, 8, crashed=2, **done)
+    judged = judge_gate(
+        run(trial(0, 8), name="base"),
+        run(*trials, name="next"),
+        Rules(0.03, budgets=dict.fromkeys(Budget, 0.1)),
+    )
+    assert {one.measure.name: (one.measure.count, one.measure.n) for one in judged.criteria} == {
+        "margin": (0, 8),
+        "budgets.errors": (0, 640),
+        "budgets.handshake_missed": (20, 60),
+        "budgets.stalled": (20, 80),
+        "budgets.crashed": (2, 640),
+        "budgets.void": (40, 120),
+    }
+    assert verdicts(judged)["budgets.void"] is FAIL
+    assert judged.minimums[0] == Minimum("trials", 0, 80)
+
+
+def test_a_budget_of_which_nothing_was_counted_is_not_asked_for():
+    rules = Rules(0.03, budgets={Budget.HANDSHAKE_MISSED: 0.1})
+    assert verdicts(judge_gate(*runs(SOME * 12, SOME * 12), rules)) == {"margin": PASS}
+
+
+def test_only_worlds_that_both_met_are_compared_and_strangers_where_there_are_none():
+    base, candidate = runs(SOME * 12, SOME * 6)
+    stranger = run(*(trial(0, 8, seed=1000 + at) for at in range(60)), name="other")
+    met, apart = (judge_gate(base, one, Rules(0.03)) for one in (candidate, stranger))
+    assert (met.worlds_met, met.criteria[0].measure.n, apart.worlds_met) == (60, 480, 0)
+
+
+def test_a_run_without_calls_settles_nothing():
+    judged = judge_gate(run(trial(0, 8), name="base"), run(trial(0, 0), name="next"), Rules(0.03))
+    (margin,) = judged.criteria
+    assert (margin.verdict, margin.estimate, margin.bounds, margin.more) == (
+        INCONCLUSIVE,
+        None,
+        None,
+        inf,
+    )
+
+
+def test_seeds_do_not_make_scenarios():
+    """Five scenarios of which one is hard for the candidate, each played forty times."""
+    sides = [
+        run(
+            *(
+                trial(errors if number == 0 else 0, 8, scenario=f"s{number}", seed=seed)
+                for number in range(5)
+                for seed in range(40)
+            ),
+            name=name,
+        )
+        for name, errors in (("base", 0), ("next", 2))
+    ]
+    by_trial, by_scenario = (
+        judge_gate(*sides, Rules(0.03, over=over)) for over in (Over.TRIALS, Over.SCENARIOS)
+    )
+    assert by_trial.criteria[0].bounds[1] < 0.08 < by_scenario.criteria[0].bounds[1]
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "over", "expected"),
+    [
+        (9, Over.AUTO, Over.TRIALS),
+        (10, Over.AUTO, Over.SCENARIOS),
+        (3, Over.SCENARIOS, Over.SCENARIOS),
+    ],
+)
+def test_ten_scenarios_speak_for_others(scenarios, over, expected):
+    candidate = run(*(trial(0, 8, scenario=str(number)) for number in range(scenarios)))
+    assert decided(Rules(0.03, over=over), candidate).over is expected
+
+
+def test_what_is_not_settled_says_how_much_more_would_settle_it():
+    judged = judge_gate(*runs(SOME * 2, SOME * 2), Rules(0.03))
+    more = judged.criteria[0].more
+    size = ceil(1 + more)
+    larger = judge_gate(*runs(SOME * 2 * size, SOME * 2 * size), Rules(0.03))
+    assert (judged.verdict, 0 < more < 10, larger.verdict) == (INCONCLUSIVE, True, PASS)
+
+
+def test_what_is_settled_or_at_its_limit_has_no_such_number():
+    passed = judge_gate(*runs(SOME * 12, SOME * 12), Rules(0.03)).criteria[0]
+    budget = Rules(0.5, budgets={Budget.ERRORS: 2 / 80})
+    at_limit = judge_gate(*runs(SOME * 12, SOME * 12), budget).criteria[1]
+    assert (passed.more, at_limit.more) == (0.0, inf)
+
+
+def test_many_criteria_make_failing_harder_and_passing_no_easier():
+    sides = runs(SOME * 6, [1, 1, 0, 0, 1, 0, 0, 1, 1, 0] * 6)
+    alone = judge_gate(*sides, Rules(0.01))
+    budgets = {Budget.ERRORS: 0.9, Budget.STALLED: 0.9, Budget.VOID: 0.9, Budget.CRASHED: 0.9}
+    among = judge_gate(*sides, Rules(0.01, budgets=budgets))
+    assert among.criteria[0].p_fail == pytest.approx(5 * alone.criteria[0].p_fail)
+    assert (alone.verdict, among.verdict) == (FAIL, INCONCLUSIVE)
+
+
+def test_a_look_at_a_lower_level_settles_less():
+    sides = runs(SOME * 6, SOME * 6)
+    seen = [judge_gate(*sides, Rules(0.03), level=level).verdict for level in (0.05, 1e-4)]
+    assert seen == [PASS, INCONCLUSIVE]

@@ -1,0 +1,19 @@
+"""Many p values at once, with statsmodels as oracle."""
+
+import pytest
+from statsmodels.stats.multitest import multipletests
+
+from agenteval.stats.multiple import benjamini_hochberg, holm
+
+CASES = [[], [0.2], [0.049, 0.181, 0.707], [0.04, 0.01, 0.03, 0.9], [0.5, 0.5, 1.0, 0.001]]
+
+
+@pytest.mark.parametrize("ps", CASES)
+@pytest.mark.parametrize(("method", "adjusted"), [("holm", holm), ("fdr_bh", benjamini_hochberg)])
+def test_a_correction_is_that_of_statsmodels(ps, method, adjusted):
+    expected = multipletests(ps, method=method)[1].tolist() if ps else []
+    assert adjusted(ps) == pytest.approx(expected)
+
+
+def test_the_published_difference_does_not_survive_holms_correction():
+    assert holm([0.049, 0.181, 0.707]) == pytest.approx([0.147, 0.362, 0.707])

@@ -1,0 +1,36 @@
+"""The short form of `make validate`: the same simulations, with fewer repetitions.
+
+A share of n repetitions has a standard error of sqrt(p (1 - p) / n); each bound leaves three.
+"""
+
+import pytest
+import validate_statistics as validate
+
+
+@pytest.mark.parametrize(
+    ("part", "repetitions"),
+    [
+        (validate.coverage, 300),
+        (validate.promotions, 200),
+        (validate.false_fails, 60),
+    ],
+)
+def test_intervals_cover_and_the_gate_errs_as_rarely_as_it_promises(part, repetitions):
+    assert [found for found in part(repetitions) if not reaches(found)] == []
+
+
+def reaches(found) -> bool:
+    error = 3 * (found.high * (1 - found.high) / found.share.n) ** 0.5
+    return found.low - error <= found.share.value <= found.high + error
+
+
+def test_equal_models_are_rarely_told_apart():
+    told = [found.share.value for found in validate.rejections(40)]
+    assert max(told) < 0.06 + 3 * (0.06 * 0.94 / 40) ** 0.5
+
+
+def test_looking_early_saves_trials_and_promotes_no_more():
+    same, margin, _ = validate.early_looks(60)
+    _, promoted, failed, played = same
+    assert (promoted.value > 0.6, failed.count, played < 145) == (True, 0, True)
+    assert margin[1].value < 0.065 + 3 * (0.065 * 0.935 / 60) ** 0.5

@@ -1,0 +1,105 @@
+"""Runs as counts, beside the whole runs that they are counted from."""
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
+
+from agenteval.core.gated import GatedTrial
+from agenteval.core.outcome import Outcome
+from agenteval.core.run import Look
+from agenteval.core.trial import Execution
+from agenteval.errors import UsageError
+from agenteval.store.gated import load_gated, opened
+
+__all__ = ["store"]
+
+LOOK = Look(1, 5, 12, 0.001, "INCONCLUSIVE", "r0", "abc")
+
+
+def gated(store, run_id="r1"):
+    with opened(store.url) as query:
+        return load_gated(query, run_id)
+
+
+@pytest.fixture
+def filled(store):
+    store.add(RUN)
+    killed = replace(ALLOWED, position=2, execution=Execution(None, "", 1.0, "memory"))
+    signalled = replace(ALLOWED, position=3, execution=Execution(-11, "", 1.0))
+    failed = replace(ALLOWED, position=4, execution=Execution(1, "", 1.0))
+    play(store, replace(TRIAL, calls=(ALLOWED, DENIED, killed, signalled, failed)))
+    return store
+
+
+def test_a_trial_is_its_counts(filled):
+    (trial,) = gated(filled).trials
+    assert trial == GatedTrial(
+        "s", 99, Outcome.COMPLETED, 5, {"malformed-arguments": 1}, 4, 2, handshake=True, seconds=0.5
+    )
+
+
+def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
+    filled.close_run("r1", complete=True, second_reader={})
+    filled.look("r1", LOOK)
+    found = gated(filled, "last")
+    assert (found.id, found.model, found.simulated, found.complete, found.concurrency) == (
+        "r1",
+        "m",
+        False,
+        True,
+        4,
+    )
+    assert (found.settings["protocol"], found.policies, found.looks) == (
+        RUN.protocol,
+        {"demo": "abc"},
+        (LOOK,),
+    )
+    assert filled.load("r1").looks == (LOOK,)
+
+
+def test_a_trial_in_flight_is_void(store):
+    store.add(RUN)
+    play(store, finish=False)
+    found = gated(store)
+    assert (found.trials[0].outcome, found.trials[0].handshake, found.counted) == (
+        Outcome.VOID,
+        None,
+        (),
+    )
+
+
+def test_a_store_that_is_not_there_or_is_none_says_so(tmp_path, store):
+    other = tmp_path / "notes.txt"
+    other.write_text("no database, but long enough to be looked at " * 40)
+    told = []
+    for where in (tmp_path / "no.db", other):
+        with pytest.raises(UsageError) as error, opened(str(where)):
+            pass
+        told.append(str(error.value))
+    with pytest.raises(UsageError) as error:
+        gated(store, "r9")
+    assert [
+        "no such file. Make a run first" in told[0],
+        "not a store of agenteval" in told[1],
+        str(error.value).startswith("no run 'r9' in the store (newest: none yet)"),
+    ] == [True, True, True]
+
+
+def test_a_store_of_an_earlier_day_gets_the_table_it_lacks(filled):
+    path = filled.url.removeprefix("sqlite:///")
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE look")
+    connection.close()
+    assert gated(filled).looks == ()
+
+
+def test_any_database_is_asked_the_same_way(filled):
+    by_url = filled.url.replace("sqlite:///", "sqlite+pysqlite:///")
+    with opened(by_url) as query:
+        assert load_gated(query, "r1") == gated(filled)
+
+
+def test_the_key_of_the_trial_is_its_world(filled):
+    assert gated(filled).trials[0].world == (KEY.scenario, KEY.seed)
