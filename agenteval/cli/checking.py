@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.prompt import render
+from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
@@ -80,7 +81,8 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
 
 def _proof(stage: Stage, key: TrialKey, trial: Trial) -> Proof:
     fault = next(_faults(stage, key, trial), "")
-    return Proof(key.scenario, key.seed, len(trial.calls), fault)
+    steps = len(trial.calls) + sum(len(part.calls) for part in trial.agents)
+    return Proof(key.scenario, key.seed, steps, fault)
 
 
 def _faults(stage: Stage, key: TrialKey, trial: Trial) -> Iterator[str]:
@@ -91,12 +93,9 @@ def _faults(stage: Stage, key: TrialKey, trial: Trial) -> Iterator[str]:
         yield f"void: {trial.reason}"
     if all(holding(world, prompt.goal)):
         yield "the goal is reached before anything was done: make a check of it fail at first"
-    for number, record in enumerate(trial.calls):
-        step = f"solution.{number} `{record.call.command or record.call.raw}`"
-        if record.verdict.primary:
-            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
-        if record.execution and record.execution.exit_code != 0:
-            yield f"{step} fails: {record.reply.strip()}"
+    yield from _faults_of_calls("", trial.calls)
+    for agent in stage.scenario.agents:
+        yield from _faults_of_agent(agent, trial)
     open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
         yield "the solution was played, and the goal is not reached"
@@ -104,3 +103,25 @@ def _faults(stage: Stage, key: TrialKey, trial: Trial) -> Iterator[str]:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
     if len(trial.calls) < len(prompt.solution):
         yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
+
+
+def _faults_of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
+    parts = [part for part in trial.agents if part.name == agent.name]
+    if not parts:
+        yield f"agent {agent.name}: the solution never leads to it"
+    for part in parts:
+        if part.reason:
+            yield f"agent {part.label}: {part.reason}"
+        yield from _faults_of_calls(f"agent {part.label}: ", part.calls)
+        if len(part.calls) < len(agent.solution):
+            made, all_steps = len(part.calls), len(agent.solution)
+            yield f"agent {part.label}: ended after {made} of {all_steps} steps of its solution"
+
+
+def _faults_of_calls(whose: str, calls: Sequence[CallRecord]) -> Iterator[str]:
+    for number, record in enumerate(calls):
+        step = f"{whose}solution.{number} `{record.call.command or record.call.raw}`"
+        if record.verdict.primary:
+            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
+        if record.execution and record.execution.exit_code != 0:
+            yield f"{step} fails: {record.reply.strip()}"

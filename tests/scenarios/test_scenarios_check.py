@@ -57,13 +57,16 @@ def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
         "fixtures/words/world.sql": f"CREATE TABLE words (word TEXT); {world}",
         "allowlists/words.toml": '[bash]\nallow = ["uv run scripts/note.py *"]\n',
     }
+    files["scenarios/words/judge.py"] = "1 / 0"
+    files["scenarios/words/worker.md"] = "# System\nNote.\n\n# Task\nGo on from {{ request }}."
     for name, text in files.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     (found,) = load_scenarios([], roots=[project])
     policy = load_policy("words", roots=[project])
-    return Stage(found, policy, partial(load_fixture, found, roots=[project]))
+    agents = {agent.name: policy for agent in found.agents}
+    return Stage(found, policy, partial(load_fixture, found, roots=[project]), agents)
 
 
 async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
@@ -94,6 +97,59 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
 )
 async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_path):
     stage = build(tmp_path, SCENARIO.replace(*change), world)
+
+    (proof,) = await prove([stage], Namespaces())
+
+    assert says in proof.fault
+
+
+WORKER = """
+[[agent]]
+name = "worker"
+instructions = "worker.md"
+policy = "words"
+tools = ["bash"]
+spawned = "SELECT word AS request FROM words WHERE word = 'over'"
+[[agent.solution]]
+tool = "bash"
+arguments = { command = "uv run scripts/note.py tea" }
+"""
+JUDGE = """
+[[agent]]
+name = "judge"
+evaluator = "fixed"
+program = "judge.py"
+spawned = "SELECT word AS request FROM words WHERE word = 'over'"
+"""
+HANDED_OVER = SCENARIO.rpartition("\n[[solution]]")[0]
+
+
+async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_it(tmp_path):
+    proofs = await prove([build(tmp_path, HANDED_OVER + WORKER)], Namespaces())
+
+    assert proofs == [Proof("words", 0, 2, "")]
+
+
+@pytest.mark.parametrize(
+    ("agent", "change", "says"),
+    [
+        (
+            WORKER,
+            ("note.py tea", "note.py tea | head"),
+            "agent worker/1: solution.0 `uv run scripts/note.py tea | head` is denied",
+        ),
+        (WORKER, ("note.py tea", "note.py a b"), "agent worker/1: solution.0"),
+        (WORKER, ("word = 'over'", "word = 'on'"), "agent worker: the solution never leads to it"),
+        (
+            f"{WORKER}{WORKER[WORKER.index('[[agent.sol') :]}",
+            ("'over'", "'over'"),
+            "agent worker/1: ended after 1 of 2 steps of its solution",
+        ),
+        (JUDGE, ("'over'", "'over'"), "agent judge/1: judge: Traceback"),
+    ],
+)
+async def test_what_is_wrong_with_a_sub_agent_is_said(agent, change, says, tmp_path):
+    stage = build(tmp_path, HANDED_OVER + agent.replace(*change))
 
     (proof,) = await prove([stage], Namespaces())
 
