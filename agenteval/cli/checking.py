@@ -1,7 +1,7 @@
 """Proving scenarios: every reference solution is played for real, in the sandbox."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.outcome import Outcome
@@ -12,7 +12,7 @@ from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.world import holding
 from agenteval.models.oracle import Oracle
-from agenteval.protocols import SandboxBackend, TrialKey
+from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
 
 CONCURRENCY = 4
@@ -59,15 +59,25 @@ def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
 
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     """Play the reference solution of every variant of every scenario."""
-    kept = _Kept()
     keys = [
         TrialKey(stage.scenario.name, number + 1, seed=number)
         for stage in stages
         for number in range(len(stage.scenario.variants))
     ]
+    model = Oracle([stage.scenario for stage in stages])
+    trials = await played(stages, keys, model, backend)
+    by_name = {stage.scenario.name: stage for stage in stages}
+    return [_proof(by_name[key.scenario], key, trials[key]) for key in keys]
+
+
+async def played(
+    stages: Sequence[Stage], keys: Sequence[TrialKey], model: Model, backend: SandboxBackend
+) -> Mapping[TrialKey, Trial]:
+    """The trials of these keys, played by `model` and stored nowhere."""
+    kept = _Kept()
     async with SecondReader() as second_reader:
         orchestrator = Orchestrator(
-            model=Oracle([stage.scenario for stage in stages]),
+            model=model,
             backend=backend,
             second_reader=second_reader,
             recorder=kept,
@@ -75,8 +85,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
             concurrency=CONCURRENCY,
         )
         await orchestrator.play(stages, keys)
-    by_name = {stage.scenario.name: stage for stage in stages}
-    return [_proof(by_name[key.scenario], key, kept.trials[key]) for key in keys]
+    return kept.trials
 
 
 def _proof(stage: Stage, key: TrialKey, trial: Trial) -> Proof:
