@@ -16,7 +16,7 @@ app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
 
 @app.callback()
 def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
-    """List the scenarios: allow list, steps of the reference solution, what each invites.
+    """List the scenarios: what each asks for, in how many steps, and which errors it invites.
 
     Examples:
     - `agenteval scenarios`
@@ -102,22 +102,21 @@ def _load(targets: list[str]) -> "tuple[Scenario, ...]":
 def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps([_summary(scenario) for scenario in found], indent=2))
         return
-    table = Table("scenario", "title", "allow list", "steps", "invites")
-    for column in (0, 2, 4):
-        table.columns[column].no_wrap = True
+    table = Table.grid("scenario", "what it asks for", padding=(0, 2))
+    table.columns[0].no_wrap = True
     for scenario in found:
-        table.add_row(
-            scenario.name,
-            scenario.title,
-            scenario.policy,
-            str(len(scenario.solution)),
-            "\n".join(scenario.invites),
+        asked = (
+            f"{len(scenario.solution)} steps; invites {', '.join(scenario.invites) or 'nothing'}"
         )
+        told = Text.assemble(scenario.title, "\n", (asked, "dim"))
+        table.add_row(scenario.name, told)
     Console().print(table)
+    typer.echo(f"\n{len(found)} scenarios. What a model reads: agenteval scenarios show NAME")
 
 
 def _summary(scenario: "Scenario") -> dict[str, object]:
