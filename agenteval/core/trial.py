@@ -37,7 +37,8 @@ class Usage:
 class Turn:
     """One reply of the model. `raw` is the reply as received, before any parsing.
 
-    `repeats` is the passage that it was stopped in, having written it again and again.
+    `repeats` is the passage that it was stopped in, having written it again and again; `model` is
+    who the server says has answered.
 
     `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
     sent back has in the place of what a server would not take.
@@ -53,6 +54,7 @@ class Turn:
     garbles: tuple[Garble, ...] = ()
     repairs: tuple[Repair, ...] = ()
     repeats: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "garbles": [asdict(garble) for garble in turn.garbles],
         "repairs": [asdict(repair) for repair in turn.repairs],
         "repeats": turn.repeats,
+        "model": turn.model,
         "raw": turn.raw,
         "calls": [_call_fields(call) for call in turn.calls],
     }
@@ -117,6 +118,7 @@ def turn_value(row: TurnRow) -> Turn:
         garbles=tuple(_garble(garble) for garble in row.garbles),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
         repeats=row.repeats,
+        model=row.model,
     )
 
 

@@ -87,6 +87,7 @@ class TurnRow(SQLModel, table=True):
     garbles: list[Any] = Field(default=[], sa_column=_no_list())
     repairs: list[Any] = Field(default=[], sa_column=_no_list())
     repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
+    model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     raw: str = Field(sa_type=ExactText)
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 
