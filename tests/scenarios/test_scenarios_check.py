@@ -224,8 +224,8 @@ async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
 
     assert proof.faults == (
         (
-            "seed 0: agent worker: the prompt names scripts/old.py, which the fixture lacks: add it, "
-            "or mend the name"
+            "seed 0: agent worker: the prompt names scripts/old.py, which the fixture lacks: "
+            "add it, or mend the name"
         ),
     )
 
