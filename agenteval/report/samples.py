@@ -13,7 +13,6 @@ def cells(found: Samples | None) -> tuple[Cell, ...]:
 
 
 def measured(value: float) -> Cell:
-    """A value that is never negative, to three digits or to the whole number."""
-    if value >= 100:
-        return Cell(f"{value:,.0f}")
-    return Cell(f"{value:.1f}" if value >= 10 else f"{value:.2f}")
+    """A value that is never negative: three digits, and all of those before the point."""
+    digits = next((digits for digits, least in enumerate((100, 10, 1)) if value >= least), 3)
+    return Cell(f"{value:,.{digits}f}")

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from agenteval.cli.levels import levels_of
+
 HEAD = "(APIServer pid=1) INFO 11-21 10:00:{:02} [loggers.py:271] Engine 000: "
 LINE = (
     "Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: {} tokens/s, Running: {} reqs,"
@@ -34,8 +36,8 @@ def test_a_log_becomes_tables_by_what_was_running(cli, project) -> None:
         [
             ["2", "3", "110", "110", "119"],  # active
             ["2", "1", "110", "110", "110"],  # sustained
-            ["0", "1", "0.00", "0.00", "0.00"],  # completions a minute
-            ["2", "3", "6.00", "0.00", "16.2"],
+            ["0", "1", "0.000", "0.000", "0.000"],  # completions a minute
+            ["2", "3", "6.00", "0.000", "16.2"],
         ],
     )
 
@@ -66,8 +68,9 @@ def test_a_log_becomes_json_whose_totals_add_up(cli, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "give "),
+        ((), "name runs"),
         (("ingest",), "log files of vLLM"),
+        (("nosuch",), "no run 'nosuch'"),
         (("ingest", "none.log"), "none.log: cannot be read"),
         (("ingest", "agenteval.toml"), "no engine line in 0 lines"),
     ],
@@ -75,3 +78,38 @@ def test_a_log_becomes_json_whose_totals_add_up(cli, monkeypatch) -> None:
 def test_what_cannot_be_measured_is_said_in_one_line(cli, arguments, complaint) -> None:
     said = cli("speed", *arguments)
     assert (said.code, complaint in said.err, said.out) == (2, True, "")
+
+
+def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
+    few = ("--trials", "2", "--concurrency", "1,2", "--json")
+    said = cli("run", "-m", "sim/qwen3.5-27b", *few, "media/rendered-plot")
+    runs = json.loads(said.out)["runs"]
+    found = json.loads(cli("speed", *(run["id"] for run in runs), "--json").out)
+    shown = cli("speed", *(run["id"] for run in runs)).out
+    assert (
+        [run["concurrency"] for run in runs],
+        [(one["run"], one["concurrency"], one["simulated"]) for one in found],
+        [one["requests"] for one in found],
+        all(one["seconds"] > 0 and one["useful"] > 0 for one in found),
+        [one["prefill"] for one in found],  # nothing says what was cached
+        "SIMULATED" in shown,
+        "Power: not observable." in shown,
+    ) == (
+        [1, 2],
+        [(run["id"], run["concurrency"], True) for run in runs],
+        [run["turns"] for run in runs],
+        True,
+        [None, None],
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize("levels", ["0", "-1", "1,,2", "1;2", "", "99999", "\u0662"])
+def test_a_level_that_is_no_number_is_refused(cli, levels) -> None:
+    said = cli("run", "-m", "sim/qwen3.5-27b", "--concurrency", levels)
+    assert (said.code, said.err.count("--concurrency"), said.out) == (2, 1, "")
+
+
+def test_a_level_named_twice_is_played_once() -> None:
+    assert levels_of("4, 1,4") == (4, 1)
