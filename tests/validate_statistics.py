@@ -44,6 +44,7 @@ RATE = 9 / 161  # the dense model's of the published comparison
 TRUTH = Truth(RATE, {"one": 0.5, "two": 0.3, "three": 0.2})
 MARGIN = Rules(0.03, over=Over.SCENARIOS)
 TRIALS = (20, 80)
+SCENARIOS = ("ralf/handshake", "media/rendered-plot", "data/pantry-audit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,7 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/runs.db"
         models = [argument for name in NAMES for argument in ("-m", name)]
-        command = ["run", *models, "--trials", str(trials), "--store", store]
+        command = ["run", *models, *SCENARIOS, "--trials", str(trials), "--store", store]
         subprocess.run(
             [sys.executable, "-m", "agenteval", *command, "--report", f"{folder}/r.html", "--json"],
             check=True,
@@ -251,12 +252,17 @@ def _found(heads: Sequence[str], found: Sequence[Found]) -> list[str]:
 
 def page(scale: float) -> str:
     """All parts; `scale` multiplies the repetitions."""
+    return "\n".join([*simulated(scale), *played(max(10, round(20 * scale)))])
+
+
+def simulated(scale: float) -> list[str]:
+    """What needs no server."""
     many, some = round(2_000 * scale), round(600 * scale)
-    lines = [
+    return [
         "# What the statistics hold",
         "",
-        "<!-- written by make validate -->",
-        f"`make validate` wrote this page (seed {SEED}): simulated models whose truth is known,",
+        f"Written by `python tests/validate_statistics.py --scale {scale:g} --write` (seed {SEED};",
+        "`make validate` is scale 1). All models are simulated, and their truth is known:",
         "beta-binomial trials of 3 to 12 calls, and what agenteval's own code says of them.",
         "Figures are percent of the repetitions, with the interval that so many leave open; within",
         "the aim means that this interval reaches it.",
@@ -297,16 +303,15 @@ def page(scale: float) -> str:
                 for name, passed, failed, played in early_looks(some)
             ],
         ),
-        *_personas(max(10, round(40 * scale))),
     ]
-    return "\n".join(lines)
 
 
-def _personas(trials: int) -> list[str]:
-    known = list(personas(trials))
+def played(trials: int) -> list[str]:
+    """Simulated models behind their real server, in a real sandbox."""
+    known = [figure for figure in personas(trials) if figure[2]]
     inside = sum(rate.low <= value <= rate.high for _, _, value, rate in known)
     return [
-        f"## Simulated models, played for real ({trials} trials of each scenario)",
+        f"## Simulated models, played for real ({trials} trials of three scenarios each)",
         "",
         f"{inside} of {len(known)} known figures lie inside the reported 95 % interval, each of",
         "which misses one in twenty by design. Figures in percent; what a model never shows is",
@@ -317,7 +322,6 @@ def _personas(trials: int) -> list[str]:
             [
                 (name, row.replace("|", "\\|"), f"{100 * value:.2f}", rate.per_100())
                 for name, row, value, rate in known
-                if value
             ],
         ),
     ]

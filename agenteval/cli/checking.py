@@ -1,31 +1,43 @@
-"""Proving scenarios: every reference solution is played for real, in the sandbox."""
+"""Proving scenarios: four players play them for real, and the rest is read and judged."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.prompt import render
-from agenteval.core.scenario import Agent
+from agenteval.cli.checking_faults import (
+    every_call,
+    idle_faults,
+    judged_faults,
+    kept_faults,
+    slip_faults,
+    slips_of,
+    solution_faults,
+)
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
-from agenteval.engine.world import holding
-from agenteval.models.oracle import Oracle
+from agenteval.models.oracle import Oracle, Talker
+from agenteval.models.slips import Written
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
 
 CONCURRENCY = 4
+CLAIM = "Done, all is set."
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What became of one variant; `fault` says why it is no good, and is empty when it is."""
+    """What became of one scenario: each of `faults` says what to mend, and there should be none.
+
+    `calls` are those of the solution, `worlds` is in how many it was played, `slips` are the
+    failure classes of the calls that went wrong on purpose.
+    """
 
     scenario: str
-    seed: int
-    steps: int
-    fault: str
+    worlds: int
+    calls: int
+    slips: tuple[str, ...]
+    faults: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -48,89 +60,88 @@ class _Kept:
     def finished(self, trial: TrialKey, *, void: bool) -> None: ...
 
 
+def told(proof: Proof) -> list[str]:
+    """A line for each fault; without any, one that says what was proven."""
+    if proof.faults:
+        return [f"{proof.scenario}: {fault}" for fault in proof.faults]
+    worlds = f"{proof.worlds} world{'s' if proof.worlds > 1 else ''}"
+    slips = f"; slips: {', '.join(proof.slips)}" if proof.slips else ""
+    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}"]
+
+
 def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
     """Prove the stages in the sandbox of this name. Raises UsageError when it does not work."""
 
     async def prove_there() -> list[Proof]:
-        return await prove(stages, await choose(sandbox))
+        return await prove(stages, await choose(sandbox, prefork=True))
 
     return asyncio.run(prove_there())
 
 
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
-    """Play the reference solution of every variant of every scenario."""
-    keys = [
-        TrialKey(stage.scenario.name, number + 1, seed=number)
-        for stage in stages
-        for number in range(len(stage.scenario.variants))
-    ]
-    model = Oracle([stage.scenario for stage in stages])
-    trials = await played(stages, keys, model, backend)
-    by_name = {stage.scenario.name: stage for stage in stages}
-    return [_proof(by_name[key.scenario], key, trials[key]) for key in keys]
+    """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
-
-async def played(
-    stages: Sequence[Stage], keys: Sequence[TrialKey], model: Model, backend: SandboxBackend
-) -> Mapping[TrialKey, Trial]:
-    """The trials of these keys, played by `model` and stored nowhere."""
-    kept = _Kept()
+    The solution is played in the world of each variant, the slips in one world more. Whoever does
+    nothing comes last, in a world that the solution was played in before.
+    """
+    slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
+    written = {name: [one for _, one in made if one] for name, made in slips.items()}
     async with SecondReader() as second_reader:
+        theatre = Theatre(stages, backend, second_reader)
+        solved = await theatre.play(theatre.oracle(), {s.scenario.name: _seeds(s) for s in stages})
+        slipped = await theatre.play(
+            theatre.oracle(written), {s.scenario.name: [_slipping(s)] for s in stages}
+        )
+        first = {stage.scenario.name: [0] for stage in stages}
+        idle = [await theatre.play(Talker(text), first) for text in ("", CLAIM)]
+    proofs = []
+    for stage in stages:
+        name = stage.scenario.name
+        faults = [f for seed in _seeds(stage) for f in solution_faults(stage, solved[name, seed])]
+        faults += [f for seed in _seeds(stage) for f in judged_faults(stage, seed)]
+        faults += slip_faults(slips[name], slipped[name, _slipping(stage)])
+        faults += [f for trials in idle for f in idle_faults(trials[name, 0])]
+        faults += [f async for f in kept_faults(stage, backend)]
+        calls = len(every_call(solved[name, 0]))
+        classes = tuple(failure_class for failure_class, _ in slips[name])
+        proofs.append(Proof(name, len(_seeds(stage)), calls, classes, tuple(faults)))
+    return proofs
+
+
+def _seeds(stage: Stage) -> range:
+    """One for each variant."""
+    return range(len(stage.scenario.variants))
+
+
+def _slipping(stage: Stage) -> int:
+    """The seed of the world in which slips are made: another one of the first variant."""
+    return len(stage.scenario.variants)
+
+
+@dataclass(frozen=True, slots=True)
+class Theatre:
+    """Plays scenarios with any model, and keeps their trials nowhere else."""
+
+    stages: Sequence[Stage]
+    backend: SandboxBackend
+    second_reader: SecondReader
+
+    def oracle(self, slips: Mapping[str, Sequence[Written]] | None = None) -> Oracle:
+        return Oracle([stage.scenario for stage in self.stages], slips or {})
+
+    async def play(
+        self, model: Model, seeds: Mapping[str, Sequence[int]]
+    ) -> dict[tuple[str, int], Trial]:
+        """The trial of each scenario and seed, with this model."""
+        kept = _Kept()
         orchestrator = Orchestrator(
             model=model,
-            backend=backend,
-            second_reader=second_reader,
+            backend=self.backend,
+            second_reader=self.second_reader,
             recorder=kept,
             observer=kept,
             concurrency=CONCURRENCY,
         )
-        await orchestrator.play(stages, keys)
-    return kept.trials
-
-
-def _proof(stage: Stage, key: TrialKey, trial: Trial) -> Proof:
-    fault = next(_faults(stage, key, trial), "")
-    steps = len(trial.calls) + sum(len(part.calls) for part in trial.agents)
-    return Proof(key.scenario, key.seed, steps, fault)
-
-
-def _faults(stage: Stage, key: TrialKey, trial: Trial) -> Iterator[str]:
-    """What is wrong, the cause before what follows from it, in words that say what to mend."""
-    prompt = render(stage.scenario, key.seed)
-    world = {"world.db": stage.files(key.seed)[stage.scenario.database]}
-    if trial.outcome is Outcome.VOID:
-        yield f"void: {trial.reason}"
-    if all(holding(world, prompt.goal)):
-        yield "the goal is reached before anything was done: make a check of it fail at first"
-    yield from _faults_of_calls("", trial.calls)
-    for agent in stage.scenario.agents:
-        yield from _faults_of_agent(agent, trial)
-    open_steps = [step.name for step in trial.handshake if not step.reached]
-    if trial.outcome is not Outcome.COMPLETED:
-        yield "the solution was played, and the goal is not reached"
-    if open_steps:
-        yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
-    if len(trial.calls) < len(prompt.solution):
-        yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
-
-
-def _faults_of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
-    parts = [part for part in trial.agents if part.name == agent.name]
-    if not parts:
-        yield f"agent {agent.name}: the solution never leads to it"
-    for part in parts:
-        if part.reason:
-            yield f"agent {part.label}: {part.reason}"
-        yield from _faults_of_calls(f"agent {part.label}: ", part.calls)
-        if len(part.calls) < len(agent.solution):
-            made, all_steps = len(part.calls), len(agent.solution)
-            yield f"agent {part.label}: ended after {made} of {all_steps} steps of its solution"
-
-
-def _faults_of_calls(whose: str, calls: Sequence[CallRecord]) -> Iterator[str]:
-    for number, record in enumerate(calls):
-        step = f"{whose}solution.{number} `{record.call.command or record.call.raw}`"
-        if record.verdict.primary:
-            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
-        if record.execution and record.execution.exit_code != 0:
-            yield f"{step} fails: {record.reply.strip()}"
+        keys = [TrialKey(name, seed + 1, seed) for name, each in seeds.items() for seed in each]
+        await orchestrator.play(self.stages, keys)
+        return {(key.scenario, key.seed): trial for key, trial in kept.trials.items()}

@@ -17,7 +17,7 @@ app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
 
 @app.callback()
 def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
-    """List the scenarios: allow list, steps of the reference solution, what each invites.
+    """List the scenarios: what each asks for, in how many steps, and which errors it invites.
 
     Examples:
     - `agenteval scenarios`
@@ -78,7 +78,13 @@ def _show(whose: str, prompt: "Prompt") -> None:
 def check(
     targets: o.Targets = None, *, sandbox: o.SandboxName = None, as_json: o.AsJson = False
 ) -> None:
-    """Play the reference solution of every variant, for real; exit 1 when one does not work.
+    """Prove that scenarios work, by playing them for real; exit 1 when one does not.
+
+    The reference solution must reach the goal without a denial in the world of every variant, and
+    be allowed under every harness profile. A player that slips once in each class of `invites`
+    must be denied as exactly that class, and still arrive; one that does nothing, or only claims to
+    be done, must not. The prompt may name only scripts, usages and tools that there are. The same
+    seed must make the same world, and a trial find nothing of another.
 
     Examples:
     - `agenteval scenarios check`
@@ -93,9 +99,9 @@ def check(
         typer.echo(json.dumps([asdict(proof) for proof in proofs], indent=2))
     else:
         for proof in proofs:
-            seen = proof.fault or f"solved in {proof.steps} calls"
-            typer.echo(f"{proof.scenario}, seed {proof.seed}: {seen}")
-    if any(proof.fault for proof in proofs):
+            for line in checking.told(proof):
+                typer.echo(line)
+    if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
 
 
@@ -109,22 +115,21 @@ def _load(targets: list[str]) -> "tuple[Scenario, ...]":
 def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     if as_json:
         typer.echo(json.dumps([_summary(scenario) for scenario in found], indent=2))
         return
-    table = Table("scenario", "title", "allow list", "steps", "invites")
-    for column in (0, 2, 4):
-        table.columns[column].no_wrap = True
+    table = Table.grid("scenario", "what it asks for", padding=(0, 2))
+    table.columns[0].no_wrap = True
     for scenario in found:
-        table.add_row(
-            scenario.name,
-            scenario.title,
-            scenario.policy,
-            str(len(scenario.solution)),
-            "\n".join(scenario.invites),
+        asked = (
+            f"{len(scenario.solution)} steps; invites {', '.join(scenario.invites) or 'nothing'}"
         )
+        told = Text.assemble(scenario.title, "\n", (asked, "dim"))
+        table.add_row(scenario.name, told)
     Console().print(table)
+    typer.echo(f"\n{len(found)} scenarios. What a model reads: agenteval scenarios show NAME")
 
 
 def _summary(scenario: "Scenario") -> dict[str, object]:

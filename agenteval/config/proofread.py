@@ -11,6 +11,7 @@ from agenteval.config.scenario_folders import FILE
 from agenteval.core.agents import requested
 from agenteval.core.prompt import Prompt, render, render_agent
 from agenteval.core.scenario import Check, Scenario
+from agenteval.core.setting import DEFAULT
 from agenteval.core.template import fill
 from agenteval.core.variant import WorldError, database, variables
 from agenteval.errors import UsageError
@@ -39,14 +40,14 @@ def proofread(folder: Path, scenario: Scenario, world: Path | None) -> None:
 def _rendered(folder: Path, scenario: Scenario, seed: int) -> Prompt:
     path = folder / FILE
     chosen = variables(scenario, seed)
+    named = {"rules": "", **DEFAULT.profile.names(scenario.tools), **chosen}
     try:
         path = folder / INSTRUCTIONS
-        fill(scenario.instructions, {**chosen, "rules": ""})
+        fill(scenario.instructions, named)
         path = folder / FILE
         return render(scenario, seed)
     except TemplateError as error:
-        known = ", ".join(["rules", *chosen])
-        raise UsageError(f"{path}: {error}. Known variables: {known}") from error
+        raise UsageError(f"{path}: {error}. Known variables: {', '.join(named)}") from error
     except ValueError as error:
         raise UsageError(f"{folder / INSTRUCTIONS}: {error}") from error
 

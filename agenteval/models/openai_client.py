@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 import httpx2
 from openai import APIStatusError, AsyncOpenAI
@@ -24,7 +24,7 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.refusals import RefusedError, refusal, refused_call
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
-from agenteval.models.transport import FAILURES, cause, http_client
+from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of
 from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
 from agenteval.protocols import ToolSchema
@@ -52,6 +52,7 @@ class OpenAIModel:
         self._completions = httpx2.URL(f"{self._url}/chat/completions")
         headers = {**self._client.default_headers, **self._client.auth_headers}
         self._headers = [(name, str(headers[name])) for name in _HEADERS]
+        self._headers.append(("Accept-Encoding", "identity"))
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,9 +73,6 @@ class OpenAIModel:
         started = time.perf_counter()
         try:
             return await self._answer(body, asked, started)
-        except TimeoutError as error:
-            limit = self._entry.timeouts.request
-            raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
         except RefusedError as error:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
@@ -84,6 +82,9 @@ class OpenAIModel:
             raise InfrastructureError(f"{self._url}: {error}") from error
         except FAILURES as error:
             raise InfrastructureError(f"{self._url}: {cause(error)}") from error
+        except TimeoutError as error:
+            limit = self._entry.timeouts.request
+            raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
 
     async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
         async with asyncio.timeout(self._entry.timeouts.request):
@@ -158,16 +159,13 @@ def _is_stream(response: httpx2.Response) -> bool:
 
 async def _streamed(response: httpx2.Response, asked: Asked, started: float) -> Turn:
     reader = StreamReader()
-    # Below the response's own iterators, which add a third to the cost of a piece.
-    parts = aiter(cast("httpx2.AsyncByteStream", response.stream))
-    async for part in parts:
+    body = body_of(response)
+    while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
-        if reader.done:
-            break
     seconds = time.perf_counter() - started
     with suppress(TimeoutError):
         async with asyncio.timeout(LINGER_SECONDS):
-            async for _ in parts:  # a connection is used again only when its body has ended
+            while await body.part():  # a connection is used again only when its body has ended
                 continue
     received, usage = reader.received()
     return turn_of(

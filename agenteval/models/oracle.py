@@ -1,39 +1,86 @@
-"""The player that proves a scenario: it makes the calls of the reference solution, one a turn."""
+"""The players that prove a scenario: one that knows the answer, and one that only talks."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.core.call import ToolCall
+from agenteval.core.profile import Profile
 from agenteval.core.profiles import spoken
+from agenteval.core.prompt import Prompt
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Turn, Usage
-from agenteval.models.conversation import Memory
+from agenteval.models.conversation import Known, Memory
+from agenteval.models.slips import Written
+from agenteval.models.turns import parse_arguments
 from agenteval.protocols import ToolSchema
+
+_NO_SLIPS: Mapping[str, Sequence[Written]] = {}
 
 
 class Oracle:
-    """Knows the answer. Implements `protocols.Model`, without a server."""
+    """Makes the calls of the reference solution, one a turn. Implements `protocols.Model`.
 
-    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+    The `slips` of a scenario, by its name, come first; they are written for the strict profile.
+    """
+
+    def __init__(
+        self,
+        scenarios: Sequence[Scenario],
+        slips: Mapping[str, Sequence[Written]] = _NO_SLIPS,
+    ) -> None:
         self._memory = Memory(scenarios)
+        self._slips = slips
 
     async def ask(
-        self,
-        messages: Sequence[Message],
-        tools: Sequence[ToolSchema],
-        *,
-        seed: int,
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        """The next step; without any call once there is none."""
+        """The next call; without any once there is none."""
         asked = "\n".join(message.content for message in messages if message.role == "user")
         known = self._memory.recall(asked, seed)
         task = known.prompt.task if known else ""
         given = next((at for at, each in enumerate(messages) if task in each.content), 0)
         number = sum(message.role == "assistant" for message in messages[given:])
-        steps = known.prompt.solution[number : number + 1] if known else ()
-        profile = spoken(tools)
-        written = [profile.written(step.tool, step.arguments) for step in steps]
-        calls = tuple(
-            ToolCall(f"call-{number}", name, raw, json.loads(raw)) for name, raw in written
-        )
-        return Turn("", calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+        plan = [*self._plan(known, spoken(tools))] if known else []
+        calls = tuple(_call(number, written) for written in plan[number : number + 1])
+        return _turn("", calls)
+
+    def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
+        yield from self._slips.get(known.name, ())
+        for step in known.prompt.solution:
+            yield Written(*profile.written(step.tool, step.arguments))
+
+
+class Talker:
+    """Makes no call: says one thing, or nothing, and stops. Implements `protocols.Model`."""
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        del messages, tools, seed
+        return _turn(self._text, ())
+
+
+def written_calls(
+    prompt: Prompt, profile: Profile, tools: Sequence[str]
+) -> Iterator[ToolCall | None]:
+    """The solution as it is written under a profile, read back as calls of our own tools."""
+    for number, step in enumerate(prompt.solution):
+        name, raw = profile.written(step.tool, step.arguments)
+        yield profile.meant(ToolCall(f"call-{number}", name, raw, json.loads(raw)), tools)
+
+
+def made(written: Written) -> ToolCall:
+    """The call that a written one becomes, once its arguments are read."""
+    return _call(0, written)
+
+
+def _call(number: int, written: Written) -> ToolCall:
+    arguments, garbled = parse_arguments(written.arguments)
+    return ToolCall(f"call-{number}", written.name, written.arguments, arguments, garbled)
+
+
+def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
+    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)

@@ -19,18 +19,18 @@ class ReplyError(Exception):
     """The body is no chat completion, or only a part of one."""
 
 
-class Function(msgspec.Struct):
+class Function(msgspec.Struct, gc=False):
     name: str | None = None
     arguments: msgspec.Raw = _BLANK  # text by the protocol; an object from servers that parse it
 
 
-class Call(msgspec.Struct):
+class Call(msgspec.Struct, gc=False):
     index: int | None = None
     id: str | None = None
     function: Function | None = None
 
 
-class Said(msgspec.Struct):
+class Said(msgspec.Struct, gc=False):
     """A message, or the part of one that an event of a stream brings."""
 
     content: str | None = None
@@ -43,13 +43,13 @@ class Said(msgspec.Struct):
         return self.reasoning_content or self.reasoning or ""
 
 
-class Choice(msgspec.Struct):
+class Choice(msgspec.Struct, gc=False):
     message: Said | None = None
     delta: Said | None = None
     finish_reason: str | None = None
 
 
-class Chunk(msgspec.Struct):
+class Chunk(msgspec.Struct, gc=False):
     """A whole reply, or one event of a stream."""
 
     choices: list[Choice] | None = None

@@ -4,7 +4,7 @@ Void trials are left out of every rate. Of the cumulative incidence they are a p
 was followed until our side or the server broke the trial.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from math import inf
 from statistics import median
 
@@ -24,7 +24,8 @@ RECOVERED = "recovered"
 Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 
 
-def aftermath_of(scored: Score) -> Aftermath:
+def aftermath_of(scored: Score, *, ends: Collection[Outcome]) -> Aftermath:
+    """`ends` are those whose incidence is wanted: all that any model of the view came to."""
     trials = scored.recoveries
     denials = [trial.aftermaths for trial in trials]
     back = [one for of_trial in denials for one in of_trial if one.turns is not None]
@@ -41,7 +42,7 @@ def aftermath_of(scored: Score) -> Aftermath:
         after_denied=clustered([trial.after_denied for trial in trials]),
         after_allowed=clustered([trial.after_allowed for trial in trials]),
         dependence=_dependence(trials),
-        incidence=_incidence(scored),
+        incidence=_incidence(scored, ends),
     )
 
 
@@ -51,13 +52,16 @@ def _dependence(trials: Sequence[TrialRecovery]) -> tuple[float, float, float] |
     return gap(*columns) if known else None
 
 
-def _incidence(scored: Score) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
+def _incidence(
+    scored: Score, ends: Collection[Outcome]
+) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
     """Of recovering, then of every other end."""
     followed = [_followed(trial) for trial in (*scored.counted, *scored.voids)]
-    ends = [RECOVERED, *(str(end) for end in Outcome if end is not Outcome.VOID)]
+    denied = [trial for trial in followed if trial]
+    names = [RECOVERED, *(str(end) for end in Outcome if end in ends)]
     return tuple(
-        (end, tuple((turns, incidence(followed, end, turns)) for turns in (*WITHIN, inf)))
-        for end in ends
+        (end, tuple((turns, incidence(denied, end, turns)) for turns in (*WITHIN, inf)))
+        for end in names
     )
 
 

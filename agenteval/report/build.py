@@ -1,6 +1,6 @@
 """Makes the view of some runs, of plain counts when there is nothing else to see, or of both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from agenteval.core.counts import ErrorCounts
@@ -71,8 +71,9 @@ def _view(sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None
     ]
     rows = _rows([side.errors for side in shown], classes, fold)
     models = tuple(_errors(side, rows) for side in shown)
+    ends = {end for side in shown if side.score for end in side.score.outcomes}
     views = tuple(
-        _run_view(side.run, side.score, errors)
+        _run_view(side.run, side.score, errors, ends)
         for side, errors in zip(shown, models, strict=True)
         if side.run and side.score
     )
@@ -126,7 +127,7 @@ def _errors(side: Side, rows: Sequence[ClassText]) -> Errors:
     )
 
 
-def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
+def _run_view(run: Run, scored: Score, errors: Errors, seen: Collection[Outcome]) -> RunView:
     ends = [outcome for outcome in Outcome if outcome is not Outcome.VOID]
     return RunView(
         run=run,
@@ -136,7 +137,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
-        aftermath=aftermath_of(scored),
+        aftermath=aftermath_of(scored, ends=seen),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
     )
@@ -144,7 +145,7 @@ def _run_view(run: Run, scored: Score, errors: Errors) -> RunView:
 
 def _handshake(funnel: Funnel) -> Handshake:
     steps = [(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
-    return Handshake(funnel.scenario, tuple(steps))
+    return Handshake(funnel.scenario, tuple(steps), Rate(*funnel.in_order))
 
 
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:

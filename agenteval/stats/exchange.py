@@ -48,13 +48,17 @@ def flipped(shares: "NDArray[np.float64]", *, seed: int) -> "NDArray[np.float64]
     import numpy as np  # noqa: PLC0415 - as above
 
     rng = np.random.default_rng(seed)
+    octets = -(-len(shares) // 8)  # one draw is the signs of eight worlds
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    eight_signs: NDArray[np.float64] = 1 - 2 * bits.astype(np.float64)
+    padded = np.zeros((8 * octets, shares.shape[1]))
+    padded[: len(shares)] = shares
 
     def signs(exchanges: int) -> "NDArray[np.float64]":
-        octets = rng.integers(0, 256, size=(exchanges, -(-len(shares) // 8)), dtype=np.uint8)
-        coins = np.unpackbits(octets, axis=1)[:, : len(shares)]
-        return 1 - 2 * coins.astype(np.float64)
+        drawn = rng.integers(0, 256, size=(exchanges, octets), dtype=np.uint8)
+        return eight_signs[drawn].reshape(exchanges, 8 * octets)
 
-    return _weighed(signs, shares)
+    return _weighed(signs, padded)
 
 
 def _weighed(

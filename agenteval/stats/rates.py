@@ -12,6 +12,7 @@ tests), takes four seconds to import.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan, sqrt
+from operator import lt
 from statistics import NormalDist
 
 from agenteval.core.counts import Cluster
@@ -68,12 +69,13 @@ class Rate:
 
 def clustered(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_ICC) -> Rate:
     """The rate of all clusters together, as a ratio of sums. Clusters of size 0 are left out."""
-    used = [(count, size) for count, size in clusters if size]
-    count, n = sum(count for count, _ in used), sum(size for _, size in used)
-    if not n:
+    used = [cluster for cluster in clusters if cluster[1]]
+    if not used:
         return Rate(0, 0, clusters=0)
+    counts, sizes = zip(*used, strict=True)
+    count, n = sum(counts), sum(sizes)
     effect = design_effect(used, planned_icc=planned_icc) * (t_quantile(len(used) - 1) / Z) ** 2
-    bearing = min(sum(count > 0 for count, _ in used), sum(count < size for count, size in used))
+    bearing = min(len(counts) - counts.count(0), sum(map(lt, counts, sizes)))
     return Rate(count, n, len(used), n / widened(effect, bearing))
 
 

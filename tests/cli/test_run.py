@@ -162,7 +162,7 @@ def test_the_version_is_printed(cli) -> None:
     assert cli("--version").out == "agenteval 0.1.0\n"
 
 
-COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "doctor")
+COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "gate", "plan", "doctor")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

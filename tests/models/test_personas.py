@@ -168,7 +168,7 @@ def closed(name: str) -> float:
 def test_after_a_denial_the_large_fast_model_often_never_closes_and_the_dense_one_does():
     shares = {name: closed(name) for name in NAMES}
 
-    assert shares["sim/qwen3.6-35b"] < 0.65 < shares["sim/qwen3.5-122b"] < 0.96
+    assert shares["sim/qwen3.6-35b"] < 0.75 < shares["sim/qwen3.5-122b"] < 0.96
     assert shares["sim/qwen3.5-27b"] > 0.96
 
 

@@ -114,6 +114,7 @@ REPLIES = {
     "a call in the reasoning": Reply(
         whole("", reasoning_content=f"I must look. {HERMES}"), (), [("call-in-reasoning", PARSER)]
     ),
+    "a broken call in the reasoning": Reply(whole("", reasoning='<tool_call>{"name": "b"')),
     "a call that is thought about": Reply(whole("Done.", reasoning=f"Shall I {HERMES}?")),
     # vLLM 35266: the opening brace is missing.
     "no opening brace": Reply(
@@ -219,6 +220,7 @@ REPLIES = {
     "cut inside the text": Reply(
         whole('<tool_call>\n{"name": "bash", "argum', finish="length"), (), [("cut-call", SERVER)]
     ),
+    "left as text, and then cut": Reply(whole(f"{HERMES}\nAnd", finish="length"), (), TEXT_PARSER),
     "words cut": Reply(whole("I think that", finish="length")),
     "a whole call before the cut": Reply(
         whole(None, call("bash", LS), finish="length"), [("bash", LS)]

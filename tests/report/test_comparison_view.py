@@ -27,7 +27,8 @@ def side(name, errors, *, calls=6, trials=12, architecture="", **known):
         )
         for at in range(trials)
     ]
-    return Side.of_run(run(*made, model=card(name, architecture=architecture), **known))
+    settings = {"model": card(name, architecture=architecture)} | known
+    return Side.of_run(run(*made, **settings))
 
 
 def figures(view):
@@ -156,6 +157,8 @@ def test_architectures_of_counts_without_trials_are_compared_as_they_stand():
         ({"sandbox": "container"}, "sandbox"),
         ({"prefork": True}, "pre-forked scripts"),
         ({"max_turns": 7}, "turn limit"),
+        ({"model": card("b", tools="hermes/1")}, "way to call tools"),
+        ({"model": card("b", sampling={"temperature": 0.0})}, "sampling"),
     ],
 )
 def test_what_differs_besides_the_model_is_named(known, expected):

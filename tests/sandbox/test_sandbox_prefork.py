@@ -11,6 +11,7 @@ from agenteval.core.shell import read_simple
 
 STAGES = load_stages([])
 SCENARIOS = [stage.scenario.name for stage in STAGES]
+FIXTURES = {stage.scenario.fixture: stage for stage in reversed(STAGES)}
 
 ARGUMENTS = [[], ["--help"], ["-x", "a b", "ü", "\udcff", "", "$HOME", "*"]]
 
@@ -45,9 +46,9 @@ def tried(stage, seed, *, wrong=False):
         yield argv
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-async def test_every_shipped_script_gives_the_same_bytes(backend, forking, name):
-    stage = STAGES[SCENARIOS.index(name)]
+@pytest.mark.parametrize("fixture", FIXTURES)
+async def test_every_shipped_script_gives_the_same_bytes(backend, forking, fixture):
+    stage = FIXTURES[fixture]
     files = dict(stage.files(0))
     scripts = [path for path in files if path.endswith(".py")]
     wrong = [[], ["--help"], ["-h"], ["--nosuch"], ["nosuch"], [""], ["--"], ["list"], ["x", "ü"]]
@@ -59,7 +60,7 @@ async def test_every_shipped_script_gives_the_same_bytes(backend, forking, name)
 @pytest.mark.parametrize("name", SCENARIOS)
 async def test_every_solution_gives_the_same_bytes(backend, forking, name):
     stage = STAGES[SCENARIOS.index(name)]
-    for seed in range(1, len(stage.scenario.variants)):
+    for seed in range(1, 1 + min(2, len(stage.scenario.variants))):
         await forked_is_executed(
             backend, forking, dict(stage.files(seed)), list(tried(stage, seed))
         )

@@ -120,6 +120,13 @@ def test_the_rules_speak_of_the_tools_that_there_are(tmp_path):
     assert ("read tool" in tea, "than bash." in tea) == (False, True)
 
 
+def test_instructions_may_name_the_tools(tmp_path):
+    write(tmp_path, "tea", instructions=INSTRUCTIONS.replace("the script", "{{ bash }}"))
+    (scenario,) = load_scenarios([], roots=[tmp_path])
+
+    assert render(scenario, 0).system.startswith("Use bash.\n")
+
+
 def test_targets_are_folders_groups_and_names(root):
     everything = ["ralf/evaluate", "ralf/handshake", "tea"]
 
@@ -216,6 +223,10 @@ def test_a_faulty_file_is_one_line_with_its_place_and_the_cure(change, says, tmp
         ("# System\n\nNo task.\n", "must begin with `# System` and go on with `# Task`"),
         ("Hello\n# System\n\n# Task\n", "must begin with `# System`"),
         ("# System\n{{ colour }}\n# Task\nGo.\n", "instructions.md: 'colour' is undefined"),
+        (
+            "# System\n{{ bash }} and {{ write }}\n# Task\nGo.\n",
+            "instructions.md: 'write' is undefined. Known variables: rules, bash, word",
+        ),
         ("# System\n{{ 1 / 0 }}\n# Task\nGo.\n", "ZeroDivisionError"),
         ("# System\n{{ word + 1 }}\n# Task\nGo.\n", "TypeError"),
         ("# System\n{% for i in range(9999999) %}.{% endfor %}\n# Task\nGo.\n", "Overflow"),
@@ -283,6 +294,14 @@ def test_a_world_that_cannot_be_built_or_asked_is_named(world, says, tmp_path):
     write(tmp_path, "tea")
 
     assert says in complaint(["tea"], tmp_path / "scenarios")
+
+
+def test_instructions_may_name_the_tools_as_the_profile_does(tmp_path):
+    write(tmp_path, "tea", GOOD, INSTRUCTIONS.replace("the script", "{{ bash }}"))
+
+    (tea,) = load_scenarios(["tea"], roots=[tmp_path])
+
+    assert render(tea, 0).system.startswith("Use bash.")
 
 
 def test_what_is_asked_of_a_fixture_without_a_world_is_refused(tmp_path):

@@ -1,6 +1,9 @@
 """`agenteval scenarios check` plays solutions for real, and says which one is no good and why."""
 
+import itertools
 import json
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -8,12 +11,19 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.cli.checking import Proof, prove
+from agenteval.cli.checking_faults import slips_of
 from agenteval.cli.scenarios import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
+from agenteval.core.policy import World
+from agenteval.core.scenario import Scenario
 from agenteval.engine.orchestrator import Stage
+from agenteval.models.oracle import made
+from agenteval.protocols import Sandbox
 from agenteval.sandbox.namespaces import Namespaces
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.judge import judge
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENARIO = """
@@ -48,6 +58,15 @@ with sqlite3.connect("words.db") as words:
 print("noted", *sys.argv[1:])
 """
 
+RULES = """
+[read]
+allow = ["**"]
+[[bash.script]]
+path = "scripts/note.py"
+positionals = [{ name = "word", nargs = "?" }]
+options = { "--word" = "str" }
+"""
+
 
 def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
     files = {
@@ -63,16 +82,40 @@ def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    return staged(project)
+
+
+def staged(project: Path) -> Stage:
     (found,) = load_scenarios([], roots=[project])
     policy = load_policy("words", roots=[project])
     agents = {agent.name: policy for agent in found.agents}
     return Stage(found, policy, partial(load_fixture, found, roots=[project]), agents)
 
 
+def inviting(stage: Stage, failure_class: str) -> Scenario:
+    return replace(stage.scenario, invites=(failure_class,))
+
+
+class OneForAll:
+    """A backend that does not reset: one sandbox, made for the first trial, is every trial's."""
+
+    name = "one-for-all"
+
+    def __init__(self) -> None:
+        self._sandbox: Sandbox | None = None
+        self._stack = AsyncExitStack()
+
+    @asynccontextmanager
+    async def open(self, files, limits):
+        if self._sandbox is None:
+            self._sandbox = await self._stack.enter_async_context(Namespaces().open(files, limits))
+        yield self._sandbox
+
+
 async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
     proofs = await prove([build(tmp_path)], Namespaces())
 
-    assert proofs == [Proof("words", 0, 2, "")]
+    assert proofs == [Proof("words", 1, 2, (), ())]
 
 
 @pytest.mark.parametrize(
@@ -81,18 +124,43 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
         (
             ("note.py tea", "note.py tea | head"),
             "",
-            "solution.1 `uv run scripts/note.py tea | head",
-        ),
-        (
-            ("note.py tea", "note.py tea | head"),
-            "",
-            "is denied (pipe-to-filter): Permission denied",
+            (
+                "seed 0: solution.1 `uv run scripts/note.py tea | head` is denied "
+                "(pipe-to-filter): Permission denied: the rules do not allow `| head` here. "
+                "Nothing was run."
+            ),
         ),
         (("note.py tea", "note.py tea cup"), "", "fails: Traceback"),
         (("note.py tea", "note.py rice"), "", "was played, and the goal is not reached"),
         (("note.py over", "note.py uber"), "", "without the handshake's handed over"),
-        (("tea'", "over'"), "", "the goal is reached after 1 of 2 steps"),
-        (("tea", "tea"), "INSERT INTO words VALUES ('tea');", "reached before anything was done"),
+        (("tea'", "over'"), "", "seed 0: the goal is reached after 1 of 2 steps"),
+        (
+            ("tea", "tea"),
+            "INSERT INTO words VALUES ('tea');",
+            (
+                "seed 0: the goal is reached before anything was done, by a player that does "
+                "nothing: make a check of it fail at first"
+            ),
+        ),
+        (
+            ("tea", "tea"),
+            "INSERT INTO words VALUES ('tea');",
+            "by a player that only says 'Done, all is set.'",
+        ),
+        (("note.py tea", "note.py tea | head"), "", "under profile codex (pipe-to-filter)"),
+        (
+            ("tools =", 'invites = ["hallucinated-flag"]\ntools ='),
+            "",
+            (
+                "invites hallucinated-flag, and nothing in the world leads to it: let the "
+                "solution use a [[bash.script]] whose options are listed"
+            ),
+        ),
+        (
+            ("tools =", 'invites = ["bad-arguments", "pipe"]\nmax_turns = 3\ntools ='),
+            "",
+            "seed 1: after 2 slips the solution does not reach the goal (turns): raise",
+        ),
     ],
 )
 async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_path):
@@ -100,7 +168,110 @@ async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_pa
 
     (proof,) = await prove([stage], Namespaces())
 
-    assert says in proof.fault
+    assert [fault for fault in proof.faults if says in fault] != [], proof.faults
+
+
+@pytest.mark.parametrize(
+    ("said", "rules", "says"),
+    [
+        (
+            "Run scripts/old.py.",
+            "",
+            "the prompt names scripts/old.py, which the fixture lacks: add it, or mend the name",
+        ),
+        (
+            "Run scripts/other.py.",
+            "",
+            (
+                "the prompt names scripts/other.py, which allow list words does not allow: add a "
+                "[[bash.script]], or leave it out"
+            ),
+        ),
+        (
+            "    uv run scripts/other.py --all [--limit N]",
+            '[[bash.script]]\npath = "scripts/other.py"\noptions = { "--limit" = "int" }',
+            (
+                "the prompt's usage `uv run scripts/other.py --all [--limit N]` is no allowed "
+                "command line (there is no option --all: use --limit): mend the line or "
+                "allow list words"
+            ),
+        ),
+        (
+            "**bash** runs scripts.",
+            "",
+            (
+                "the prompt names the tool bash, which profile claude-code does not have here: "
+                "write {{ bash }}, {{ read }} or {{ write }}, one of tools"
+            ),
+        ),
+    ],
+)
+async def test_a_prompt_may_name_only_what_there_is(said, rules, says, tmp_path):
+    build(tmp_path)
+    (tmp_path / "fixtures/words/files/scripts/other.py").write_text("")
+    with (tmp_path / "allowlists/words.toml").open("a") as allowlist:
+        allowlist.write(rules)
+    instructions = f"# System\nNote.\n\n{said}\n\n# Task\nNote tea."
+    (tmp_path / "scenarios/words/instructions.md").write_text(instructions)
+
+    (proof,) = await prove([staged(tmp_path)], Namespaces())
+
+    assert [fault.partition("seed 0: ")[2] for fault in proof.faults][:1] == [says]
+
+
+@pytest.mark.parametrize("failure_class", [each.id for each in failure_classes()])
+def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class, tmp_path):
+    build(tmp_path, SCENARIO.replace("py tea", 'py --word \\"tea\\"'))
+    files = tmp_path / "fixtures/words/files"
+    (files / "scripts/other_one.py").write_text("if __name__ == '__main__': pass")
+    (files / "readme.md").write_text("The plan lies in /srv/plans/tea.md.")
+    (tmp_path / "allowlists/words.toml").write_text(RULES)
+    stage = staged(tmp_path)
+
+    ((_, written),) = slips_of(replace(stage, scenario=inviting(stage, failure_class)), 0)
+
+    verdict = judge(made(written), stage.policy, World(frozenset(stage.files(0))))
+    assert [found.failure_class for found in verdict.findings][:1] == [failure_class]
+
+
+async def test_a_slip_that_is_allowed_is_a_fault(tmp_path):
+    scenario = SCENARIO.replace("tools =", 'invites = ["bare-binary"]\ntools =')
+    build(tmp_path, scenario)
+    (tmp_path / "allowlists/words.toml").write_text(
+        '[bash]\nallow = ["uv run scripts/note.py *", "ls -la scripts/"]\n'
+    )
+
+    (proof,) = await prove([staged(tmp_path)], Namespaces())
+
+    assert proof.faults == (
+        (
+            "invites bare-binary, but the slip `ls -la scripts/` is allowed: mend the allow list, "
+            "or do not invite it"
+        ),
+    )
+
+
+async def test_a_world_that_differs_from_one_making_to_the_next_is_a_fault(tmp_path):
+    stage = build(tmp_path)
+    made_before = itertools.count()
+
+    def changing(seed):
+        return {**stage.files(seed), "stamp": str(next(made_before)).encode()}
+
+    (proof,) = await prove([replace(stage, files=changing)], Namespaces())
+
+    assert proof.faults == (
+        "stamp differs between two makings of seed 0: take clock and chance out of it",
+    )
+
+
+async def test_what_one_trial_leaves_to_the_next_is_a_fault(tmp_path):
+    """Played in a backend of one folder for all: the second solver finds the first one's words."""
+    (proof,) = await prove([build(tmp_path)], OneForAll())
+
+    assert [fault for fault in proof.faults if "another trial wrote it" in fault] == [
+        "words.db of a new trial is not as its fixture has it: another trial wrote it"
+    ]
 
 
 WORKER = """
@@ -127,7 +298,7 @@ HANDED_OVER = SCENARIO.rpartition("\n[[solution]]")[0]
 async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_it(tmp_path):
     proofs = await prove([build(tmp_path, HANDED_OVER + WORKER)], Namespaces())
 
-    assert proofs == [Proof("words", 0, 2, "")]
+    assert proofs == [Proof("words", 1, 2, (), ())]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +324,7 @@ async def test_what_is_wrong_with_a_sub_agent_is_said(agent, change, says, tmp_p
 
     (proof,) = await prove([stage], Namespaces())
 
-    assert says in proof.fault
+    assert [fault for fault in proof.faults if says in fault] != [], proof.faults
 
 
 def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path, monkeypatch):
@@ -164,9 +335,18 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
 
     proofs = json.loads(shipped.output)
     names = {scenario.name for scenario in load_scenarios([], roots=[PROJECT])}
-    assert (shipped.exit_code, {proof["scenario"] for proof in proofs}) == (0, names)
-    assert {proof["fault"] for proof in proofs} == {""}
-    assert (faulty.exit_code, faulty.output) == (
+    assert {proof["scenario"]: proof["faults"] for proof in proofs} == {name: [] for name in names}
+    assert shipped.exit_code == 0
+    assert (faulty.exit_code, faulty.output.splitlines()[0]) == (
         1,
-        "words, seed 0: the solution was played, and the goal is not reached\n",
+        "words: seed 0: the solution was played, and the goal is not reached",
     )
+
+
+def test_a_scenario_that_works_is_one_line(tmp_path, monkeypatch):
+    build(tmp_path, SCENARIO.replace("tools =", 'invites = ["pipe", "heredoc"]\ntools ='))
+    monkeypatch.chdir(tmp_path)
+
+    result = CliRunner().invoke(app, ["check", "words"], catch_exceptions=False)
+
+    assert result.output == "words: solved in 2 calls, 1 world; slips: pipe, heredoc\n"

@@ -58,9 +58,6 @@ def failing_tests(scenario: Scenario, seed: int, place: Path) -> list[str]:
 
 def fault(step: Step, place: Path, play) -> str:
     """What goes wrong when a step of the solution is played: it should be nothing."""
-    if step.tool == "write":
-        (place / step.arguments["path"]).write_text(step.arguments["content"], encoding="utf-8")
-        return ""
     if step.tool == "read":
         return "" if (place / step.arguments["path"]).read_text(encoding="utf-8") else "empty"
     if step.tool == "write":

@@ -1,0 +1,175 @@
+"""What is wrong with a scenario, one line a fault, in words that say what to mend."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+
+from agenteval.config.prompt_check import prompt_faults
+from agenteval.core.agents import outline
+from agenteval.core.call import ToolCall
+from agenteval.core.outcome import Outcome
+from agenteval.core.policy import World
+from agenteval.core.profiles import PROFILES
+from agenteval.core.prompt import render
+from agenteval.core.scenario import Agent
+from agenteval.core.trial import CallRecord, Trial
+from agenteval.engine.orchestrator import Stage
+from agenteval.models.invited import Ground, slip
+from agenteval.models.oracle import made, written_calls
+from agenteval.models.slips import Written
+from agenteval.protocols import SandboxBackend
+from agenteval.taxonomy.judge import judge
+
+Slips = Sequence[tuple[str, Written | None]]  # failure class, and the call that should be of it
+
+
+def solution_faults(stage: Stage, trial: Trial) -> Iterator[str]:
+    """The first fault of a trial that played the solution: the others follow from it."""
+    fault = next(_of_solution(stage, trial), "")
+    if fault:
+        yield f"seed {trial.seed}: {fault}"
+
+
+def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
+    prompt = render(stage.scenario, trial.seed)
+    if trial.outcome is Outcome.VOID:
+        yield f"void: {trial.reason}"
+    yield from _of_calls("", trial.calls)
+    for agent in stage.scenario.agents:
+        yield from _of_agent(agent, trial)
+    open_steps = [step.name for step in trial.handshake if not step.reached]
+    if trial.outcome is not Outcome.COMPLETED:
+        yield "the solution was played, and the goal is not reached"
+    if open_steps:
+        yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
+    if len(trial.calls) < len(prompt.solution):
+        yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
+
+
+def _of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
+    parts = [part for part in trial.agents if part.name == agent.name]
+    if not parts:
+        yield f"agent {agent.name}: the solution never leads to it"
+    for part in parts:
+        if part.reason:
+            yield f"agent {part.label}: {part.reason}"
+        yield from _of_calls(f"agent {part.label}: ", part.calls)
+        if len(part.calls) < len(agent.solution):
+            made_calls, steps = len(part.calls), len(agent.solution)
+            yield f"agent {part.label}: ended after {made_calls} of {steps} steps of its solution"
+
+
+def _of_calls(whose: str, calls: Sequence[CallRecord]) -> Iterator[str]:
+    for number, record in enumerate(calls):
+        step = f"{whose}solution.{number} `{_told(record.call)}`"
+        if record.verdict.primary:
+            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
+        if record.execution and record.execution.exit_code != 0:
+            yield f"{step} fails: {record.reply.strip()}"
+
+
+def every_call(trial: Trial) -> tuple[CallRecord, ...]:
+    """The calls of all its agents."""
+    return (*trial.calls, *(record for part in trial.agents for record in part.calls))
+
+
+def judged_faults(stage: Stage, seed: int) -> Iterator[str]:
+    """What the prompt names, and the solution as every profile writes it: judged, not run.
+
+    A profile renames tools and rewords replies; the solution depends on neither, so a call that is
+    the same once it is read back does the same.
+    """
+    prompt, files = render(stage.scenario, seed), stage.files(seed)
+    faults = list(_prompts_faults(stage, seed))
+    for profile in PROFILES.values():
+        calls = written_calls(prompt, profile, tuple(stage.policy.tools))
+        for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
+            verdict = judge(call, stage.policy, World(frozenset(files))) if call else None
+            if call is None or (call.name, call.arguments) != (step.tool, dict(step.arguments)):
+                faults.append(f"solution.{number} is another call under profile {profile.name}")
+            elif verdict and verdict.primary and profile.name != "strict":
+                failure_class = verdict.primary.failure_class
+                faults.append(
+                    f"solution.{number} is denied under profile {profile.name} ({failure_class})"
+                )
+    yield from (f"seed {seed}: {fault}" for fault in faults)
+
+
+def _prompts_faults(stage: Stage, seed: int) -> Iterator[str]:
+    """Of what the first agent reads, and what each sub-agent will."""
+    scenario, files = stage.scenario, stage.files(seed)
+    posed = partial(render, scenario, seed)
+    yield from prompt_faults(posed, scenario.tools, stage.policy, files)
+    known = posed().variables
+    for agent in scenario.agents:
+        if agent.program is None:
+            asked = partial(outline, scenario, agent, seed, known)
+            for fault in prompt_faults(asked, agent.tools, stage.agents[agent.name], files):
+                yield f"agent {agent.name}: {fault}"
+
+
+def slips_of(stage: Stage, seed: int) -> Slips:
+    """One slip for each failure class that the scenario invites."""
+    ground = Ground(render(stage.scenario, seed), stage.policy, stage.files(seed))
+    return [(each, slip(each, ground)) for each in stage.scenario.invites]
+
+
+def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
+    """A slip must be denied as its own class, and the trial completed all the same."""
+    made_slips = [(wanted, written) for wanted, written in slips if written]
+    for wanted, written in slips:
+        if written is None:
+            yield f"invites {wanted}, and nothing in the world leads to it: {_LEADS[wanted]}"
+    for (wanted, written), record in zip(made_slips, trial.calls, strict=False):
+        seen = record.verdict.primary
+        got = f"is denied as {seen.failure_class}" if seen else "is allowed"
+        if not seen or seen.failure_class != wanted:
+            yield (
+                f"invites {wanted}, but the slip `{_told(made(written))}` {got}: mend the allow "
+                "list, or do not invite it"
+            )
+    if trial.outcome is Outcome.VOID:
+        yield f"seed {trial.seed}: void: {trial.reason}"
+    elif trial.outcome is not Outcome.COMPLETED:
+        yield (
+            f"seed {trial.seed}: after {len(made_slips)} slips the solution does not reach the "
+            f"goal ({trial.ending.value}): raise max_turns, or mend what changes with the seed"
+        )
+
+
+_LEADS = {
+    "blocked-path": "name a path that the rules for reading or writing close",
+    "unlisted-script": "add a script that is not on the allow list",
+    "hallucinated-flag": "let the solution use a [[bash.script]] whose options are listed",
+    "hallucinated-script": "allow a script",
+    "other-shell": "allow a script with any words (*)",
+}
+
+
+def idle_faults(trial: Trial) -> Iterator[str]:
+    """Whoever makes no call must not complete anything."""
+    said = trial.turns[-1].text if trial.turns else ""
+    who = f"a player that only says {said!r}" if said else "a player that does nothing"
+    if trial.outcome is Outcome.VOID:
+        yield f"seed {trial.seed}: void: {trial.reason}"
+    elif trial.outcome is Outcome.COMPLETED:
+        yield (
+            f"seed {trial.seed}: the goal is reached before anything was done, by {who}: make a "
+            "check of it fail at first"
+        )
+
+
+async def kept_faults(stage: Stage, backend: SandboxBackend) -> AsyncIterator[str]:
+    """The same seed must give the same bytes, and a new sandbox must show just those."""
+    files, again = stage.files(0), stage.files(0)
+    for path in files:
+        if files[path] != again[path]:
+            yield f"{path} differs between two makings of seed 0: take clock and chance out of it"
+    async with backend.open(files, stage.scenario.limits) as sandbox:
+        for path, content in files.items():
+            if await sandbox.read(path) != content:
+                yield f"{path} of a new trial is not as its fixture has it: another trial wrote it"
+
+
+def _told(call: ToolCall) -> str:
+    text = call.command or call.raw
+    return text if len(text) <= 200 else f"{text[:197]}..."

@@ -1,0 +1,163 @@
+"""One slip for each failure class, made from what would be right: what a scenario may invite."""
+
+import json
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.patterns import normalise
+from agenteval.core.policy import UNKNOWN_WORLD as _WORLD
+from agenteval.core.policy import Policy, admitted_path
+from agenteval.core.policy_tools import READ, WRITE
+from agenteval.core.programs import base_name
+from agenteval.core.prompt import Prompt
+from agenteval.core.shell import Simple, read_simple
+from agenteval.models.slips import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What a slip is made from: one trial's prompt, its policy, and the files of its world."""
+
+    prompt: Prompt
+    policy: Policy
+    files: Mapping[str, bytes]
+
+    @property
+    def commands(self) -> Iterator[str]:
+        """The right bash commands, in the order of the solution."""
+        return (str(s.arguments["command"]) for s in self.prompt.solution if s.tool == BASH)
+
+
+# `{}` is the first right command.
+_FORMS: Mapping[str, str] = {
+    "shell-syntax-error": '{} "',
+    "ambiguous-shell": "{}\r",
+    "heredoc": "{} << 'EOF'\nIt goes on.\nEOF",
+    "pipe-to-filter": "{} | head -20",
+    "pipe": "{} | xargs echo",
+    "shell-chain": "{} || true",
+    "process-substitution": "diff <({}) README.md",
+    "command-substitution": 'echo "$({})"',
+    "control-flow": "for n in 1 2; do {}; done",
+    "background": "{} &",
+    "subshell": "({})",
+    "stderr-redirect": "{} 2>&1",
+    "file-redirect": "{} > out.txt",
+    "wrapper-prefix": "timeout 30 {}",
+    "env-assignment": "LIMIT=5 {}",
+    "nested-shell": "bash -c '{quoted}'",
+    "inline-code": "python3 -c 'import sqlite3; print(sqlite3.sqlite_version)'",
+    "bad-arguments": "{} $MORE",
+    "bare-binary": "ls -la scripts/",
+}
+_FLAGS = ("--verbose", "--pretty", "--max-results", "--summary-only")
+_VALUE = re.compile(r'"[^"]*"')
+_PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:[\w-]+/)+")
+
+
+def slip(failure_class: str, ground: Ground) -> Written | None:
+    """The wrong call that is of this class; None when nothing in this world leads to one."""
+    if form := _FORMS.get(failure_class):
+        right = next(ground.commands, "")
+        quoted = right.replace("'", "'\\''")
+        return _bash(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
+    return _FROM_WORLD[failure_class](ground)
+
+
+def _malformed_arguments(ground: Ground) -> Written | None:
+    """The JSON ends too early."""
+    step = ground.prompt.solution[0]
+    return Written(step.tool, json.dumps(dict(step.arguments))[:-2])
+
+
+def _hallucinated_tool(ground: Ground) -> Written | None:
+    """A script's name called as if it were a tool."""
+    stems = (base_name(path).partition(".")[0] for path in ground.policy.bash.listed)
+    name = next((stem for stem in stems if stem not in ground.policy.tools), "web_search")
+    return Written(name, json.dumps({"query": "all"}))
+
+
+def _blocked_path(ground: Ground) -> Written | None:
+    """A closed path that prompt or world names, or a file of the world that is closed."""
+    texts = [f"{ground.prompt.system}\n{ground.prompt.task}".encode()]
+    texts += [text for _, text in sorted(ground.files.items())]
+    named = [path.decode() for text in texts for path in _PATH.findall(text)]
+    for tool in (READ, WRITE):
+        rules = ground.policy.paths(tool) if tool in ground.policy.tools else None
+        for path in (*named, *sorted(ground.files)) if rules else ():
+            arguments = {"path": path} | ({"content": ""} if tool == WRITE else {})
+            call = ToolCall("", tool, "", arguments)
+            if rules and admitted_path(call, rules, _WORLD) is None:
+                return Written(tool, json.dumps(arguments))
+    return None
+
+
+def _hallucinated_script(ground: Ground) -> Written | None:
+    """The name of a listed script, put together the other way round."""
+    for path, starts in ground.policy.bash.listed.items():
+        folder, name = posixpath.split(path)
+        stem, dot, suffix = name.partition(".")
+        guess = "_".join(reversed(stem.split("_"))) if "_" in stem else f"{stem}_manager"
+        if posixpath.join(folder, guess + dot + suffix) not in ground.files:
+            return _bash(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
+    return None
+
+
+def _unlisted_script(ground: Ground) -> Written | None:
+    """A program that lies beside the listed ones, and is not listed itself."""
+    listed = ground.policy.bash.listed
+    for path, starts in listed.items():
+        folder = posixpath.dirname(path)
+        for other, text in sorted(ground.files.items()):
+            is_program = b"__main__" in text and other.endswith(".py")
+            if posixpath.dirname(other) == folder and is_program and other not in listed:
+                return _bash(f"{starts[0].removesuffix(path)}{other} --help")
+    return None
+
+
+def _hallucinated_flag(ground: Ground) -> Written | None:
+    """An option that the script, whose command line is known, does not have."""
+    for command in ground.commands:
+        read = read_simple(command)
+        argv = read.argv if isinstance(read, Simple) else ()
+        for script in ground.policy.bash.scripts:
+            at = len(script.runner)
+            runs = tuple(argv[:at]) == script.runner and len(argv) > at
+            if runs and normalise(argv[at], _WORLD.root) == script.path:
+                known = tuple(script.line.flags())
+                free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
+                return next((_bash(f"{command} {flag}") for flag in free), None)
+    return None
+
+
+def _other_shell(ground: Ground) -> Written | None:
+    """Braces where a rule takes any words; else a value that is longer than bash takes."""
+    for rule in ground.policy.bash.patterns:
+        if rule.rest and rule.rest.text == "*":
+            return _bash(" ".join((*(word.text for word in rule.words), "{1..9}")))
+    for command in ground.commands:
+        if _VALUE.search(command):
+            return _bash(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
+    return None
+
+
+_FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
+    made.__name__[1:].replace("_", "-"): made
+    for made in (
+        _malformed_arguments,
+        _hallucinated_tool,
+        _blocked_path,
+        _hallucinated_script,
+        _unlisted_script,
+        _hallucinated_flag,
+        _other_shell,
+    )
+}
+CLASSES = frozenset((*_FORMS, *_FROM_WORLD))
+
+
+def _bash(command: str) -> Written:
+    return Written(BASH, json.dumps({"command": command}))

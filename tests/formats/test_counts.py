@@ -1,0 +1,66 @@
+"""Published tables of counts, read."""
+
+import pytest
+
+from agenteval.errors import UsageError
+from agenteval.formats.counts import load_counts, read_counts
+
+HEAD = "model,trial,scenario,calls,class,errors"
+
+
+def read(*lines, head=HEAD):
+    return read_counts([head, *lines], where="t.csv")
+
+
+def test_lines_of_one_trial_add_up_to_its_errors():
+    tables = read("m,1,s,8,a,2", "m,1,s,8,b,1", "m,2,s,5,,0", "n,1,s,4,a,4")
+    assert list(tables) == ["m", "n"]
+    counts = tables["m"].counts
+    assert (counts.calls, counts.by_trial) == ((8, 5), True)
+    assert counts.by_class == {"a": (2, 0), "b": (1, 0)}
+    assert tables["m"].trials == (("s", "1"), ("s", "2"))
+
+
+def test_the_same_trial_of_two_scenarios_is_two():
+    assert read("m,1,s,8,a,2", "m,1,t,9,a,2")["m"].counts.calls == (8, 9)
+
+
+def test_without_trials_nothing_is_known_to_belong_together():
+    table = read("m,158,a,10", "m,158,b,9", head="model,calls,class,errors")["m"]
+    assert (table.counts.calls, table.counts.by_trial) == ((158,), False)
+    assert table.counts.errors == (19,)
+
+
+def test_errors_without_a_class_are_counted_as_not_named():
+    assert read("m,1,s,8,,3")["m"].counts.by_class == {"not named": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["m,1,s,8,a,2", "m,1,s,9,b,1"], "t.csv:3: calls: 9, but 8 in a line above"),
+        (["m,1,s,8,a,7", "m,1,s,8,b,2"], "t.csv:3: errors: 9 by now, of 8 calls"),
+        (["m,1,s,eight,a,7"], "t.csv:2: Expected `int`, got `str`"),
+        (["m,1,s,8,a,-1"], "t.csv:2: Expected `int` >= 0"),
+        ([",1,s,8,a,1"], "t.csv:2: Expected `str` of length >= 1"),
+        (["m,1,s,8,a,1,9"], "t.csv:2: "),
+        (["m,1,s"], "t.csv:2: "),
+        ([], "t.csv: no counts. The columns are model, calls, class, errors"),
+    ],
+)
+def test_a_line_that_cannot_be_meant_is_told_with_its_number(lines, said):
+    with pytest.raises(UsageError) as error:
+        read(*lines)
+    assert str(error.value).startswith(said)
+
+
+def test_a_column_that_is_not_known_is_named():
+    with pytest.raises(UsageError, match="unknown field `colour`"):
+        read("m,8,a,1,red", head="model,calls,class,errors,colour")
+
+
+def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
+    (tmp_path / "latin.csv").write_bytes(b"model\nM\xfcller\n")
+    for name in ("latin.csv", "none.csv", "."):
+        with pytest.raises(UsageError, match="cannot be read"):
+            load_counts(tmp_path / name)
