@@ -20,20 +20,17 @@ _NAMES = {form.name for profile in PROFILES.values() for form in profile.forms.v
 
 
 def prompt_faults(
-    posed: Callable[[Setting], Prompt],
-    tools: Sequence[str],
-    policy: Policy,
-    files: Collection[str],
+    told: Callable[[Setting], Prompt], tools: Sequence[str], policy: Policy, files: Collection[str]
 ) -> Iterator[str]:
     """Each thing that a prompt names and that is not there, or not allowed, and the cure.
 
-    `posed` gives it as an agent with these tools reads it under a setting.
+    `told` renders the prompt; its agent is offered `tools`.
     """
-    prompt = posed(DEFAULT)
+    prompt = told(DEFAULT)
     yield from _scripts(prompt, policy, files)
     for usage in usages(f"{prompt.system}\n{prompt.task}"):
         yield from _usage(usage, policy)
-    yield from _tools(posed, tools)
+    yield from _tools(told, tools)
 
 
 def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
@@ -67,9 +64,9 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
             return
 
 
-def _tools(posed: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
+def _tools(told: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
     for profile in PROFILES.values():
-        prompt = posed(Setting(profile=profile))
+        prompt = told(Setting(profile=profile))
         offered = set(profile.names(tools).values())
         found = _TOOL.findall(f"{prompt.system}\n{prompt.task}")
         named = dict.fromkeys(bold or spoken for bold, spoken in found)

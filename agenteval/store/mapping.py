@@ -18,6 +18,7 @@ from agenteval.core.trial import (
     Turn,
     Usage,
 )
+from agenteval.errors import Cause
 from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
@@ -96,6 +97,8 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "gap_longest": timing.gap_longest if timing else 0.0,
         "garbles": [asdict(garble) for garble in turn.garbles],
         "repairs": [asdict(repair) for repair in turn.repairs],
+        "repeats": turn.repeats,
+        "model": turn.model,
         "raw": turn.raw,
         "calls": [_call_fields(call) for call in turn.calls],
     }
@@ -114,6 +117,8 @@ def turn_value(row: TurnRow) -> Turn:
         timing=_timing(row),
         garbles=tuple(_garble(garble) for garble in row.garbles),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
+        repeats=row.repeats,
+        model=row.model,
     )
 
 
@@ -207,6 +212,8 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         ending=Ending(row.ending) if ended else Ending.BROKEN,
         outcome=Outcome(row.outcome) if ended else Outcome.VOID,
         reason=row.reason if ended else INTERRUPTED,
+        cause=_cause(row),
+        retries=row.retries,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
         seconds=row.seconds,
         agents=tuple(_agents(row, turns, calls)),
@@ -244,3 +251,9 @@ def _agents_in_flight(turns: list[TurnRow]) -> Iterator[AgentPart]:
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
         yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
+
+
+def _cause(row: TrialRow) -> Cause | None:
+    if not row.outcome:
+        return Cause.INTERRUPTED
+    return Cause(row.cause) if row.cause else None

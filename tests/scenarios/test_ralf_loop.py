@@ -6,14 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.cli.checking import Theatre
+from agenteval.cli.checking import played
 from agenteval.cli.running import load_stages
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Trial, Turn
-from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle
-from agenteval.protocols import ToolSchema
+from agenteval.protocols import ToolSchema, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
 
 Edit = Callable[[str], str]
@@ -54,10 +53,9 @@ def always(old: str, new: str) -> Edit:
 
 async def play(name: str, edit: Edit) -> Trial:
     (stage,) = load_stages([name])
-    async with SecondReader() as second_reader:
-        theatre = Theatre([stage], Namespaces(), second_reader)
-        trials = await theatre.play(Edited(stage.scenario, edit), {name: [7]})
-    return trials[name, 7]
+    key = TrialKey(stage.scenario.name, 1, seed=7)
+    trials = await played([stage], [key], Edited(stage.scenario, edit), Namespaces())
+    return trials[key]
 
 
 def passes(trial: Trial) -> int:

@@ -2,8 +2,8 @@
 
 import itertools
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -96,20 +96,16 @@ def inviting(stage: Stage, failure_class: str) -> Scenario:
     return replace(stage.scenario, invites=(failure_class,))
 
 
+@dataclass
 class OneForAll:
-    """A backend that does not reset: one sandbox, made for the first trial, is every trial's."""
+    """A backend that does not reset: every trial gets the same sandbox."""
 
-    name = "one-for-all"
-
-    def __init__(self) -> None:
-        self._sandbox: Sandbox | None = None
-        self._stack = AsyncExitStack()
+    sandbox: Sandbox
+    name: str = "one-for-all"
 
     @asynccontextmanager
     async def open(self, files, limits):
-        if self._sandbox is None:
-            self._sandbox = await self._stack.enter_async_context(Namespaces().open(files, limits))
-        yield self._sandbox
+        yield self.sandbox
 
 
 async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
@@ -267,7 +263,10 @@ async def test_a_world_that_differs_from_one_making_to_the_next_is_a_fault(tmp_p
 
 async def test_what_one_trial_leaves_to_the_next_is_a_fault(tmp_path):
     """Played in a backend of one folder for all: the second solver finds the first one's words."""
-    (proof,) = await prove([build(tmp_path)], OneForAll())
+    stage = build(tmp_path)
+
+    async with Namespaces().open(stage.files(0), stage.scenario.limits) as sandbox:
+        (proof,) = await prove([stage], OneForAll(sandbox))
 
     assert [fault for fault in proof.faults if "another trial wrote it" in fault] == [
         "words.db of a new trial is not as its fixture has it: another trial wrote it"
