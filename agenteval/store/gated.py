@@ -126,9 +126,14 @@ def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> G
         by_class={name: calls for name, calls, _, _ in counts if name},
         executed=sum(executed for _, _, executed, _ in counts),
         crashed=sum(crashed for _, _, _, crashed in counts),
-        handshake=all(step["reached"] for step in steps) if steps else None,
+        handshake=all(map(_closed, steps)) if steps else None,
         seconds=seconds,
     )
+
+
+def _closed(step: Mapping[str, Any]) -> bool:
+    """Reached, and not too early; runs from before the order was kept count as in order."""
+    return bool(step["reached"]) and step.get("in_order") is not False
 
 
 def _decoded(column: Any) -> Any:
