@@ -1,6 +1,6 @@
 """A run: one model over some scenarios, with all that its numbers depend on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -49,6 +49,25 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Options:
+    """What the command that began a run was given, and what it chose where nothing was."""
+
+    targets: Sequence[str]
+    model: Sequence[str]
+    base_url: str | None
+    trials: int  # of each scenario
+    seed: int
+    concurrency: int
+    max_turns: int | None
+    profile: str
+    prompt_variant: str
+    rules: Literal["start", "end", "both"]
+    context: str
+    sandbox: str | None
+    prefork: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run as stored. `policies` maps each allow list used to its digest.
 
@@ -56,6 +75,10 @@ class Run:
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
     A run that a gate stopped early is complete; `looks` then tell of it.
+
+    `options`, `scenarios` (each with the digest of all that makes it) and `per_token` (how many
+    characters filled a token of the context) are what it takes to go on with the run. `replaced`
+    counts, by cause, the void trials that were played again.
     """
 
     id: str
@@ -74,3 +97,7 @@ class Run:
     second_reader: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     looks: tuple[Look, ...] = ()
+    options: Options | None = None
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    per_token: float = 4.0
+    replaced: Mapping[str, int] = field(default_factory=dict)

@@ -18,6 +18,7 @@ from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
+from agenteval.store.replacing import IN_FORCE, replaced, set_aside
 from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 from agenteval.store.tallies import tallies
 
@@ -103,7 +104,7 @@ class SqlStore:
 
     def ended(self) -> Mapping[str, int]:
         """How many trials of each run have ended."""
-        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "")
+        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "", IN_FORCE)
         with Session(self._engine) as session:
             return dict(session.exec(query.group_by(TrialRow.run_id)).all())
 
@@ -119,7 +120,7 @@ class SqlStore:
             row = self._find(session, run_id)
             trials = session.exec(
                 select(TrialRow)
-                .where(TrialRow.run_id == row.id)
+                .where(TrialRow.run_id == row.id, IN_FORCE)
                 .order_by(TrialRow.scenario, col(TrialRow.number))
             ).all()
             turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
@@ -130,14 +131,30 @@ class SqlStore:
                     mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
                 ),
                 _looks(session, row.id),
+                replaced(session, row.id),
             )
 
     def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
         """A run without its trials, and their tallies: a small part of what `load` reads."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
-            run = mapping.run_value(row, (), _looks(session, row.id))
+            looks, again = _looks(session, row.id), replaced(session, row.id)
+            run = mapping.run_value(row, (), looks, again)
             return run, tuple(tallies(session.connection(), row.id))
+
+    def set_aside(self, run_id: str, *, voids: bool) -> Sequence[tuple[str, int]]:
+        """Have trials played again: those in flight when the run died and, if wanted, the voids.
+
+        They are kept, and marked as replaced. Gives the scenario and number of each.
+        """
+        with Session(self._engine) as session:
+            return set_aside(session, run_id, voids=voids)
+
+    def played(self, run_id: str) -> frozenset[tuple[str, int]]:
+        """Scenario and number of every trial in force."""
+        query = select(TrialRow.scenario, TrialRow.number)
+        with Session(self._engine) as session:
+            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, IN_FORCE)).all())
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
