@@ -26,6 +26,7 @@ from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
+from agenteval.models.health import ServerHealth
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.simulated import SimulatedServer
@@ -144,7 +145,8 @@ class Session:
                 setting = await self._measured(model)
                 card = ready.card(name, simulated=simulated)
                 run = self._begun(card, backend, setting)
-                await self._play(run, model, backend, setting)
+                async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
+                    await self._play(run, model, backend, setting, health)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -196,7 +198,12 @@ class Session:
         return [key for key in keys if (key.scenario, key.number) not in played]
 
     async def _play(
-        self, run: Run, model: OpenAIModel, backend: SandboxBackend, setting: Setting
+        self,
+        run: Run,
+        model: OpenAIModel,
+        backend: SandboxBackend,
+        setting: Setting,
+        health: ServerHealth,
     ) -> None:
         keys = self._keys(run)
         progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
@@ -210,6 +217,7 @@ class Session:
                 concurrency=self.plan.options.concurrency,
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
+                health=health,
             )
             complete = False
             try:

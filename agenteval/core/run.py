@@ -49,6 +49,14 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Crash:
+    """The server was seen to be gone, or started anew; `at` in seconds since 1970."""
+
+    at: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """What the command that began a run was given, and what it chose where nothing was."""
 
@@ -78,7 +86,8 @@ class Run:
 
     `options`, `scenarios` (each with the digest of all that makes it) and `per_token` (how many
     characters filled a token of the context) are what it takes to go on with the run. `replaced`
-    counts, by cause, the void trials that were played again.
+    counts, by cause, the void trials that were played again. `requests` are all that were made,
+    also of these and those that failed; `crashes` are the server's among them.
     """
 
     id: str
@@ -101,3 +110,5 @@ class Run:
     scenarios: Mapping[str, str] = field(default_factory=dict)
     per_token: float = 4.0
     replaced: Mapping[str, int] = field(default_factory=dict)
+    requests: int = 0
+    crashes: tuple[Crash, ...] = ()

@@ -91,8 +91,16 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
         if any(map(count, views)):
             rows.append(row(name, (plain(count(view)) for view in views)))
+    if any(view.run.crashes for view in views):
+        rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
     columns = heads(views, lambda view: f"n={view.score.trials} trials")
     return Table("How trials ended", "Trials, share and 95 % interval.", columns, tuple(rows))
+
+
+def _crashes(view: RunView) -> Cell:
+    rate = Rate(len(view.run.crashes), view.run.requests)
+    low, high = 1000 * rate.low, 1000 * rate.high
+    return Cell(f"{1000 * rate.value:.2f}", interval=f"[{low:.2f}, {high:.2f}]", n=f"n={rate.n}")
 
 
 def _replaced(view: RunView) -> int:

@@ -155,3 +155,14 @@ class LookRow(SQLModel, table=True):
     verdict: str
     baseline: str
     rules: str
+
+
+class CrashRow(SQLModel, table=True):
+    """A crash of the server during a run."""
+
+    __tablename__ = "crash"
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    at: float
+    said: str

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.imported import ImportedCounts
-from agenteval.core.run import Look, Run
+from agenteval.core.run import Crash, Look, Run
 from agenteval.core.tally import Tally
+from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.store import mapping
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
@@ -19,7 +21,8 @@ from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.replacing import IN_FORCE, replaced, set_aside
-from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.serving import crashes, requests
 from agenteval.store.tallies import tallies
 
 
@@ -125,22 +128,23 @@ class SqlStore:
             ).all()
             turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
             calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
-            return mapping.run_value(
-                row,
-                tuple(
-                    mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
-                ),
-                _looks(session, row.id),
-                replaced(session, row.id),
+            ended = (
+                mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
             )
+            return _run(session, row, tuple(ended))
 
     def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
         """A run without its trials, and their tallies: a small part of what `load` reads."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
-            looks, again = _looks(session, row.id), replaced(session, row.id)
-            run = mapping.run_value(row, (), looks, again)
+            run = _run(session, row, ())
             return run, tuple(tallies(session.connection(), row.id))
+
+    def crash(self, run_id: str, crash: Crash) -> None:
+        """Keep that the server crashed."""
+        with Session(self._engine) as session:
+            session.add(CrashRow(run_id=run_id, **asdict(crash)))
+            session.commit()
 
     def set_aside(self, run_id: str, *, voids: bool) -> Sequence[tuple[str, int]]:
         """Have trials played again: those in flight when the run died and, if wanted, the voids.
@@ -165,6 +169,11 @@ class SqlStore:
         raise UsageError(
             f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
         )
+
+
+def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
+    run = mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
+    return replace(run, requests=requests(session, row.id), crashes=crashes(session, row.id))
 
 
 def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
