@@ -21,7 +21,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     base_url: o.BaseUrl = None,
     trials: o.Trials = 5,
     seed: o.Seed = 1,
-    concurrency: o.Concurrency = 4,
+    concurrency: o.Concurrency = "4",
     max_turns: o.MaxTurns = None,
     profile: o.Profile = "strict",
     prompt_variant: o.PromptVariant = "plain",
@@ -53,6 +53,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
 
+    - `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
+
     - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
     """
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
@@ -65,9 +67,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    if interrupted:
-        raise typer.Exit(130)
-    check_usable(runs)
+    check_usable(runs, interrupted=interrupted)
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":

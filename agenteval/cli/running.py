@@ -1,6 +1,7 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -8,19 +9,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+import typer
 from rich.console import Console
 
+from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
 from agenteval.cli.served import measured, preflight
 from agenteval.cli.watching import Watch
-from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
+from agenteval.config.allowlists import find, load_policy
+from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import ModelCard, Options, Run
+from agenteval.core.run import Effort, ModelCard, Options, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -56,7 +59,7 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
-    stages = load_stages(plan.options.targets)
+    levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
     store = SqlStore(plan.store)
@@ -64,7 +67,7 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     interrupted = False
     try:
         with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-            asyncio.run(Session(plan, stages, store, lines, watch, started).play())
+            asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
     except KeyboardInterrupt:
         interrupted = True
     except UsageError as error:
@@ -76,8 +79,13 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
         store.close()
 
 
-def check_usable(runs: Sequence[Run]) -> None:
-    """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
+def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
+    """Raises UsageError when the server broke every trial of a run: then nothing was measured.
+
+    An interruption has an exit code of its own, whatever was measured until then.
+    """
+    if interrupted:
+        raise typer.Exit(130)
     for run in runs:
         reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
         if reasons and len(reasons) == len(run.trials):
@@ -96,7 +104,9 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     names |= {agent.policy for agents in played.values() for agent in agents}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
-        load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
+            check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
         Stage(
             scenario,
@@ -128,6 +138,7 @@ class Session:
     """All models of one command, one after the other. `started` gathers the ids of their runs."""
 
     plan: Plan
+    levels: Sequence[int]
     stages: Sequence[Stage]
     store: SqlStore
     live: Live
@@ -144,9 +155,10 @@ class Session:
                 simulated = await preflight(model, ready)
                 setting = await self._measured(model)
                 card = ready.card(name, simulated=simulated)
-                run = self._begun(card, backend, setting)
-                async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
-                    await self._play(run, model, backend, setting, health)
+                for level in self.levels:
+                    run = self._begun(card, backend, setting, level)
+                    async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
+                        await self._play(run, model, backend, setting, health)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -171,13 +183,13 @@ class Session:
             return replace(self.plan.setting, per_token=self.plan.resume.per_token)
         return await measured(model, self.stages[0].scenario, self.plan.setting)
 
-    def _begun(self, card: ModelCard, backend: SandboxBackend, setting: Setting) -> Run:
+    def _begun(self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int) -> Run:
         """The run to play, in the store. Raises UsageError when it cannot be gone on with."""
         run = self.plan.resume
         if run is not None:
             check_served(run, card)
         else:
-            run = self._new_run(card, backend, setting)
+            run = self._new_run(card, backend, setting, level)
             self.store.add(run)
         self.started.append(run.id)
         if self.watch:
@@ -214,12 +226,12 @@ class Session:
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, _digests(self.stages)),
                 observer=progress,
-                concurrency=self.plan.options.concurrency,
+                concurrency=run.concurrency,
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
                 health=health,
             )
-            complete = False
+            complete, began = False, time.perf_counter()
             try:
                 for block in self.watch.blocks(keys) if self.watch else [keys]:
                     await orchestrator.play(self.stages, block)
@@ -231,11 +243,29 @@ class Session:
                     await orchestrator.play(self.stages, again)
                 complete = True
             finally:
-                counts = Counter(run.second_reader)
-                counts.update(second_reader.counts)
-                self.store.close_run(run.id, complete=complete, second_reader=counts)
+                seconds = time.perf_counter() - began
+                self._close(run, second_reader.counts, seconds, complete=complete, keys=keys)
 
-    def _new_run(self, card: ModelCard, backend: SandboxBackend, setting: Setting) -> Run:
+    def _close(
+        self,
+        run: Run,
+        answers: Mapping[str, int],
+        seconds: float,
+        *,
+        complete: bool,
+        keys: Sequence[TrialKey],
+    ) -> None:
+        """How long the part took that was cut off, nobody knows."""
+        counts = Counter(run.second_reader)
+        counts.update(answers)
+        effort = None if keys else run.effort
+        if self.plan.resume is None:
+            effort = Effort(seconds)
+        self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
+
+    def _new_run(
+        self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int
+    ) -> Run:
         now, options = datetime.now(UTC), self.plan.options
         return Run(
             id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}"),
@@ -244,7 +274,7 @@ class Session:
             seed=options.seed,
             trials_planned=options.trials * len(self.stages),
             max_turns=options.max_turns,
-            concurrency=options.concurrency,
+            concurrency=level,
             sandbox=backend.name,
             prefork=options.prefork,
             protocol=setting.protocol,
@@ -254,7 +284,9 @@ class Session:
                 for stage in self.stages
                 for policy in (stage.policy, *stage.agents.values())
             },
-            options=replace(options, model=[card.name], sandbox=backend.name),
+            options=replace(
+                options, model=[card.name], sandbox=backend.name, concurrency=str(level)
+            ),
             scenarios=digests(self.stages),
             per_token=setting.per_token,
         )

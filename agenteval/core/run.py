@@ -65,7 +65,7 @@ class Options:
     base_url: str | None
     trials: int  # of each scenario
     seed: int
-    concurrency: int
+    concurrency: str  # one level, or several with a run at each
     max_turns: int | None
     profile: str
     prompt_variant: str
@@ -76,13 +76,22 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """What playing a run took: seconds by the clock; joules of this machine's GPUs where known."""
+
+    seconds: float
+    joules: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run as stored. `policies` maps each allow list used to its digest.
 
     `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
-    A run that a gate stopped early is complete; `looks` then tell of it.
+    A run that a gate stopped early is complete; `looks` then tell of it. `effort` is None where
+    nobody measured it: before this was done, or when the run was cut off.
 
     `options`, `scenarios` (each with the digest of all that makes it) and `per_token` (how many
     characters filled a token of the context) are what it takes to go on with the run. `replaced`
@@ -112,3 +121,4 @@ class Run:
     replaced: Mapping[str, int] = field(default_factory=dict)
     requests: int = 0
     crashes: tuple[Crash, ...] = ()
+    effort: Effort | None = None

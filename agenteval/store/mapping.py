@@ -7,7 +7,7 @@ from typing import Any
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Look, ModelCard, Options, Run
+from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -41,6 +41,8 @@ def run_row(run: Run) -> RunRow:
         protocol=run.protocol,
         taxonomy=run.taxonomy,
         complete=run.complete,
+        seconds=run.effort.seconds if run.effort else None,
+        joules=run.effort.joules if run.effort else None,
         second_reader=dict(run.second_reader),
         card=asdict(run.model),
         policies=dict(run.policies),
@@ -77,6 +79,7 @@ def run_value(
         scenarios=row.scenarios,
         per_token=row.per_token,
         replaced=replaced or {},
+        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
     )
 
 

@@ -36,6 +36,8 @@ class RunRow(SQLModel, table=True):
     protocol: str
     taxonomy: str
     complete: bool = False
+    seconds: float | None = None
+    joules: float | None = None
     second_reader: dict[str, int] = Field(default={}, sa_column=Column(JSON, nullable=False))
     card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
