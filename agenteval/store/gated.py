@@ -22,7 +22,7 @@ Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by
 _RUN = """SELECT id, model, simulated, complete, concurrency, trials_planned, policies,
     protocol, taxonomy, sandbox, prefork, max_turns FROM run"""
 _TRIALS = """SELECT id, scenario, seed, outcome, handshake, seconds FROM trial
-    WHERE run_id = :run ORDER BY id"""
+    WHERE run_id = :run AND NOT replaced ORDER BY id"""
 _CALLS = """SELECT trial_id, failure_class, count(*), count(call.seconds), sum(CASE WHEN
     "limit" <> '' OR exit_code < 0 OR exit_code >= 128 THEN 1 ELSE 0 END)
     FROM call JOIN trial ON trial.id = trial_id WHERE run_id = :run AND agent = ''

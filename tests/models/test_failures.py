@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Play, Cause, float | None]] = {
     "no JSON": (answers(200, "<html>"), Cause.BAD_REPLY, -1),
     "closed within a body": (
         answers(200, "", "content-length: 99", "content-type: application/json"),
-        Cause.BAD_REPLY,
+        Cause.LOST,
         -1,
     ),
     "cut within a stream": (sends(b'data: {"choices": []}\n\n'), Cause.BAD_REPLY, -1),
