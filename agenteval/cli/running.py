@@ -9,7 +9,7 @@ from functools import partial
 
 from rich.console import Console
 
-from agenteval.cli.served import measured, preflight
+from agenteval.cli.served import measured, preflight, served_card
 from agenteval.cli.watching import Watch
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
@@ -18,7 +18,7 @@ from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import Run
+from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -142,8 +142,7 @@ class Session:
         backend = await choose(self.plan.sandbox, prefork=self.plan.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
-                simulated = await preflight(model, ready)
-                run = self._new_run(name, ready, backend, simulated=simulated)
+                run = self._new_run(await served_card(name, model, ready), backend)
                 await self._play(run, model, backend)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
@@ -194,13 +193,11 @@ class Session:
             finally:
                 self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)
 
-    def _new_run(
-        self, name: str, entry: ModelEntry, backend: SandboxBackend, *, simulated: bool
-    ) -> Run:
+    def _new_run(self, card: ModelCard, backend: SandboxBackend) -> Run:
         now = datetime.now(UTC)
         return Run(
-            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
-            model=entry.card(name, simulated=simulated),
+            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}"),
+            model=card,
             started=now.isoformat(timespec="milliseconds"),
             seed=self.plan.seed,
             trials_planned=self.plan.trials * len(self.stages),
