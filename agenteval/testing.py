@@ -15,6 +15,7 @@ from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.trial import (
+    AgentPart,
     CallRecord,
     Execution,
     HandshakeStep,
@@ -101,6 +102,13 @@ def trial(
         handshake=tuple(HandshakeStep(name, reached=reached) for name, reached in handshake),
         **(ended | known),
     )
+
+
+def sub_agent(name: str, *parts: Part, number: int = 1, **known: Any) -> AgentPart:
+    """What a sub-agent did, for the `agents` of a trial."""
+    made = trial(*parts)
+    place: dict[str, Any] = {"parent": 0, "depth": 1, "ending": Ending.STOPPED}
+    return AgentPart(name, number, turns=made.turns, calls=made.calls, **(place | known))
 
 
 class ScriptedModel:

@@ -1,24 +1,27 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+import typer
 from rich.console import Console
 
+from agenteval.cli.levels import levels_of
 from agenteval.cli.served import measured, preflight, served_card
 from agenteval.cli.watching import Watch
-from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
+from agenteval.config.allowlists import find, load_policy
+from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Effort, ModelCard, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -50,7 +53,7 @@ class Plan:
     quiet: bool
     trials: int
     seed: int
-    concurrency: int
+    concurrency: str  # one level, or a list of them with a run at each
 
 
 def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
@@ -59,13 +62,13 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
-    stages = load_stages(plan.targets)
+    levels, stages = levels_of(plan.concurrency), load_stages(plan.targets)
     store = SqlStore(plan.store)
     started: list[str] = []
     interrupted = False
     try:
         with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-            asyncio.run(Session(plan, stages, store, lines, watch, started).play())
+            asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
     except KeyboardInterrupt:
         interrupted = True
     except UsageError as error:
@@ -77,8 +80,13 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
         store.close()
 
 
-def check_usable(runs: Sequence[Run]) -> None:
-    """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
+def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
+    """Raises UsageError when the server broke every trial of a run: then nothing was measured.
+
+    An interruption has an exit code of its own, whatever was measured until then.
+    """
+    if interrupted:
+        raise typer.Exit(130)
     for run in runs:
         reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
         if reasons and len(reasons) == len(run.trials):
@@ -97,7 +105,9 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     names |= {agent.policy for agents in played.values() for agent in agents}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
-        load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
+            check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
         Stage(
             scenario,
@@ -129,6 +139,7 @@ class Session:
     """All models of one command, one after the other. `started` gathers the ids of their runs."""
 
     plan: Plan
+    levels: Sequence[int]
     stages: Sequence[Stage]
     store: SqlStore
     live: Live
@@ -142,8 +153,10 @@ class Session:
         backend = await choose(self.plan.sandbox, prefork=self.plan.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
-                run = self._new_run(await served_card(name, model, ready), backend)
-                await self._play(run, model, backend)
+                card = await served_card(name, model, ready)
+                for level in self.levels:
+                    run = self._new_run(card, backend, level)
+                    await self._play(run, model, backend)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -179,11 +192,11 @@ class Session:
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, _digests(self.stages)),
                 observer=progress,
-                concurrency=self.plan.concurrency,
+                concurrency=run.concurrency,
                 setting=setting,
                 max_turns=self.plan.max_turns,
             )
-            complete = False
+            complete, began = False, time.perf_counter()
             try:
                 for block in self.watch.blocks(keys) if self.watch else [keys]:
                     await orchestrator.play(self.stages, block)
@@ -191,9 +204,14 @@ class Session:
                         break
                 complete = True
             finally:
-                self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)
+                self.store.close_run(
+                    run.id,
+                    complete=complete,
+                    second_reader=second_reader.counts,
+                    effort=Effort(time.perf_counter() - began),
+                )
 
-    def _new_run(self, card: ModelCard, backend: SandboxBackend) -> Run:
+    def _new_run(self, card: ModelCard, backend: SandboxBackend, level: int) -> Run:
         now = datetime.now(UTC)
         return Run(
             id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}"),
@@ -202,7 +220,7 @@ class Session:
             seed=self.plan.seed,
             trials_planned=self.plan.trials * len(self.stages),
             max_turns=self.plan.max_turns,
-            concurrency=self.plan.concurrency,
+            concurrency=level,
             sandbox=backend.name,
             prefork=self.plan.prefork,
             protocol=self.plan.setting.protocol,

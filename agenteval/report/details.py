@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
 from agenteval.report.garbles import garble_tables
@@ -24,6 +25,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         _outcomes(view.runs),
         _scenarios(view.runs),
         *_handshakes(view.runs),
+        *agent_tables(view.runs),
         *denial_tables(view.runs),
         *garble_tables(view.runs),
         *executions_tables(view.runs),

@@ -59,6 +59,7 @@ class RunRecorder:
         with Session(self.engine) as session:
             row = session.get_one(TrialRow, self._ids[key])
             row.ending, row.outcome, row.reason = trial.ending, trial.outcome, trial.reason
+            row.cause, row.retries = trial.cause or "", trial.retries
             row.seconds = trial.seconds
             row.handshake = [asdict(step) for step in trial.handshake]
             row.agents = [mapping.agent_fields(part) for part in trial.agents]
