@@ -14,7 +14,7 @@ from rich.console import Console
 
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
-from agenteval.cli.served import measured, preflight
+from agenteval.cli.served import measured, preflight, served_card
 from agenteval.cli.watching import Watch
 from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
@@ -152,9 +152,8 @@ class Session:
         backend = await choose(self.plan.options.sandbox, prefork=self.plan.options.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
-                simulated = await preflight(model, ready)
+                card = await served_card(name, model, ready)
                 setting = await self._measured(model)
-                card = ready.card(name, simulated=simulated)
                 for level in self.levels:
                     run = self._begun(card, backend, setting, level)
                     async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:

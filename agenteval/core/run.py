@@ -11,6 +11,8 @@ from agenteval.core.trial import Trial
 class ModelCard:
     """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
 
+    `told` is what the server itself says, by fact; all else is the user's word.
+
     `tools` is native, or the dialect and its version in which calls were written as text.
     """
 
@@ -26,9 +28,11 @@ class ModelCard:
     server_version: str = ""
     tool_parser: str = ""
     tools: str = "native"
+    tool_choice: str = ""
     stream: bool = True
     sampling: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

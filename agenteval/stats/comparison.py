@@ -107,8 +107,8 @@ def compare_all(
 
     if paired:
         shares = np.array([*map(_shares_at_one_rate, first, second)]).T
-        gaps, seen = flipped(shares, seed=seed).T, shares.sum(axis=0)
-        return [*map(_paired, first, second, gaps, seen)]
+        swapped, seen = flipped(shares, seed=seed).T, shares.sum(axis=0)
+        return [*map(_paired, first, second, swapped, seen)]
     ours, theirs = (np.hstack([np.array(column) for column in side]) for side in (first, second))
     gaps = _gaps(*exchanged(ours, theirs, seed=seed))
     return [_unpaired(*columns, seed) for columns in zip(first, second, gaps, strict=True)]
