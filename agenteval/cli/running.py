@@ -1,7 +1,6 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,6 +10,7 @@ from functools import partial
 import typer
 from rich.console import Console
 
+from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
 from agenteval.cli.served import measured, preflight
 from agenteval.cli.watching import Watch
@@ -21,7 +21,7 @@ from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import Effort, Run
+from agenteval.core.run import Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -54,6 +54,7 @@ class Plan:
     trials: int
     seed: int
     concurrency: str  # one level, or a list of them with a run at each
+    power: bool
 
 
 def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
@@ -196,19 +197,20 @@ class Session:
                 setting=setting,
                 max_turns=self.plan.max_turns,
             )
-            complete, began = False, time.perf_counter()
+            complete, spent = False, Spent()
             try:
-                for block in self.watch.blocks(keys) if self.watch else [keys]:
-                    await orchestrator.play(self.stages, block)
-                    if self.watch and self.watch.settled(run.id, self.store):
-                        break
+                with spent.measured(power_meter(run) if self.plan.power else None):
+                    for block in self.watch.blocks(keys) if self.watch else [keys]:
+                        await orchestrator.play(self.stages, block)
+                        if self.watch and self.watch.settled(run.id, self.store):
+                            break
                 complete = True
             finally:
                 self.store.close_run(
                     run.id,
                     complete=complete,
                     second_reader=second_reader.counts,
-                    effort=Effort(time.perf_counter() - began),
+                    effort=spent.effort,
                 )
 
     def _new_run(

@@ -134,3 +134,11 @@ def test_a_server_that_never_replies_measures_nothing(cli, answering, reply) -> 
 
 def test_a_level_named_twice_is_played_once() -> None:
     assert levels_of("4, 1,4") == (4, 1)
+
+
+def test_power_that_cannot_be_observed_is_said_and_the_run_goes_on(cli) -> None:
+    few = ("--trials", "1", "--power", "--json")
+    said = cli("run", "-m", "sim/qwen3.5-27b", *few, "media/rendered-plot")
+    (found,) = json.loads(cli("speed", "last", "--json").out)
+    assert (said.code, "power is not observable: a simulated model" in said.err) == (0, True)
+    assert (found["joules"], found["tokens_per_kwh"]) == (None, None)
