@@ -215,6 +215,21 @@ async def test_a_prompt_may_name_only_what_there_is(said, rules, says, tmp_path)
     assert [fault.partition("seed 0: ")[2] for fault in proof.faults][:1] == [says]
 
 
+async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
+    build(tmp_path, HANDED_OVER + WORKER)
+    worker = tmp_path / "scenarios/words/worker.md"
+    worker.write_text(worker.read_text().replace("Note.", "Run scripts/old.py."))
+
+    (proof,) = await prove([staged(tmp_path)], Namespaces())
+
+    assert proof.faults == (
+        (
+            "seed 0: agent worker: the prompt names scripts/old.py, which the fixture lacks: "
+            "add it, or mend the name"
+        ),
+    )
+
+
 @pytest.mark.parametrize("failure_class", [each.id for each in failure_classes()])
 def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class, tmp_path):
     build(tmp_path, SCENARIO.replace("py tea", 'py --word \\"tea\\"'))
