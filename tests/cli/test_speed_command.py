@@ -132,6 +132,15 @@ def test_a_server_that_never_replies_measures_nothing(cli, answering, reply) -> 
     assert (said.code, "mine: no reply to 1 requests" in said.err, said.out) == (2, True, "")
 
 
+def test_a_real_server_that_counts_no_tokens_is_timed_all_the_same(cli, answering, reply) -> None:
+    said = {"choices": [{"message": {"content": "A story."}, "finish_reason": "stop"}]}
+    models = reply("200 OK", "application/json", '{"data": []}')
+    with answering(reply("200 OK", "application/json", json.dumps(said)), models=models) as url:
+        asked = ("--base-url", url, "--requests", "2", "--concurrency", "1", "--json")
+        (found,) = json.loads(cli("speed", "-m", "mine", *asked).out)
+    assert (found["requests"], found["completion_tokens"], found["prefill"]) == (2, 0, None)
+
+
 def test_a_level_named_twice_is_played_once() -> None:
     assert levels_of("4, 1,4") == (4, 1)
 
