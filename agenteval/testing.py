@@ -99,9 +99,13 @@ def trial(
         number=number,
         turns=tuple(turns),
         calls=tuple(calls),
-        handshake=tuple(HandshakeStep(name, reached=reached) for name, reached in handshake),
+        handshake=tuple(_step(name, reached=reached) for name, reached in handshake),
         **(ended | known),
     )
+
+
+def _step(name: str, *, reached: bool) -> HandshakeStep:
+    return HandshakeStep(name, reached, in_order=True if reached else None)
 
 
 def sub_agent(name: str, *parts: Part, number: int = 1, **known: Any) -> AgentPart:

@@ -145,7 +145,7 @@ def _run_view(run: Run, scored: Score, errors: Errors, seen: Collection[Outcome]
 
 def _handshake(funnel: Funnel) -> Handshake:
     steps = [(name, Rate(count, funnel.trials)) for name, count in funnel.passed]
-    return Handshake(funnel.scenario, tuple(steps))
+    return Handshake(funnel.scenario, tuple(steps), Rate(*funnel.in_order))
 
 
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:

@@ -119,10 +119,14 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """One scenario's handshake: the trials that passed each step and all before it."""
+    """One scenario's handshake: the trials that passed each step and all before it.
+
+    `in_order` are those in which no step came too early, of the trials that can tell.
+    """
 
     scenario: str
     steps: tuple[tuple[str, Rate], ...]
+    in_order: Rate
 
 
 @dataclass(frozen=True, slots=True)
