@@ -48,6 +48,13 @@ Models = Annotated[
     list[str] | None,
     Option("--model", "-m", envvar="AGENTEVAL_MODEL", help="A model by name; may be repeated."),
 ]
+Power = Annotated[
+    bool,
+    Option(
+        "--power",
+        help="Measure what all GPUs of this machine draw, where it serves the model (NVML).",
+    ),
+]
 Prefork = Annotated[
     bool,
     Option(

@@ -22,6 +22,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     trials: o.Trials = 5,
     seed: o.Seed = 1,
     concurrency: o.Concurrency = "4",
+    power: o.Power = False,
     max_turns: o.MaxTurns = None,
     profile: o.Profile = "strict",
     prompt_variant: o.PromptVariant = "plain",
@@ -41,8 +42,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model and count its errors per 100 tool calls.
 
-    With --gate and --baseline a gate looks at the run at the points that its rules plan, and stops
-    it as soon as its verdict is certain.
+    With --gate and --baseline a gate looks at planned points, and stops once it is certain.
 
     Examples:
     - `agenteval run --model qwen3.6-35b scenarios/`
@@ -62,7 +62,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     from agenteval.cli.watching import watch_for  # noqa: PLC0415
 
     check_report(report)
-    plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void)
+    plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
     _check(plan, gated=bool(gate or baseline))
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)

@@ -1,7 +1,6 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from functools import partial
 import typer
 from rich.console import Console
 
+from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
 from agenteval.cli.served import measured, preflight, served_card
@@ -23,7 +23,7 @@ from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import Effort, ModelCard, Options, Run
+from agenteval.core.run import ModelCard, Options, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -51,6 +51,7 @@ class Plan:
     quiet: bool = False
     resume: Run | None = None
     retry_void: bool = False
+    power: bool = False
 
 
 def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
@@ -230,26 +231,26 @@ class Session:
                 max_turns=self.plan.options.max_turns,
                 health=health,
             )
-            complete, began = False, time.perf_counter()
+            complete, spent = False, Spent()
             try:
-                for block in self.watch.blocks(keys) if self.watch else [keys]:
-                    await orchestrator.play(self.stages, block)
-                    if self.watch and self.watch.settled(run.id, self.store):
-                        break
-                if self.plan.retry_void and self.plan.resume is None:
-                    aside = self.store.set_aside(run.id, voids=True)
-                    again = [key for key in keys if (key.scenario, key.number) in aside]
-                    await orchestrator.play(self.stages, again)
+                with spent.measured(power_meter(run) if self.plan.power else None):
+                    for block in self.watch.blocks(keys) if self.watch else [keys]:
+                        await orchestrator.play(self.stages, block)
+                        if self.watch and self.watch.settled(run.id, self.store):
+                            break
+                    if self.plan.retry_void and self.plan.resume is None:
+                        aside = self.store.set_aside(run.id, voids=True)
+                        again = [key for key in keys if (key.scenario, key.number) in aside]
+                        await orchestrator.play(self.stages, again)
                 complete = True
             finally:
-                seconds = time.perf_counter() - began
-                self._close(run, second_reader.counts, seconds, complete=complete, keys=keys)
+                self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
 
     def _close(
         self,
         run: Run,
         answers: Mapping[str, int],
-        seconds: float,
+        spent: Spent,
         *,
         complete: bool,
         keys: Sequence[TrialKey],
@@ -259,7 +260,7 @@ class Session:
         counts.update(answers)
         effort = None if keys else run.effort
         if self.plan.resume is None:
-            effort = Effort(seconds)
+            effort = spent.effort
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
