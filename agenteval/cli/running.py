@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,7 @@ from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
 from agenteval.cli.served import measured, preflight, served_card
-from agenteval.cli.watching import Watch
+from agenteval.cli.watching import GateWatch
 from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
@@ -54,7 +54,7 @@ class Plan:
     power: bool = False
 
 
-def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
+def run_models(plan: Plan, watch: GateWatch | None = None) -> tuple[tuple[Run, ...], bool]:
     """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
 
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
@@ -63,21 +63,18 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
-    store = SqlStore(plan.store)
     started: list[str] = []
-    interrupted = False
-    try:
-        with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-            asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
-    except KeyboardInterrupt:
-        interrupted = True
-    except UsageError as error:
-        kept = f" What was played is stored: agenteval show {' '.join(started)}" if started else ""
-        raise UsageError(f"{error}{kept}") from error
-    try:
+    with closing(SqlStore(plan.store)) as store:
+        interrupted = False
+        try:
+            with live(Console(stderr=True, quiet=plan.quiet)) as lines:
+                asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
+        except KeyboardInterrupt:
+            interrupted = True
+        except UsageError as error:
+            kept = f". What was played is stored: agenteval show {' '.join(started)}"
+            raise UsageError(f"{error}{kept if started else ''}") from error
         return tuple(store.load(run_id) for run_id in started), interrupted
-    finally:
-        store.close()
 
 
 def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
@@ -143,7 +140,7 @@ class Session:
     stages: Sequence[Stage]
     store: SqlStore
     live: Live
-    watch: Watch | None = None
+    watch: GateWatch | None = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
@@ -190,10 +187,10 @@ class Session:
             check_served(run, card)
         else:
             run = self._new_run(card, backend, setting, level)
+            if self.watch:
+                self.watch.check(run)
             self.store.add(run)
         self.started.append(run.id)
-        if self.watch:
-            self.watch.check(run.id, self.store)
         return run
 
     def _keys(self, run: Run) -> Sequence[TrialKey]:

@@ -10,7 +10,7 @@ import typer
 from agenteval.cli.gating import check_comparable, gated_run, rules_at
 from agenteval.config.gate import digest
 from agenteval.core.gated import GatedRun
-from agenteval.core.run import Look
+from agenteval.core.run import Look, Run
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
@@ -20,7 +20,7 @@ from agenteval.store.sql import SqlStore
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class GateWatch:
     """Looks after equal blocks of the run, each at its share of the level (O'Brien and Fleming)."""
 
     rules: Rules
@@ -33,9 +33,9 @@ class Watch:
         cuts = [round(look * len(keys) / looks) for look in range(looks + 1)]
         return [keys[start:end] for start, end in pairwise(cuts)]
 
-    def check(self, run_id: str, store: SqlStore) -> None:
+    def check(self, run: Run) -> None:
         """Raises UsageError for a run, not begun yet, that could not be judged."""
-        candidate = gated_run(run_id, store.url)
+        candidate = GatedRun.begun(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
@@ -77,11 +77,11 @@ def told(look: Look, candidate: GatedRun, *, done: bool) -> str:
 
 def watch_for(
     gate: Path | None, baseline: str | None, store: str, *, allow_simulated: bool
-) -> Watch | None:
+) -> GateWatch | None:
     """None without a gate. Raises UsageError, before the run, for what could not be judged."""
     if gate is None and baseline is None:
         return None
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
     rules, _ = rules_at(gate)
-    return Watch(rules, gated_run(baseline, store), allow_simulated)
+    return GateWatch(rules, gated_run(baseline, store), allow_simulated)

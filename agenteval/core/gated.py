@@ -5,7 +5,10 @@ from dataclasses import dataclass, field
 
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Look
+from agenteval.core.run import Look, Run
+
+# What a gate knows of how a run was made.
+SETTINGS = ("protocol", "taxonomy", "sandbox", "prefork", "max_turns")
 
 World = tuple[str, int]  # scenario and seed: two trials with both in common met the same world
 
@@ -42,7 +45,7 @@ class GatedTrial:
 
 @dataclass(frozen=True, slots=True)
 class GatedRun:
-    """A run's settings and trials. `settings` holds what two runs must have in common."""
+    """A run's settings and trials. `settings` are those of SETTINGS, by name."""
 
     id: str
     model: str
@@ -54,6 +57,21 @@ class GatedRun:
     policies: Mapping[str, str]
     trials: tuple[GatedTrial, ...]
     looks: tuple[Look, ...] = ()
+
+    @classmethod
+    def begun(cls, run: Run) -> "GatedRun":
+        """A run that has no trials yet."""
+        return cls(
+            id=run.id,
+            model=run.model.name,
+            simulated=run.model.simulated,
+            complete=run.complete,
+            concurrency=run.concurrency,
+            trials_planned=run.trials_planned,
+            settings={name: getattr(run, name) for name in SETTINGS},
+            policies=run.policies,
+            trials=(),
+        )
 
     @property
     def counted(self) -> tuple[GatedTrial, ...]:

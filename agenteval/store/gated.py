@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.core.gated import SETTINGS, GatedRun, GatedTrial
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Look
 from agenteval.errors import UsageError
@@ -90,7 +90,6 @@ def load_gated(query: Query, run_id: str) -> GatedRun:
             "`agenteval show` lists all"
         )
     found, model, simulated, complete, concurrency, planned, policies, *settings = rows[0]
-    names = ("protocol", "taxonomy", "sandbox", "prefork", "max_turns")
     return GatedRun(
         id=found,
         model=model,
@@ -98,7 +97,7 @@ def load_gated(query: Query, run_id: str) -> GatedRun:
         complete=bool(complete),
         concurrency=concurrency,
         trials_planned=planned,
-        settings=dict(zip(names, settings, strict=True)),
+        settings=dict(zip(SETTINGS, settings, strict=True)),
         policies=_decoded(policies),
         trials=_trials(query, found),
         looks=tuple(Look(*row) for row in query(_LOOKS, run=found)),

@@ -287,3 +287,14 @@ def test_a_run_that_no_gate_can_judge_does_not_begin(gate, cli, project, options
     (project / "wide.toml").write_text("[margin]\npoints = 90\n")
     said = cli("run", *SIM, *options)
     assert (said.code, complaint in said.err) == (2, True)
+
+
+def test_a_run_that_could_not_be_judged_is_not_begun(cli, gate):
+    toys = [played(number) for number in range(1, 16)]
+    keep(run(*toys, run_id="toy", model=card("sim/toy", simulated=True)))
+
+    refused = cli("run", "-m", "sim/qwen3.5-27b", "ralf/handshake", "--gate", "mine.toml",
+                  "--baseline", "toy", "--allow-simulated")  # fmt: skip
+
+    assert (refused.code, "judged by different rules" in refused.err) == (2, True)
+    assert "sim-qwen3.5" not in cli("show").out

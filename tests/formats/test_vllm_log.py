@@ -117,7 +117,7 @@ def test_a_hostile_line_takes_no_longer_than_it_is_long(part) -> None:
 
 
 def test_rotated_files_are_one_log_packed_or_not(tmp_path) -> None:
-    (tmp_path / "vllm.log.1.gz").write_bytes(gzip.compress(b"first\n"))
+    (tmp_path / "vllm.log.1.gz").write_bytes(gzip.compress(b"first\n", mtime=0))
     (tmp_path / "vllm.log").write_bytes(b"second\nthird")
     paths = [str(tmp_path / "vllm.log.1.gz"), str(tmp_path / "vllm.log")]
     assert list(log_lines(paths)) == [b"first\n", b"second\n", b"third"]
@@ -128,8 +128,8 @@ def test_rotated_files_are_one_log_packed_or_not(tmp_path) -> None:
     [
         ("missing.log", None),
         ("broken.gz", b"no gzip at all"),
-        ("cut.gz", gzip.compress(b"line\n" * 9)[:-9]),
-        ("bad.gz", gzip.compress(b"line\n" * 9)[:10] + b"\xff" * 20),
+        ("cut.gz", gzip.compress(b"line\n" * 9, mtime=0)[:-9]),
+        ("bad.gz", gzip.compress(b"line\n" * 9, mtime=0)[:10] + b"\xff" * 20),
     ],
 )
 def test_a_file_that_cannot_be_read_is_said_in_one_line(tmp_path, name, content) -> None:
