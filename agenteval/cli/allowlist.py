@@ -1,12 +1,15 @@
-"""`agenteval allowlist`: what is wrong with an allow list, and the same for other harnesses."""
+"""`agenteval allowlist`: made from scripts, checked, and written for other harnesses."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from agenteval.cli import options as o
+
 allowlist = typer.Typer(
     name="allowlist",
-    help="Check an allow list, or write it for another harness.",
+    help="Check an allow list, make one from scripts, or write it for another harness.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -64,3 +67,38 @@ def convert(
     typer.echo(written.text, nl=False)
     for line in written.lost:
         typer.echo(f"not carried over: {line}", err=True)
+
+
+@allowlist.command()
+def derive(
+    scripts: Annotated[Path, typer.Argument(help="A folder of Python scripts, or one of them.")],
+    *,
+    out: Annotated[
+        Path | None, typer.Option(help="Write it there, to a new file. Default: print it.")
+    ] = None,
+    runner: Annotated[str, typer.Option(help="What stands before a script's path.")] = "uv run",
+    sandbox: o.SandboxName = None,
+) -> None:
+    """Write an allow list from what scripts themselves say they take: argparse, click or typer.
+
+    Each script is run in a sandbox up to the moment when it would read its command line; nothing
+    after that happens. A script that does not come so far is a comment with the reason.
+
+    Examples:
+    - `agenteval allowlist derive fixtures/ralf/files/scripts`
+
+    - `agenteval allowlist derive my-scripts/ --out allowlists/mine.toml`
+    """
+    from agenteval.cli import deriving  # noqa: PLC0415 -- as above
+    from agenteval.errors import UsageError  # noqa: PLC0415
+    from agenteval.formats.derived import to_text  # noqa: PLC0415
+
+    if out and out.exists():
+        raise UsageError(f"--out {out}: is there already. Name a new file, or move that one away")
+    text = to_text(deriving.derive(scripts, runner, sandbox))
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {out}")

@@ -1,14 +1,17 @@
 """What is wrong with a scenario, one line a fault, in words that say what to mend."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from functools import partial
 
 from agenteval.config.prompt_check import prompt_faults
+from agenteval.core.agents import outline
 from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import World
 from agenteval.core.profiles import PROFILES
 from agenteval.core.prompt import render
-from agenteval.core.trial import Trial
+from agenteval.core.trial import CallRecord, Trial
+from agenteval.core.variant import Variables
 from agenteval.engine.orchestrator import Stage
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
@@ -30,12 +33,11 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
     prompt = render(stage.scenario, trial.seed)
     if trial.outcome is Outcome.VOID:
         yield f"void: {trial.reason}"
-    for number, record in enumerate(trial.calls):
-        step = f"solution.{number} `{_told(record.call)}`"
-        if record.verdict.primary:
-            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
-        if record.execution and record.execution.exit_code != 0:
-            yield f"{step} fails: {record.reply.strip()}"
+    for part in trial.agents:
+        if part.reason:
+            yield f"agent {part.name} {part.number}: {part.reason}"
+        yield from _of_calls(f"agent {part.name} {part.number}: ", part.calls)
+    yield from _of_calls("", trial.calls)
     open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
         yield "the solution was played, and the goal is not reached"
@@ -45,6 +47,15 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
         yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
 
 
+def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
+    for number, record in enumerate(calls):
+        step = f"{agent}solution.{number} `{_told(record.call)}`"
+        if record.verdict.primary:
+            yield f"{step} is denied ({record.verdict.primary.failure_class}): {record.reply}"
+        if record.execution and record.execution.exit_code != 0:
+            yield f"{step} fails: {record.reply.strip()}"
+
+
 def judged_faults(stage: Stage, seed: int) -> Iterator[str]:
     """What the prompt names, and the solution as every profile writes it: judged, not run.
 
@@ -52,7 +63,7 @@ def judged_faults(stage: Stage, seed: int) -> Iterator[str]:
     the same once it is read back does the same.
     """
     prompt, files = render(stage.scenario, seed), stage.files(seed)
-    faults = list(prompt_faults(stage.scenario, seed, stage.policy, files))
+    faults = list(_prompt_faults(stage, seed, prompt.variables, files))
     for profile in PROFILES.values():
         calls = written_calls(prompt, profile, tuple(stage.policy.tools))
         for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
@@ -65,6 +76,19 @@ def judged_faults(stage: Stage, seed: int) -> Iterator[str]:
                     f"solution.{number} is denied under profile {profile.name} ({failure_class})"
                 )
     yield from (f"seed {seed}: {fault}" for fault in faults)
+
+
+def _prompt_faults(
+    stage: Stage, seed: int, known: Variables, files: Collection[str]
+) -> Iterator[str]:
+    """Of the first agent's prompt, and of the prompt of each sub-agent that the model plays."""
+    scenario = stage.scenario
+    yield from prompt_faults(partial(render, scenario, seed), scenario.tools, stage.policy, files)
+    for agent in scenario.agents:
+        if agent.program is None:
+            told = partial(outline, scenario, agent, seed, known)
+            faults = prompt_faults(told, agent.tools, stage.agents[agent.name], files)
+            yield from (f"agent {agent.name}: {fault}" for fault in faults)
 
 
 def slips_of(stage: Stage, seed: int) -> Slips:

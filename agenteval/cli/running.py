@@ -11,8 +11,8 @@ from rich.console import Console
 
 from agenteval.cli.served import measured, preflight
 from agenteval.cli.watching import Watch
-from agenteval.config.allowlists import load_policy
-from agenteval.config.fixtures import load_fixture
+from agenteval.config.allowlists import find, load_policy
+from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
@@ -97,7 +97,9 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
     names |= {agent.policy for agents in played.values() for agent in agents}
     policies = {name: load_policy(name, roots=where) for name in names}
     for scenario in scenarios:
-        load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
+        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
+            check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
         Stage(
             scenario,

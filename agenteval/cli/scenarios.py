@@ -24,6 +24,8 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     - `agenteval scenarios show ralf/handshake --seed 7`
 
     - `agenteval scenarios check`
+
+    - `agenteval scenarios new home/shutters`
     """
     if context.invoked_subcommand is None:
         _list(_load([]), as_json=as_json)
@@ -90,6 +92,28 @@ def check(
                 typer.echo(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="What to call it, with its group: home/shutters.")],
+) -> None:
+    """Write a small scenario that works into your own folders, to be made yours.
+
+    It goes into scenarios/, fixtures/ and allowlists/ of the project: the nearest folder upwards
+    with an agenteval.toml, else this one. Nothing is ever overwritten.
+
+    Examples:
+    - `agenteval scenarios new home/shutters`
+
+    - `agenteval scenarios check home/shutters`
+    """
+    from agenteval.config.paths import roots  # noqa: PLC0415
+    from agenteval.config.skeleton import write_skeleton  # noqa: PLC0415
+
+    for path in write_skeleton(name, root=roots()[0]):
+        typer.echo(f"wrote {path}")
+    typer.echo(f"It works: agenteval scenarios check {name}")
 
 
 def _load(targets: list[str]) -> "tuple[Scenario, ...]":

@@ -1,9 +1,10 @@
 """The files a trial starts with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from agenteval.core.policy import Policy
 from agenteval.core.scenario import Scenario
 from agenteval.core.variant import WorldError, database
 from agenteval.errors import UsageError
@@ -32,6 +33,19 @@ def load_fixture(scenario: Scenario, seed: int, *, roots: Sequence[Path]) -> Map
             f"fixture does not hold. Add {WORLD} or that file"
         )
     return content
+
+
+def check_scripts(policy: Policy, where: Path, scenario: Scenario, files: Collection[str]) -> None:
+    """Raises UsageError when a rule of the policy, read from `where`, is for no file of these."""
+    tables = {script.path for script in policy.bash.scripts}
+    for script in policy.bash.listed:
+        if script not in files:
+            key = "script" if script in tables else "allow"
+            raise UsageError(
+                f"{where}: bash.{key}: a rule is for {script}, and the fixture "
+                f"{scenario.fixture!r} of scenario {scenario.name!r} has no such file. Add it to "
+                f"{FIXTURES}/{scenario.fixture}/{FILES}/, mend the path, or take the rule out"
+            )
 
 
 def _folder(scenario: Scenario, roots: Sequence[Path]) -> Path:

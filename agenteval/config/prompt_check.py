@@ -2,16 +2,15 @@
 
 import posixpath
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from agenteval.core.patterns import normalise
 from agenteval.core.policy import Policy
 from agenteval.core.policy_mismatch import mismatch
 from agenteval.core.policy_script import CommandLine
 from agenteval.core.profiles import PROFILES
-from agenteval.core.prompt import Prompt, render
-from agenteval.core.scenario import Scenario
-from agenteval.core.setting import Setting
+from agenteval.core.prompt import Prompt
+from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.usage import fillings, script_of, usages
 
 _ROOT = "/workspace"
@@ -21,14 +20,17 @@ _NAMES = {form.name for profile in PROFILES.values() for form in profile.forms.v
 
 
 def prompt_faults(
-    scenario: Scenario, seed: int, policy: Policy, files: Collection[str]
+    told: Callable[[Setting], Prompt], tools: Sequence[str], policy: Policy, files: Collection[str]
 ) -> Iterator[str]:
-    """Each thing that the prompt names and that is not there, or not allowed, and the cure."""
-    prompt = render(scenario, seed)
+    """Each thing that a prompt names and that is not there, or not allowed, and the cure.
+
+    `told` renders the prompt; its agent is offered `tools`.
+    """
+    prompt = told(DEFAULT)
     yield from _scripts(prompt, policy, files)
     for usage in usages(f"{prompt.system}\n{prompt.task}"):
         yield from _usage(usage, policy)
-    yield from _tools(scenario, seed)
+    yield from _tools(told, tools)
 
 
 def _scripts(prompt: Prompt, policy: Policy, files: Collection[str]) -> Iterator[str]:
@@ -62,10 +64,10 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
             return
 
 
-def _tools(scenario: Scenario, seed: int) -> Iterator[str]:
+def _tools(told: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
     for profile in PROFILES.values():
-        prompt = render(scenario, seed, Setting(profile=profile))
-        offered = set(profile.names(scenario.tools).values())
+        prompt = told(Setting(profile=profile))
+        offered = set(profile.names(tools).values())
         found = _TOOL.findall(f"{prompt.system}\n{prompt.task}")
         named = dict.fromkeys(bold or spoken for bold, spoken in found)
         for name in named:

@@ -13,7 +13,7 @@ from agenteval.core.prompt import Prompt, render, render_agent
 from agenteval.core.scenario import Check, Scenario
 from agenteval.core.setting import DEFAULT
 from agenteval.core.template import fill
-from agenteval.core.variant import WorldError, database, variables
+from agenteval.core.variant import WorldError, database, one_line, variables
 from agenteval.errors import UsageError
 
 INSTRUCTIONS = "instructions.md"
@@ -79,7 +79,8 @@ def _ask_all(path: Path, prompt: Prompt, image: bytes) -> None:
                 world.execute(check.query).fetchone()
             except sqlite3.Error as error:
                 raise UsageError(
-                    f"{path}: {key}.query: {error}, in `{check.query}`. Mend the query or world.sql"
+                    f"{path}: {key}.query: {error}, in `{one_line(check.query)}`. "
+                    "Mend the query or world.sql"
                 ) from error
 
 

@@ -76,6 +76,10 @@ def _world(scenario: Scenario, drawn: Variables, seed: int) -> sqlite3.Connectio
     return world
 
 
+def one_line(query: str) -> str:
+    return " ".join(query.split())
+
+
 def _answer(
     world: sqlite3.Connection, name: str, query: str, found: Variables
 ) -> str | int | float:
@@ -83,7 +87,7 @@ def _answer(
         asked = fill(query, found)
         row = world.execute(asked).fetchone()
     except (TemplateError, sqlite3.Error) as error:
-        raise ValueError(f"ask.{name}: {error}, in `{query}`") from error
+        raise ValueError(f"ask.{name}: {error}, in `{one_line(query)}`") from error
     if row is None or not isinstance(row[0], str | int | float):
-        raise ValueError(f"ask.{name}: the fresh world has no answer to `{asked}`")
+        raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(asked)}`")
     return row[0]

@@ -1,0 +1,261 @@
+"""`agenteval allowlist derive`: rules from what scripts themselves say they take."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agenteval.cli.allowlist import allowlist
+from agenteval.config.allowlist_tables import ScriptTable, spelled_out
+from agenteval.config.allowlists import convert, load_policy
+from agenteval.config.scenarios import load_scenarios
+from agenteval.core.call import ToolCall
+from agenteval.errors import UsageError
+from agenteval.formats.reveal import MARK
+from agenteval.taxonomy.judge import judge
+
+PROJECT = Path(__file__).resolve().parents[2]
+ALLOWLISTS = PROJECT / "allowlists"
+SHIPPED = {
+    (policy, scenario.fixture)
+    for scenario in load_scenarios([], roots=[PROJECT])
+    for policy in (scenario.policy, *(agent.policy for agent in scenario.agents if agent.policy))
+}
+# The plan is a text to heating.py's parser, and JSON to what reads it.
+EXPLAINED = [("home", "scripts/heating.py")]
+ENDS = "# scripts/tool.py: {} before it reads a command line\n\n[bash]\n"
+
+
+def derived(*arguments: object) -> str:
+    result = CliRunner().invoke(allowlist, ["derive", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def tables(text: str) -> dict[str, ScriptTable]:
+    """The scripts of an allow list with nothing abbreviated, by their paths."""
+    bash = convert("derived", tomllib.loads(text)).bash
+    return {script.path: spelled_out(script) for script in (bash.script if bash else ())}
+
+
+def script(tmp_path: Path, text: str, name: str = "tool.py") -> Path:
+    folder = tmp_path / "scripts"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@cache
+def of_fixture(name: str) -> dict[str, ScriptTable]:
+    return tables(derived(PROJECT / "fixtures" / name / "files" / "scripts"))
+
+
+def test_it_writes_the_rules_of_the_shipped_allow_lists():
+    """All but what a list says more exactly than the script's parser does: `EXPLAINED`."""
+    wrong = []
+    for policy, fixture in sorted(SHIPPED):
+        for path, table in tables((ALLOWLISTS / f"{policy}.toml").read_text()).items():
+            if of_fixture(fixture)[path] != table:
+                wrong.append((policy, path))
+
+    assert wrong == list(EXPLAINED)
+
+
+ARGPARSE = """
+import argparse, json, pathlib
+top = argparse.ArgumentParser()
+top.add_argument("--version", action="version", version="1")
+top.add_argument("-q", "--quiet", action="count")
+top.add_argument("--colour", action=argparse.BooleanOptionalAction)
+top.add_argument("--meta", type=json.loads)
+top.add_argument("--file", type=pathlib.Path, required=True)
+top.add_argument("--day", type=lambda text: text)
+top.add_argument("--level", type=int, choices=range(3))
+top.add_argument("--port", type=int, choices=range(1, 65536))
+top.add_argument("--pair", nargs=2, type=float)
+top.add_argument("--tag", action="append")
+commands = top.add_subparsers()
+run = commands.add_parser("run it", aliases=["r"])
+run.add_argument("what", nargs="?")
+run.add_argument("rest", nargs=argparse.REMAINDER)
+inner = commands.add_parser("inner").add_subparsers()
+inner.add_parser("deepest").add_argument("text")
+top.parse_args()
+"""
+CLICK = """
+import click
+
+@click.group()
+@click.option("--verbose", "-v", count=True)
+def cli(verbose): ...
+
+@cli.command()
+@click.argument("name")
+@click.argument("files", nargs=-1, type=click.Path())
+@click.option("-l", "--limit", type=int)
+@click.option("--share", type=click.FloatRange(0, 1), required=True)
+@click.option("--format", type=click.Choice(["csv", "json"]))
+@click.option("--pair", nargs=2)
+@click.option("--tag", multiple=True)
+@click.option("--shout/--no-shout")
+def add(**given): ...
+
+@cli.command("drop-all")
+@click.argument("which", required=False)
+def drop(which): ...
+
+cli()
+"""
+TYPER = """
+import enum, pathlib, typer
+
+class Unit(str, enum.Enum):
+    KWH, M3 = "kWh", "m3"
+
+app = typer.Typer()
+
+@app.command()
+def add(name: str, count: int = 3, tag: list[str] = [], force: bool = False, unit: Unit = "m3"): ...
+
+@app.command()
+def show(ids: list[int], where: pathlib.Path = ".", note: str = typer.Option(...)): ...
+
+if __name__ == "__main__":
+    app()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (
+            ARGPARSE,
+            """\
+# scripts/tool.py: --day: any text fits here, the script takes what <lambda> takes
+# scripts/tool.py: --port: its 65535 choices are not listed
+# scripts/tool.py: rest: it takes all that is left, options too; here it takes words
+[[bash.script]]
+path = "scripts/tool.py"
+[bash.script.options]
+"--version" = "flag"
+"--quiet" = { kind = "flag", aliases = ["-q"], repeatable = true }
+"--colour" = { kind = "flag", aliases = ["--no-colour"] }
+"--meta" = "json"
+"--file" = { kind = "path", required = true }
+"--day" = "str"
+"--level" = { kind = "choice", choices = ["0", "1", "2"] }
+"--port" = "int"
+"--pair" = { kind = "float", nargs = 2 }
+"--tag" = { repeatable = true }
+[bash.script.commands."run it"]
+positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "*" }]
+[bash.script.commands.r]
+positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "*" }]
+[bash.script.commands.inner]
+[bash.script.commands.inner.commands.deepest]
+positionals = ["text"]
+""",
+        ),
+        (
+            CLICK,
+            """\
+[[bash.script]]
+path = "scripts/tool.py"
+[bash.script.options]
+"--verbose" = { kind = "flag", aliases = ["-v"], repeatable = true }
+[bash.script.commands.add]
+positionals = ["name", { name = "files", kind = "path", nargs = "*" }]
+[bash.script.commands.add.options]
+"--limit" = { kind = "int", aliases = ["-l"] }
+"--share" = { kind = "float", required = true }
+"--format" = { kind = "choice", choices = ["csv", "json"] }
+"--pair" = { nargs = 2 }
+"--tag" = { repeatable = true }
+"--shout" = { kind = "flag", aliases = ["--no-shout"] }
+[bash.script.commands.drop-all]
+positionals = [{ name = "which", nargs = "?" }]
+""",
+        ),
+        (
+            TYPER,
+            """\
+[[bash.script]]
+path = "scripts/tool.py"
+[bash.script.commands.add]
+positionals = ["name"]
+[bash.script.commands.add.options]
+"--count" = "int"
+"--tag" = { repeatable = true }
+"--force" = { kind = "flag", aliases = ["--no-force"] }
+"--unit" = { kind = "choice", choices = ["kWh", "m3"] }
+[bash.script.commands.show]
+positionals = [{ name = "ids", kind = "int", nargs = "+" }]
+[bash.script.commands.show.options]
+"--where" = "path"
+"--note" = { required = true }
+""",
+        ),
+        (
+            (
+                f"import argparse\ntry: argparse.ArgumentParser().parse_args()\n"
+                f"finally: print('\\n{MARK}{{}}')"
+            ),
+            '[[bash.script]]\npath = "scripts/tool.py"\n',
+        ),
+        ("import atexit, sys; sys.exit(3)", ENDS.format("it ends (3)")),
+        ("import os; os._exit(4)", ENDS.format("it ended (4)")),
+        (
+            "import nothing_such",
+            "# scripts/tool.py: ModuleNotFoundError: No module named 'nothing_such'\n\n[bash]\n",
+        ),
+        ("x = ", "# scripts/tool.py: SyntaxError: invalid syntax (tool.py, line 1)\n\n[bash]\n"),
+        ("print('-n')", "# scripts/tool.py: it reads no command line\n\n[bash]\n"),
+    ],
+    ids=lambda text: " ".join(text.split())[:24],
+)
+def test_a_script_tells_its_command_line_or_why_not(text, rules, tmp_path):
+    written = derived(script(tmp_path, text))
+
+    head = 'description = "Scripts, each with its own command line."\n\n'
+    assert written == head + rules
+    assert tomllib.loads(written).keys() == {"description", "bash"}
+
+
+def test_a_helper_beside_a_script_is_found_and_one_script_can_be_asked_alone(tmp_path):
+    script(tmp_path, "FORMATS = ['csv']", "helper.py")
+    script(tmp_path, "import nothing_such", "broken.py")
+    text = (
+        "import argparse, helper\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--format', choices=helper.FORMATS)\nparser.parse_args()"
+    )
+
+    written = derived(script(tmp_path, text) / "tool.py", "--runner", "python3")
+
+    assert written.partition("\n\n")[2] == (
+        '[[bash.script]]\npath = "scripts/tool.py"\nrunner = "python3"\n[bash.script.options]\n'
+        '"--format" = { kind = "choice", choices = ["csv"] }\n'
+    )
+
+
+def test_it_is_written_to_a_new_file_that_judges(tmp_path):
+    out = tmp_path / "allowlists" / "mine.toml"
+
+    said = derived(script(tmp_path, ARGPARSE), "--out", out)
+
+    policy = load_policy(str(out), roots=[tmp_path])
+    command = {"command": "uv run scripts/tool.py --file a --verbose inner deepest x"}
+    primary = judge(ToolCall("", "bash", "", command), policy).primary
+    assert (said, primary and primary.failure_class) == (f"wrote {out}\n", "hallucinated-flag")
+    with pytest.raises(UsageError, match=r"mine.toml: is there already\. Name a new file"):
+        derived(tmp_path / "scripts", "--out", out)
+
+
+@pytest.mark.parametrize("place", ["nowhere", "empty", "empty/tool.py", "scripts/other.py"])
+def test_a_place_without_scripts_is_refused(place, tmp_path):
+    (tmp_path / "empty").mkdir()
+    script(tmp_path, "")
+
+    with pytest.raises(UsageError, match=r"no Python scripts there\. Name a folder of scripts"):
+        derived(tmp_path / place)
