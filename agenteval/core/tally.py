@@ -19,6 +19,8 @@ AgentCall = tuple[
 class Tally:
     """`errors` counts the denied calls by their primary class.
 
+    `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
+
     `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
     are there any but those of the first agent.
     """
@@ -32,6 +34,7 @@ class Tally:
     errors: Mapping[str, int]
     handshake: tuple[HandshakeStep, ...]
     recovery: TrialRecovery
+    prompt_tokens: int = 0
     agents: Mapping[str, Cluster] = field(default_factory=dict)
 
     @property
@@ -61,6 +64,7 @@ def tally(trial: Trial) -> Tally:
         errors=Counter(primary.failure_class for primary in primaries if primary),
         handshake=trial.handshake,
         recovery=trial_recovery(trial),
+        prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
         agents=calls_by_agent(
             [
                 (part.name, not record.verdict.allowed)

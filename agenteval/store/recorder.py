@@ -26,7 +26,7 @@ def judged_by(scenario: str, agent: str = "") -> str:
 class RunRecorder:
     """Implements `protocols.Recorder`. A returned call is on disk: a crash loses nothing before it.
 
-    `connection` commits each statement. It is held: asking a pool each time takes as long as writing.
+    `connection` commits each statement; it is held, as asking a pool takes as long as writing.
     `digests` maps each scenario, and each sub-agent of it, to the digest of the allow list that
     judges it there, under the names that `judged_by` gives.
     """
