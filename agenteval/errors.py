@@ -9,6 +9,25 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
 Anything else is a defect of ours and crashes loudly.
 """
 
+from enum import StrEnum
+
+
+class Cause(StrEnum):
+    """What made a trial void; the text beside it says more."""
+
+    UNREACHABLE = "unreachable"  # the connection was refused, or never came about
+    LOST = "connection-lost"
+    TIMEOUT = "timeout"
+    BUSY = "busy"  # 429, 502, 503, 504
+    SERVER_ERROR = "server-error"
+    OUT_OF_MEMORY = "out-of-memory"
+    CRASHED = "crashed"  # the engine died, or was started anew
+    MODEL_CHANGED = "model-changed"
+    CONTEXT_CUT = "context-cut"
+    BAD_REPLY = "bad-reply"  # no chat completion, or only a part of one
+    OURS = "ours"  # the sandbox, or another part of this machine
+    INTERRUPTED = "interrupted"  # the run was ended while the trial was in flight
+
 
 class AgentevalError(Exception):
     """What every deliberate error of this package is."""
@@ -20,3 +39,18 @@ class UsageError(AgentevalError):
 
 class InfrastructureError(AgentevalError):
     """Our machine or the model's server failed; no verdict about the model may follow from it."""
+
+    def __init__(self, said: str, cause: Cause = Cause.OURS) -> None:
+        super().__init__(said)
+        self.cause = cause
+
+
+class UnservedError(InfrastructureError):
+    """The server did not take the request, so that nothing was generated: it may be asked again.
+
+    `after` is how many seconds it wants to be left alone for; None when it did not say.
+    """
+
+    def __init__(self, said: str, cause: Cause, *, after: float | None = None) -> None:
+        super().__init__(said, cause)
+        self.after = after

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
+from agenteval.errors import InfrastructureError
 
 ToolSchema = Mapping[str, Any]  # one entry of the `tools` list of a chat-completions request
 
@@ -19,9 +20,18 @@ class Model(Protocol):
     ) -> Turn:
         """The model's next turn.
 
-        Raises InfrastructureError when the server fails, and UsageError when it refuses the
-        request in a way only the user can mend (wrong key, unknown model).
+        Raises InfrastructureError when the server fails (UnservedError when it did not take the
+        request at all), and UsageError when it refuses the request in a way only the user can mend
+        (wrong key, unknown model).
         """
+        ...
+
+
+class Health(Protocol):
+    """Who looks after the server while a run goes on."""
+
+    async def after(self, error: InfrastructureError) -> InfrastructureError:
+        """The failure as it is known after a look at the server: it may have been a crash."""
         ...
 
 

@@ -16,6 +16,7 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
+    AgentPart,
     CallRecord,
     Execution,
     HandshakeStep,
@@ -100,9 +101,20 @@ def trial(
         number=number,
         turns=tuple(turns),
         calls=tuple(calls),
-        handshake=tuple(HandshakeStep(name, reached=reached) for name, reached in handshake),
+        handshake=tuple(_step(name, reached=reached) for name, reached in handshake),
         **(ended | known),
     )
+
+
+def _step(name: str, *, reached: bool) -> HandshakeStep:
+    return HandshakeStep(name, reached, in_order=True if reached else None)
+
+
+def sub_agent(name: str, *parts: Part, number: int = 1, **known: Any) -> AgentPart:
+    """What a sub-agent did, for the `agents` of a trial."""
+    made = trial(*parts)
+    place: dict[str, Any] = {"parent": 0, "depth": 1, "ending": Ending.STOPPED}
+    return AgentPart(name, number, turns=made.turns, calls=made.calls, **(place | known))
 
 
 class ScriptedModel:

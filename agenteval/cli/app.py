@@ -17,6 +17,7 @@ from agenteval.cli.plan import plan
 from agenteval.cli.run import run
 from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
+from agenteval.cli.speed import speed
 
 app = typer.Typer(
     name="agenteval",
@@ -46,6 +47,7 @@ def main(
 
 app.command(name="run")(run)
 app.command(name="show")(show)
+app.command(name="speed")(speed)
 app.command(name="gate")(gate)
 app.command(name="plan")(plan)
 app.command(name="compare")(compare)

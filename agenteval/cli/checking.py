@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.cli.checking_faults import (
+    Slips,
     idle_faults,
     judged_faults,
     kept_faults,
@@ -16,7 +17,6 @@ from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
-from agenteval.models.slips import Written
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
 
@@ -28,8 +28,8 @@ CLAIM = "Done, all is set."
 class Proof:
     """What became of one scenario: each of `faults` says what to mend, and there should be none.
 
-    `calls` are those of the solution, `worlds` is in how many it was played, `slips` are the
-    failure classes of the calls that went wrong on purpose.
+    `calls` are those of the solution, its sub-agents' too; `worlds` is in how many it was played,
+    `slips` are the failure classes of the calls that went wrong on purpose.
     """
 
     scenario: str
@@ -83,28 +83,58 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     The solution is played in the world of each variant, the slips in one world more. Whoever does
     nothing comes last, in a world that the solution was played in before.
     """
+    scenarios = [stage.scenario for stage in stages]
     slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
     written = {name: [one for _, one in made if one] for name, made in slips.items()}
-    async with SecondReader() as second_reader:
-        theatre = _Theatre(stages, backend, second_reader)
-        solved = await theatre.play(theatre.oracle(), {s.scenario.name: _seeds(s) for s in stages})
-        slipped = await theatre.play(
-            theatre.oracle(written), {s.scenario.name: [_slipping(s)] for s in stages}
-        )
-        first = {stage.scenario.name: [0] for stage in stages}
-        idle = [await theatre.play(Talker(text), first) for text in ("", CLAIM)]
+    variants = [_key(stage, seed) for stage in stages for seed in _seeds(stage)]
+    another = [_key(stage, _slipping(stage)) for stage in stages]
+    first = [_key(stage, 0) for stage in stages]
+    solved = await played(stages, variants, Oracle(scenarios), backend)
+    slipped = await played(stages, another, Oracle(scenarios, written), backend)
+    idle = [await played(stages, first, Talker(text), backend) for text in ("", CLAIM)]
     proofs = []
     for stage in stages:
-        name = stage.scenario.name
-        faults = [f for seed in _seeds(stage) for f in solution_faults(stage, solved[name, seed])]
-        faults += [f for seed in _seeds(stage) for f in judged_faults(stage, seed)]
-        faults += slip_faults(slips[name], slipped[name, _slipping(stage)])
-        faults += [f for trials in idle for f in idle_faults(trials[name, 0])]
-        faults += [f async for f in kept_faults(stage, backend)]
-        calls = len(solved[name, 0].calls)
-        classes = tuple(failure_class for failure_class, _ in slips[name])
-        proofs.append(Proof(name, len(_seeds(stage)), calls, classes, tuple(faults)))
+        trials = [solved[_key(stage, seed)] for seed in _seeds(stage)]
+        made = slips[stage.scenario.name]
+        faults = [fault for trial in trials for fault in solution_faults(stage, trial)]
+        faults += judged_faults(stage, _seeds(stage))
+        faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
+        faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
+        faults += [fault async for fault in kept_faults(stage, backend)]
+        proofs.append(_proof(stage, trials, made, faults))
     return proofs
+
+
+async def played(
+    stages: Sequence[Stage], keys: Sequence[TrialKey], model: Model, backend: SandboxBackend
+) -> Mapping[TrialKey, Trial]:
+    """The trials of these keys, played by `model` and stored nowhere."""
+    kept = _Kept()
+    async with SecondReader() as second_reader:
+        orchestrator = Orchestrator(
+            model=model,
+            backend=backend,
+            second_reader=second_reader,
+            recorder=kept,
+            observer=kept,
+            concurrency=CONCURRENCY,
+        )
+        await orchestrator.play(stages, keys)
+    return kept.trials
+
+
+def _proof(stage: Stage, trials: Sequence[Trial], slips: Slips, faults: Sequence[str]) -> Proof:
+    return Proof(
+        scenario=stage.scenario.name,
+        worlds=len(trials),
+        calls=len(trials[0].calls) + sum(len(part.calls) for part in trials[0].agents),
+        slips=tuple(failure_class for failure_class, _ in slips),
+        faults=tuple(faults),
+    )
+
+
+def _key(stage: Stage, seed: int) -> TrialKey:
+    return TrialKey(stage.scenario.name, seed + 1, seed)
 
 
 def _seeds(stage: Stage) -> range:
@@ -115,30 +145,3 @@ def _seeds(stage: Stage) -> range:
 def _slipping(stage: Stage) -> int:
     """The seed of the world in which slips are made: another one of the first variant."""
     return len(stage.scenario.variants)
-
-
-@dataclass(frozen=True, slots=True)
-class _Theatre:
-    stages: Sequence[Stage]
-    backend: SandboxBackend
-    second_reader: SecondReader
-
-    def oracle(self, slips: Mapping[str, Sequence[Written]] | None = None) -> Oracle:
-        return Oracle([stage.scenario for stage in self.stages], slips or {})
-
-    async def play(
-        self, model: Model, seeds: Mapping[str, Sequence[int]]
-    ) -> dict[tuple[str, int], Trial]:
-        """The trial of each scenario and seed, with this model."""
-        kept = _Kept()
-        orchestrator = Orchestrator(
-            model=model,
-            backend=self.backend,
-            second_reader=self.second_reader,
-            recorder=kept,
-            observer=kept,
-            concurrency=CONCURRENCY,
-        )
-        keys = [TrialKey(name, seed + 1, seed) for name, each in seeds.items() for seed in each]
-        await orchestrator.play(self.stages, keys)
-        return {(key.scenario, key.seed): trial for key, trial in kept.trials.items()}

@@ -1,6 +1,6 @@
 """What is wrong with a scenario, one line a fault, in words that say what to mend."""
 
-from collections.abc import AsyncIterator, Collection, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
 from agenteval.config.prompt_check import prompt_faults
@@ -9,7 +9,8 @@ from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import World
 from agenteval.core.profiles import PROFILES
-from agenteval.core.prompt import render
+from agenteval.core.prompt import Prompt, render
+from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.core.variant import Variables
 from agenteval.engine.orchestrator import Stage
@@ -33,11 +34,9 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
     prompt = render(stage.scenario, trial.seed)
     if trial.outcome is Outcome.VOID:
         yield f"void: {trial.reason}"
-    for part in trial.agents:
-        if part.reason:
-            yield f"agent {part.name} {part.number}: {part.reason}"
-        yield from _of_calls(f"agent {part.name} {part.number}: ", part.calls)
     yield from _of_calls("", trial.calls)
+    for agent in stage.scenario.agents:
+        yield from _of_agent(agent, trial)
     open_steps = [step.name for step in trial.handshake if not step.reached]
     if trial.outcome is not Outcome.COMPLETED:
         yield "the solution was played, and the goal is not reached"
@@ -45,6 +44,19 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
     if len(trial.calls) < len(prompt.solution):
         yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
+
+
+def _of_agent(agent: Agent, trial: Trial) -> Iterator[str]:
+    parts = [part for part in trial.agents if part.name == agent.name]
+    if not parts:
+        yield f"agent {agent.name}: the solution never leads to it"
+    for part in parts:
+        if part.reason:
+            yield f"agent {part.label}: {part.reason}"
+        yield from _of_calls(f"agent {part.label}: ", part.calls)
+        if len(part.calls) < len(agent.solution):
+            made_calls, steps = len(part.calls), len(agent.solution)
+            yield f"agent {part.label}: ended after {made_calls} of {steps} steps of its solution"
 
 
 def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
@@ -56,26 +68,32 @@ def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
             yield f"{step} fails: {record.reply.strip()}"
 
 
-def judged_faults(stage: Stage, seed: int) -> Iterator[str]:
+def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
     """What the prompt names, and the solution as every profile writes it: judged, not run.
 
     A profile renames tools and rewords replies; the solution depends on neither, so a call that is
-    the same once it is read back does the same.
+    the same once it is read back does the same. A fault that several seeds show is told once.
     """
-    prompt, files = render(stage.scenario, seed), stage.files(seed)
-    faults = list(_prompt_faults(stage, seed, prompt.variables, files))
+    told = set[str]()
+    for seed in seeds:
+        prompt, files = render(stage.scenario, seed), stage.files(seed)
+        faults = _prompt_faults(stage, seed, prompt.variables, files)
+        for fault in (*faults, *_profile_faults(stage, prompt, files)):
+            if fault not in told:
+                yield f"seed {seed}: {fault}"
+            told.add(fault)
+
+
+def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Iterator[str]:
     for profile in PROFILES.values():
         calls = written_calls(prompt, profile, tuple(stage.policy.tools))
         for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
             verdict = judge(call, stage.policy, World(frozenset(files))) if call else None
             if call is None or (call.name, call.arguments) != (step.tool, dict(step.arguments)):
-                faults.append(f"solution.{number} is another call under profile {profile.name}")
+                yield f"solution.{number} is another call under profile {profile.name}"
             elif verdict and verdict.primary and profile.name != "strict":
                 failure_class = verdict.primary.failure_class
-                faults.append(
-                    f"solution.{number} is denied under profile {profile.name} ({failure_class})"
-                )
-    yield from (f"seed {seed}: {fault}" for fault in faults)
+                yield f"solution.{number} is denied under profile {profile.name} ({failure_class})"
 
 
 def _prompt_faults(

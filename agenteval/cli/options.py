@@ -23,7 +23,13 @@ BaseUrl = Annotated[
         help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1.",
     ),
 ]
-Concurrency = Annotated[int, Option(min=1, help="Trials at the same time.")]
+Concurrency = Annotated[
+    str,
+    Option(
+        help="Trials at the same time; a list such as 1,2,4 plays one run at each level.",
+        metavar="N[,N...]",
+    ),
+]
 Context = Annotated[
     str,
     Option(

@@ -1,7 +1,5 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
-import typer
-
 from agenteval.cli import options as o
 
 
@@ -12,7 +10,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     base_url: o.BaseUrl = None,
     trials: o.Trials = 5,
     seed: o.Seed = 1,
-    concurrency: o.Concurrency = 4,
+    concurrency: o.Concurrency = "4",
     max_turns: o.MaxTurns = None,
     profile: o.Profile = "strict",
     prompt_variant: o.PromptVariant = "plain",
@@ -40,6 +38,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
 
+    - `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
+
     - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
     """
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
@@ -48,23 +48,21 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
     check_report(report)
-    setting = load_setting(profile, prompt_variant, rules, context)
-    sizes = {"trials": trials, "seed": seed, "concurrency": concurrency}
     plan = Plan(
         targets or [],
         model,
         base_url,
         max_turns,
-        setting,
+        load_setting(profile, prompt_variant, rules, context),
         sandbox,
         prefork,
         store,
         as_json,
-        **sizes,
+        trials,
+        seed,
+        concurrency,
     )
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    if interrupted:
-        raise typer.Exit(130)
-    check_usable(runs)
+    check_usable(runs, interrupted=interrupted)

@@ -1,14 +1,17 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
+import typer
 from rich.console import Console
 
+from agenteval.cli.levels import levels_of
 from agenteval.cli.served import measured, preflight
 from agenteval.cli.watching import Watch
 from agenteval.config.allowlists import find, load_policy
@@ -18,7 +21,7 @@ from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import Run
+from agenteval.core.run import Effort, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -50,7 +53,7 @@ class Plan:
     quiet: bool
     trials: int
     seed: int
-    concurrency: int
+    concurrency: str  # one level, or a list of them with a run at each
 
 
 def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
@@ -59,13 +62,13 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
-    stages = load_stages(plan.targets)
+    levels, stages = levels_of(plan.concurrency), load_stages(plan.targets)
     store = SqlStore(plan.store)
     started: list[str] = []
     interrupted = False
     try:
         with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-            asyncio.run(Session(plan, stages, store, lines, watch, started).play())
+            asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
     except KeyboardInterrupt:
         interrupted = True
     except UsageError as error:
@@ -77,8 +80,13 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
         store.close()
 
 
-def check_usable(runs: Sequence[Run]) -> None:
-    """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
+def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
+    """Raises UsageError when the server broke every trial of a run: then nothing was measured.
+
+    An interruption has an exit code of its own, whatever was measured until then.
+    """
+    if interrupted:
+        raise typer.Exit(130)
     for run in runs:
         reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
         if reasons and len(reasons) == len(run.trials):
@@ -131,6 +139,7 @@ class Session:
     """All models of one command, one after the other. `started` gathers the ids of their runs."""
 
     plan: Plan
+    levels: Sequence[int]
     stages: Sequence[Stage]
     store: SqlStore
     live: Live
@@ -145,8 +154,9 @@ class Session:
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
                 simulated = await preflight(model, ready)
-                run = self._new_run(name, ready, backend, simulated=simulated)
-                await self._play(run, model, backend)
+                for level in self.levels:
+                    run = self._new_run(name, ready, backend, level, simulated=simulated)
+                    await self._play(run, model, backend)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -182,11 +192,11 @@ class Session:
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, _digests(self.stages)),
                 observer=progress,
-                concurrency=self.plan.concurrency,
+                concurrency=run.concurrency,
                 setting=setting,
                 max_turns=self.plan.max_turns,
             )
-            complete = False
+            complete, began = False, time.perf_counter()
             try:
                 for block in self.watch.blocks(keys) if self.watch else [keys]:
                     await orchestrator.play(self.stages, block)
@@ -194,10 +204,21 @@ class Session:
                         break
                 complete = True
             finally:
-                self.store.close_run(run.id, complete=complete, second_reader=second_reader.counts)
+                self.store.close_run(
+                    run.id,
+                    complete=complete,
+                    second_reader=second_reader.counts,
+                    effort=Effort(time.perf_counter() - began),
+                )
 
     def _new_run(
-        self, name: str, entry: ModelEntry, backend: SandboxBackend, *, simulated: bool
+        self,
+        name: str,
+        entry: ModelEntry,
+        backend: SandboxBackend,
+        level: int,
+        *,
+        simulated: bool,
     ) -> Run:
         now = datetime.now(UTC)
         return Run(
@@ -207,7 +228,7 @@ class Session:
             seed=self.plan.seed,
             trials_planned=self.plan.trials * len(self.stages),
             max_turns=self.plan.max_turns,
-            concurrency=self.plan.concurrency,
+            concurrency=level,
             sandbox=backend.name,
             prefork=self.plan.prefork,
             protocol=self.plan.setting.protocol,

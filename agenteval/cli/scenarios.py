@@ -9,6 +9,7 @@ import typer
 from agenteval.cli import options as o
 
 if TYPE_CHECKING:
+    from agenteval.core.prompt import Prompt
     from agenteval.core.scenario import Scenario
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
@@ -43,24 +44,36 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Print exactly what a model reads at the start of the trial with this seed.
 
+    What a sub-agent reads follows, with `<column>` where what asks for it will fill something in.
+
     Examples:
     - `agenteval scenarios show ralf/handshake`
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
     from agenteval.config.prompts import load_setting  # noqa: PLC0415 -- start-up time, as below
+    from agenteval.core.agents import outline  # noqa: PLC0415
     from agenteval.core.context import posed  # noqa: PLC0415
 
     setting = load_setting(profile, prompt_variant, rules, context)
     for number, scenario in enumerate(_load([name])):
         prompt = posed(scenario, seed, setting)
-        before = "\n" if number else ""
-        typer.echo(f"{before}----- {scenario.name}, system message -----\n{prompt.system}")
-        for message in prompt.history:
-            called = "".join(f"{call.name} {call.raw}" for call in message.calls)
-            typer.echo(f"----- {scenario.name}, earlier, {message.role} -----")
-            typer.echo(message.content or called)
-        typer.echo(f"----- {scenario.name}, first message of the user -----\n{prompt.task}")
+        if number:
+            typer.echo()
+        _show(scenario.name, prompt)
+        for agent in scenario.agents:
+            if agent.program is None:
+                asked = outline(scenario, agent, seed, prompt.variables, setting)
+                _show(f"{scenario.name}, sub-agent {agent.name}", asked)
+
+
+def _show(whose: str, prompt: "Prompt") -> None:
+    typer.echo(f"----- {whose}, system message -----\n{prompt.system}")
+    for message in prompt.history:
+        called = "".join(f"{call.name} {call.raw}" for call in message.calls)
+        typer.echo(f"----- {whose}, earlier, {message.role} -----")
+        typer.echo(message.content or called)
+    typer.echo(f"----- {whose}, first message of the user -----\n{prompt.task}")
 
 
 @app.command()
@@ -153,6 +166,7 @@ def _summary(scenario: "Scenario") -> dict[str, object]:
         "variants": len(scenario.variants),
         "steps": len(scenario.solution),
         "handshake": [step.name for step in scenario.handshake],
+        "agents": [agent.name for agent in scenario.agents],
         "invites": scenario.invites,
         "max_turns": scenario.max_turns,
     }

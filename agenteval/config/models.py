@@ -43,7 +43,7 @@ class Sampling(_Strict):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     seed: int | None = Field(
-        default=None, description="sent as it is; without it each trial sends its own seed"
+        default=None, description="sent as it is; without it each turn sends a seed of its own"
     )
     max_tokens: int | None = Field(default=None, gt=0)
     chat_template_kwargs: dict[str, Any] | None = None

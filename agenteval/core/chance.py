@@ -7,6 +7,23 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
+_SEEDS = 2**31  # what every server takes
+_STRIDE = 1_000_003
+
+
+def turn_seed(trial_seed: int, turns: int) -> int:
+    """The seed sent with a request after so many turns of its trial.
+
+    With one seed for all of them a server draws the same chance in every turn: a model would make
+    one mistake again and again, and look as if it never recovered.
+    """
+    return (trial_seed + turns * _STRIDE) % _SEEDS
+
+
+def seed_of_trial(turn_seed: int, turns: int) -> int:
+    """The trial's seed again, from what was sent after so many turns."""
+    return (turn_seed - turns * _STRIDE) % _SEEDS
+
 
 class Chance:
     """A stream of draws. Templates of worlds use it as `chance`; every bound is included."""

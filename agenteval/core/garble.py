@@ -58,7 +58,7 @@ class Received:
     """A reply as it arrived, before anything was mended.
 
     `refusal` holds the server's words when it answered with an error because it could not read the
-    model's call; then there is nothing else.
+    model's call; then there is nothing else. `repeats` is the passage in which we stopped reading.
     """
 
     text: str = ""
@@ -67,6 +67,8 @@ class Received:
     finish_reason: str = ""
     completion_tokens: int = 0
     refusal: str = ""
+    repeats: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)

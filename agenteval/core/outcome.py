@@ -23,11 +23,20 @@ class Outcome(StrEnum):
 
     COMPLETED = "completed"
     STALLED = "stalled"
-    OUT_OF_TURNS = "out-of-turns"
+    OUT_OF_TURNS = "out-of-turns"  # or out of tokens
+    TIMED_OUT = "timed-out"
     GAVE_UP = "gave-up"
     CLAIMED_DONE = "claimed-done"
     LOOPED = "looped"
     VOID = "void"
+
+
+_LIMITS = {
+    Ending.LOOPED: Outcome.LOOPED,
+    Ending.TIME: Outcome.TIMED_OUT,
+    Ending.TURNS: Outcome.OUT_OF_TURNS,
+    Ending.TOKENS: Outcome.OUT_OF_TURNS,
+}
 
 
 def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, last_text: str) -> Outcome:
@@ -41,10 +50,8 @@ def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, last_text: str
         return Outcome.VOID
     if goal_met:
         return Outcome.COMPLETED
-    if ending is Ending.LOOPED:
-        return Outcome.LOOPED
-    if ending in {Ending.TURNS, Ending.TOKENS, Ending.TIME}:
-        return Outcome.OUT_OF_TURNS
+    if ending in _LIMITS:
+        return _LIMITS[ending]
     if claims_done(last_text):
         return Outcome.CLAIMED_DONE
     return Outcome.GAVE_UP if last_denied else Outcome.STALLED

@@ -49,13 +49,22 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """What playing a run took: seconds by the clock; joules of this machine's GPUs where known."""
+
+    seconds: float
+    joules: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run as stored. `policies` maps each allow list used to its digest.
 
     `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
     `complete` is False while it runs and after an interruption: what is there is still true.
-    A run that a gate stopped early is complete; `looks` then tell of it.
+    A run that a gate stopped early is complete; `looks` then tell of it. `effort` is None where
+    nobody measured it: before this was done, or when the run was cut off.
     """
 
     id: str
@@ -74,3 +83,4 @@ class Run:
     second_reader: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     looks: tuple[Look, ...] = ()
+    effort: Effort | None = None

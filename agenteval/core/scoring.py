@@ -18,12 +18,14 @@ from agenteval.core.trial import CallRecord, Trial
 class Funnel:
     """The ordered steps of one scenario's handshake: how many of its trials got through each.
 
-    A step counts as passed when it and all before it were reached: out of order is not the way.
+    A step counts as passed when it and all before it were reached. `in_order` counts the trials in
+    which all were reached and none came too early, out of those that know when each was reached.
     """
 
     scenario: str
     trials: int
     passed: tuple[tuple[str, int], ...]
+    in_order: Cluster = (0, 0)
 
     @property
     def completed(self) -> int:
@@ -124,4 +126,10 @@ def _funnel(scenario: str, tallies: Sequence[Tally]) -> Funnel:
     names = [step.name for step in tallies[0].handshake]
     depths = [one.depth for one in tallies]
     passed = [sum(depth > at for depth in depths) for at in range(len(names))]
-    return Funnel(scenario, len(tallies), tuple(zip(names, passed, strict=True)))
+    ordered = [order for one in tallies if (order := one.in_order) is not None]
+    return Funnel(
+        scenario,
+        len(tallies),
+        tuple(zip(names, passed, strict=True)),
+        in_order=(sum(ordered), len(ordered)),
+    )

@@ -51,6 +51,13 @@ class Tally:
         reached = [step.reached for step in self.handshake]
         return [*reached, False].index(False)
 
+    @property
+    def in_order(self) -> bool | None:
+        """Whether the whole handshake was reached, no step too early; None: not known."""
+        if any(step.reached and step.in_order is None for step in self.handshake):
+            return None
+        return all(step.in_order for step in self.handshake)
+
 
 def tally(trial: Trial) -> Tally:
     primaries = [record.verdict.primary for record in trial.calls]

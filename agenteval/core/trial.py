@@ -7,6 +7,7 @@ from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.garble import Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.timing import Timing
+from agenteval.errors import Cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,9 @@ class Usage:
 class Turn:
     """One reply of the model. `raw` is the reply as received, before any parsing.
 
+    `repeats` is the passage that it was stopped in, having written it again and again; `model` is
+    who the server says has answered.
+
     `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
     sent back has in the place of what a server would not take.
     """
@@ -49,6 +53,8 @@ class Turn:
     timing: Timing | None = None
     garbles: tuple[Garble, ...] = ()
     repairs: tuple[Repair, ...] = ()
+    repeats: str = ""
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,8 @@ class Trial:
     """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario.
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
+    `reason` says why it is void, or what it did again and again; `cause` is that of a void.
+    `retries` counts the requests that were sent again, as the server had not taken them.
     """
 
     scenario: str
@@ -137,3 +145,5 @@ class Trial:
     handshake: tuple[HandshakeStep, ...] = ()
     seconds: float = 0.0
     agents: tuple[AgentPart, ...] = ()
+    cause: Cause | None = None
+    retries: int = 0

@@ -1,6 +1,5 @@
 """One agent: ask, judge, run or deny, answer; until all is done, a stop or a limit."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,9 +7,11 @@ from typing import Protocol
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt import Prompt
+from agenteval.core.reading import Sent, cut, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tools
 from agenteval.engine.hands import Hands
+from agenteval.errors import Cause, InfrastructureError
 from agenteval.protocols import Model
 
 
@@ -31,7 +32,7 @@ class Scene(Protocol):
 class Loop:
     """An agent at work. What it gathered is true at any moment, however it ends.
 
-    `agent` is its label in the trial, `deadline` the moment when the trial's time is up.
+    `agent` is its label in the trial; `reason` says what it did again and again, if it looped.
     """
 
     agent: str
@@ -39,13 +40,14 @@ class Loop:
     tools: Sequence[str]
     seed: int
     max_turns: int
-    deadline: float
     model: Model
     hands: Hands
     scene: Scene
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
+    requests: list[Sent] = field(default_factory=list)
+    reason: str = ""
 
     async def play(self) -> Ending:
         """Raises InfrastructureError when the server or the sandbox fails."""
@@ -56,11 +58,10 @@ class Loop:
             return Ending.TIME
 
     async def _turns(self) -> Ending:
-        """Only waiting for the model is cut short; a running command has a limit of its own."""
+        """Only waiting for the model is cut short (by `engine.asking`): commands have limits."""
         schemas = tools.schemas(self.hands.profile, self.tools)
         for number in range(self.max_turns):
-            async with asyncio.timeout_at(self.deadline):
-                turn = await self.model.ask(self.messages, schemas, seed=self.seed)
+            turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             self._took(number, turn)
             for position, call in enumerate(turn.calls):
                 record = await self.hands.handle(number, position, call)
@@ -72,6 +73,9 @@ class Loop:
     def _took(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
         self.scene.took(self.agent, number, turn)
+        self.requests.append(sent(self.messages, turn.usage.prompt_tokens))
+        if why := cut(self.requests):
+            raise InfrastructureError(why, Cause.CONTEXT_CUT)
         self.messages.append(Message("assistant", turn.text, turn.calls))
 
     async def _made(self, record: CallRecord) -> None:
@@ -81,8 +85,12 @@ class Loop:
 
     async def _ending(self, turn: Turn) -> Ending | None:
         """What ends this agent's work after this turn, if anything does."""
+        if turn.repeats:
+            self.reason = f"wrote again and again: {turn.repeats}"
+            return Ending.LOOPED
         if not turn.calls:
             return Ending.STOPPED
-        if looped([record.call for record in self.calls]):
+        if cycle := looped(self.calls):
+            self.reason = str(cycle)
             return Ending.LOOPED
         return await self.scene.over()

@@ -12,13 +12,14 @@ from agenteval.core.policy import Policy, World
 from agenteval.core.scenario import Scenario
 from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
+from agenteval.engine.asking import PAUSES, Asking, Unwatched
 from agenteval.engine.hands import Hands
 from agenteval.engine.play import Play
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Database
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.protocols import Model, Observer, Recorder, SandboxBackend, TrialKey
+from agenteval.protocols import Health, Model, Observer, Recorder, SandboxBackend, TrialKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Orchestrator:
     concurrency: int
     setting: Setting = DEFAULT
     max_turns: int | None = None
+    health: Health = field(default_factory=Unwatched)
+    pauses: Sequence[float] = PAUSES
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -85,21 +88,22 @@ class Orchestrator:
                 try:
                     trial = await play.play()
                 except InfrastructureError as error:
-                    trial = play.broken(str(error))
+                    trial = play.broken(error)
         except InfrastructureError as error:
-            trial = _void(key, str(error))
+            trial = _void(key, error)
         self.recorder.finish(key, trial)
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
     def _play(self, stage: Stage, key: TrialKey, hands: Hands) -> Play:
         prompt = posed(stage.scenario, key.seed, self.setting)
+        seconds = stage.scenario.limits.trial_seconds
         return Play(
             scenario=stage.scenario,
             prompt=prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
-            model=self.model,
+            model=Asking(self.model, seconds, self.health, self.pauses),
             hands=hands,
             policies=stage.agents,
             recorder=self.recorder,
@@ -123,7 +127,7 @@ def trial_seed(seed: int, scenario: str, number: int) -> int:
     return int.from_bytes(digest[:4]) >> 1
 
 
-def _void(key: TrialKey, reason: str) -> Trial:
+def _void(key: TrialKey, error: InfrastructureError) -> Trial:
     return Trial(
         scenario=key.scenario,
         number=key.number,
@@ -132,7 +136,8 @@ def _void(key: TrialKey, reason: str) -> Trial:
         calls=(),
         ending=Ending.BROKEN,
         outcome=Outcome.VOID,
-        reason=reason,
+        reason=str(error),
+        cause=error.cause,
     )
 
 

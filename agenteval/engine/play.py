@@ -1,6 +1,5 @@
 """One trial: its first agent, and the sub-agents that are asked for, one after the other."""
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,12 +15,13 @@ from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.setting import Setting
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
 from agenteval.core.variant import Variables
+from agenteval.engine.asking import Asking
 from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Row, run_program
 from agenteval.errors import InfrastructureError
-from agenteval.protocols import Model, Observer, Recorder, TrialKey
+from agenteval.protocols import Observer, Recorder, TrialKey
 
 FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it has ended
 
@@ -53,13 +53,12 @@ class Play:
     key: TrialKey
     setting: Setting
     max_turns: int | None
-    model: Model
+    model: Asking
     hands: Hands
     policies: Mapping[str, Policy]
     recorder: Recorder
     observer: Observer
     watch: Watch
-    deadline: float = 0.0
     parts: dict[str, AgentPart] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
     last: str = ""  # the label of the agent that ended last
@@ -67,8 +66,6 @@ class Play:
 
     async def play(self) -> Trial:
         """Raises InfrastructureError when the server or the sandbox fails."""
-        seconds = self.scenario.limits.trial_seconds
-        self.deadline = asyncio.get_running_loop().time() + seconds
         await self._act(FIRST, self.prompt, self.scenario, self.hands)
         while self.waiting:
             await self._start(self.waiting.popleft())
@@ -79,11 +76,12 @@ class Play:
             last_denied=bool(loop.calls) and not loop.calls[-1].verdict.allowed,
             last_text=loop.turns[-1].text if loop.turns else "",
         )
-        return self._trial(ended)
+        return self._trial(ended, loop.reason)
 
-    def broken(self, reason: str) -> Trial:
+    def broken(self, error: InfrastructureError) -> Trial:
         """The trial as far as it came, void."""
-        return self._trial(Outcome.VOID, reason)
+        trial = self._trial(Outcome.VOID, str(error))
+        return replace(trial, ending=Ending.BROKEN, cause=error.cause)
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
@@ -158,14 +156,14 @@ class Play:
             tools=player.tools,
             seed=self.key.seed,
             max_turns=self.max_turns or player.max_turns,
-            deadline=self.deadline,
             model=self.model,
             hands=hands,
             scene=self,
         )
         self.parts[part.label], self.loops[part.label] = part, loop
         ending = await loop.play()
-        self.parts[part.label], self.last = replace(part, ending=ending), part.label
+        part = replace(part, ending=ending, reason=loop.reason)
+        self.parts[part.label], self.last = part, part.label
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:
         ran = await run_program(self.hands.sandbox, program, known)
@@ -173,7 +171,7 @@ class Play:
         self.parts[part.label] = replace(part, ending=Ending.STOPPED, reason=reason)
         await self._follow(part.label, 0, 0)
 
-    def _trial(self, ended: Outcome, reason: str = "") -> Trial:
+    def _trial(self, ended: Outcome, reason: str) -> Trial:
         first, *others = (self._done(part) for part in (self.parts or {"": FIRST}).values())
         return Trial(
             scenario=self.key.scenario,
@@ -181,12 +179,13 @@ class Play:
             seed=self.key.seed,
             turns=first.turns,
             calls=first.calls,
-            ending=Ending.BROKEN if reason else first.ending,
+            ending=first.ending,
             outcome=ended,
             reason=reason,
             handshake=self.watch.handshake,
             seconds=sum(turn.seconds for loop in self.loops.values() for turn in loop.turns),
             agents=tuple(others),
+            retries=self.model.retries,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

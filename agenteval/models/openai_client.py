@@ -14,13 +14,15 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+import aiohttp
 import httpx2
-from openai import APIStatusError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
 from agenteval.core.trial import Message, Turn, Usage
-from agenteval.errors import InfrastructureError, UsageError
+from agenteval.errors import Cause, InfrastructureError, UsageError
+from agenteval.models.failures import failed, retry_after
 from agenteval.models.refusals import RefusedError, refusal, refused_call
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
@@ -47,6 +49,7 @@ class OpenAIModel:
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
             http_client=http_client(),
         )
+        self._answers = ""  # the model that the first reply names
 
     async def __aenter__(self) -> Self:
         return self
@@ -71,27 +74,41 @@ class OpenAIModel:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
             first = messages[-1].role == "user"
-            raise refusal(self._entry, error.code, error.said, first=first) from error
+            raise refusal(self._entry, error, first=first, known=bool(self._answers)) from error
         except ReplyError as error:
-            raise InfrastructureError(f"{self._url}: {error}") from error
+            raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
-            raise InfrastructureError(f"{self._url}: {cause(error)}") from error
+            raise failed(self._url, error, begun=True) from error
         except TimeoutError as error:
-            limit = self._entry.timeouts.request
-            raise InfrastructureError(f"{self._url}: no reply within {limit:g} s") from error
+            said = f"{self._url}: no reply within {self._entry.timeouts.request:g} s"
+            raise InfrastructureError(said, Cause.TIMEOUT) from error
 
     async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
         async with asyncio.timeout(self._entry.timeouts.request):
-            response = await self._post(body)
+            try:
+                response = await self._post(body)
+            except (aiohttp.ClientConnectionError, ConnectionError) as error:
+                if isinstance(error, aiohttp.SocketTimeoutError):
+                    raise
+                raise failed(self._url, error, begun=False) from error
             try:
                 if _is_stream(response):
-                    return await _streamed(response, asked, started)
+                    return self._same(await _streamed(response, asked, started))
                 whole = await response.aread()
             finally:
                 await response.aclose()
         received, usage = read_reply(whole)
         seconds = time.perf_counter() - started
-        return turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
+        turn = turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
+        return self._same(turn)
+
+    def _same(self, turn: Turn) -> Turn:
+        """The turn, unless another model than before says that it answered."""
+        self._answers = self._answers or turn.model or self._entry.model
+        if turn.model and turn.model != self._answers:
+            said = f"{self._url}: {turn.model} answers, where {self._answers} did before"
+            raise InfrastructureError(said, Cause.MODEL_CHANGED)
+        return turn
 
     async def _post(self, body: bytes) -> httpx2.Response:
         """The response, whose body is still to be read. Raises RefusedError for an error status."""
@@ -100,7 +117,11 @@ class OpenAIModel:
                 "/chat/completions", cast_to=httpx2.Response, content=body, stream=True
             )
         except APIStatusError as error:
-            raise RefusedError(error.status_code, error.response.text) from error
+            said, later = error.response.text, retry_after(error.response)
+            raise RefusedError(error.status_code, said, later) from error
+        except APIConnectionError as error:
+            below = error.__cause__ or error
+            raise below from below.__cause__  # retries and voids depend on what it was
 
     async def served(self) -> Mapping[str, str]:
         """Id and owner of every model that `/models` lists; empty where a server has no such page.
@@ -116,10 +137,8 @@ class OpenAIModel:
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
                 return {}
-            said = error.response.text
-            raise UsageError(
-                str(refusal(self._entry, error.status_code, said, first=True))
-            ) from error
+            refused = RefusedError(error.status_code, error.response.text)
+            raise UsageError(str(refusal(self._entry, refused, first=True, known=False))) from error
         except TimeoutError as error:
             raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
         except FAILURES as error:

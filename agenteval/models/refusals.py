@@ -9,6 +9,7 @@ import re
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Received
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.models.failures import status_failure
 from agenteval.models.wire import excerpt
 
 STREAMED = 200  # the status of an error that came as an event
@@ -23,11 +24,14 @@ _UNREADABLE = re.compile(
 
 
 class RefusedError(Exception):
-    """An error of the server's: a status of 400 and above, or as much as an event of a stream."""
+    """An error of the server's: a status of 400 and above, or as much as an event of a stream.
 
-    def __init__(self, code: int, said: str) -> None:
+    `after` is how many seconds it wants to be left alone for; None when it did not say.
+    """
+
+    def __init__(self, code: int, said: str, after: float | None = None) -> None:
         super().__init__(said)
-        self.code, self.said = code, said
+        self.code, self.said, self.after = code, said, after
 
 
 def refused_call(said: str) -> Received | None:
@@ -36,22 +40,24 @@ def refused_call(said: str) -> Received | None:
 
 
 def refusal(
-    entry: ModelEntry, code: int, said: str, *, first: bool
+    entry: ModelEntry, error: RefusedError, *, first: bool, known: bool
 ) -> UsageError | InfrastructureError:
-    """What a status of 400 and above means. A first request refused with 4xx is the user's."""
-    url, shown = entry.base_url.rstrip("/"), excerpt(said)
+    """What a status of 400 and above means. A first request refused with 4xx is the user's.
+
+    `known` says that the server has served this model before: then it is no typing error.
+    """
+    url, code, shown = entry.base_url.rstrip("/"), error.code, excerpt(error.said)
     if code in {401, 403}:
         return UsageError(
             f"{url}: {code}, the key is not accepted; "
             f"set {entry.api_key_env} to a valid one: {shown}"
         )
-    if code == 404:
+    if code == 404 and not known:
         return UsageError(
             f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
             f"is served, and a base URL usually ends in /v1: {shown}"
         )
-    if code == STREAMED:
-        return InfrastructureError(f"{url}: an error in the stream: {shown}")
     if first and code in {400, 405, 422}:
         return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
-    return InfrastructureError(f"{url}: {code}: {shown}")
+    where = "an error in the stream" if code == STREAMED else str(code)
+    return status_failure(code, f"{url}: {where}: {shown}", error.said, error.after)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.chance import turn_seed
 from agenteval.core.garble import Asked, Schemas
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_dialects import DIALECTS
@@ -19,8 +20,13 @@ _ENCODER = msgspec.json.Encoder()
 def request_body(
     entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema], seed: int
 ) -> bytes:
-    """The whole request. A sampling seed of the entry goes before that of the trial."""
-    request: dict[str, Any] = {"model": entry.model, "stream": entry.stream, "seed": seed}
+    """The whole request. A sampling seed of the entry goes before that of trial and turn."""
+    turns = sum(message.role == "assistant" for message in messages)
+    request: dict[str, Any] = {
+        "model": entry.model,
+        "stream": entry.stream,
+        "seed": turn_seed(seed, turns),
+    }
     if entry.stream:
         request["stream_options"] = {"include_usage": True}
     if entry.tools == "text":

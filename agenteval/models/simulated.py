@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from agenteval.config.models import ModelEntry, Sampling
+from agenteval.core.chance import seed_of_trial
 from agenteval.core.scenario import Scenario
 from agenteval.models.chat_request import ChatRequest
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
@@ -123,7 +124,7 @@ class SimulatedServer:
 
     def _completion(self, asked: ChatRequest) -> Completion:
         messages = [message.model_dump() for message in asked.messages]
-        seed = asked.seed or 0
+        seed = seed_of_trial(asked.seed or 0, turns(messages))
         speech = Speech([tool.model_dump() for tool in asked.tools])
         known = self._memory.recall(user_words(messages), seed)
         done = since(messages, known.prompt.task) if known else messages

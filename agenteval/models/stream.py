@@ -7,6 +7,7 @@ repeated stays visible.
 from dataclasses import dataclass, field
 
 from agenteval.core.garble import Received, ReceivedCall
+from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.timing import Timing, timing_of
 from agenteval.core.trial import Usage
 from agenteval.models.refusals import STREAMED, RefusedError
@@ -21,6 +22,9 @@ from agenteval.models.wire import (
     said_error,
     usage,
 )
+
+REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
+LOOK_EVERY = 1000  # deltas, each about a token
 
 
 @dataclass(slots=True)
@@ -45,6 +49,9 @@ class StreamReader:
     _open: dict[int, _Call] = field(default_factory=dict)  # by index
     _finish_reason: str = ""
     _usage: dict[str, object] | None = None
+    _model: str = ""
+    _repeats: str = ""
+    _unread: int = 0  # deltas since the end was last looked at for a passage without end
 
     def feed(self, part: bytes, at: float) -> None:
         """What came `at` so many seconds after the request.
@@ -79,10 +86,23 @@ class StreamReader:
         if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
             raise RefusedError(STREAMED, said)
         self._usage = chunk.usage or self._usage
+        self._model = chunk.model or self._model
         for choice in chunk.choices or ():
             if choice.delta is not None and self._said(choice.delta):
                 self._arrivals.append(at)
+                self._unread += 1
             self._finish_reason = choice.finish_reason or self._finish_reason
+        if self._unread >= LOOK_EVERY and not self._finish_reason:
+            self._look()
+
+    def _look(self) -> None:
+        """Stop reading what will never end: the server stops too when we hang up."""
+        self._unread = 0
+        arguments = self._calls[-1].arguments if self._calls else []
+        for said in (self._text, self._reasoning, arguments):
+            self._repeats = self._repeats or repeated("".join(said[-RUNAWAY:]), RUNAWAY)
+        if self._repeats:
+            self.done, self._finish_reason = True, REPEATS
 
     def _said(self, delta: Said) -> bool:
         """Keep what a delta brings, and say whether that is anything."""
@@ -137,6 +157,8 @@ class StreamReader:
             ),
             finish_reason=self._finish_reason,
             completion_tokens=used.completion_tokens,
+            repeats=self._repeats,
+            model=self._model,
         )
         return received, used
 

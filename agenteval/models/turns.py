@@ -7,6 +7,7 @@ from typing import Any
 
 from agenteval.core.call import ToolCall
 from agenteval.core.garble import Asked, Received, ReceivedCall
+from agenteval.core.loops import repeated
 from agenteval.core.text_dialects import DIALECTS, read_calls
 from agenteval.core.timing import Timing
 from agenteval.core.trial import Turn, Usage
@@ -40,7 +41,17 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         timing=timing,
         garbles=garbles_in(received, asked),
         repairs=() if asked.dialect else repairs(received, calls),
+        repeats=received.repeats or _repeats(received),
+        model=received.model,
     )
+
+
+def _repeats(received: Received) -> str:
+    """What a generation was cut in that would never have ended."""
+    if received.finish_reason != "length":
+        return ""
+    last = received.calls[-1].raw if received.calls else received.text
+    return repeated(last or received.reasoning)
 
 
 def _with_calls_of_text(received: Received, asked: Asked) -> Received:

@@ -55,6 +55,7 @@ class Chunk(msgspec.Struct, gc=False):
     choices: list[Choice] | None = None
     usage: dict[str, Any] | None = None
     error: msgspec.Raw = _BLANK
+    model: str | None = None
 
 
 _CHUNKS = msgspec.json.Decoder(Chunk)
@@ -101,6 +102,7 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         calls=tuple(map(_received_call, choice.message.tool_calls or ())),
         finish_reason=choice.finish_reason or "",
         completion_tokens=used.completion_tokens,
+        model=chunk.model or "",
     )
     return received, used
 

@@ -16,15 +16,15 @@ from agenteval.report.view import View
 def render(view: View, console: Console, *, brief: bool = False) -> None:
     """Print the view, fitted to the width of the console; brief keeps the tables to a screen."""
     for table in summary_tables(view) if brief else detail_tables(view):
-        _print_table(console, table)
+        print_table(console, table)
     if voids := void_lines(view):
-        _print_lines(console, ["Void trials", *voids])
-    _print_table(console, comparison_table(view))
-    _print_lines(console, view.warnings, style="bold yellow")
+        print_lines(console, ["Void trials", *voids])
+    print_table(console, comparison_table(view))
+    print_lines(console, view.warnings, style="bold yellow")
     _print_list(console, view.sentences)
 
 
-def _print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
+def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
     for line in lines:
         console.print(Text(line, style=style))
     if lines:
@@ -41,7 +41,7 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
         console.print()
 
 
-def _print_table(console: Console, table: Table) -> None:
+def print_table(console: Console, table: Table) -> None:
     title = Text(table.title, style="bold")
     if table.simulated:
         title.append(f"  {MARK}", style="bold yellow")

@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 
+from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
 from agenteval.report.garbles import garble_tables
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import provenance_table
-from agenteval.report.speed import speed_tables
+from agenteval.report.served import served_tables
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
 
+IN_ORDER = "all, in order"
 FLAG_GUESSING = "hallucinated-flag"
 
 
@@ -25,10 +27,11 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         _outcomes(view.runs),
         _scenarios(view.runs),
         *_handshakes(view.runs),
+        *agent_tables(view.runs),
         *denial_tables(view.runs),
         *garble_tables(view.runs),
         *executions_tables(view.runs),
-        *speed_tables(view.runs),
+        *served_tables(view.runs),
         provenance_table(view.runs),
     )
 
@@ -124,9 +127,16 @@ def _handshake(views: Sequence[RunView], scenario: str) -> Table:
         row(step, (share(funnel.get(step, nothing)) for funnel in funnels))
         for step in dict.fromkeys(step for funnel in funnels for step in funnel)
     )
+    ordered = row(IN_ORDER, (_in_order(view, scenario) for view in views))
     note = "Trials that passed a step and all before it, share and 95 % interval."
     columns = heads(views, lambda view: f"n={_tried(view, scenario)} trials")
-    return Table(f"Handshake of {scenario}", note, columns, rows)
+    return Table(f"Handshake of {scenario}", note, columns, (*rows, ordered))
+
+
+def _in_order(view: RunView, scenario: str) -> Cell:
+    """Of the trials that can tell, which are fewer in a run of an older version."""
+    rate = next((one.in_order for one in view.handshakes if one.scenario == scenario), Rate(0, 0))
+    return share(rate, own_n=rate.n != _tried(view, scenario))
 
 
 def _tried(view: RunView, scenario: str) -> int:

@@ -36,7 +36,9 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
                             incidence: {end: {turns or "ever": {count, n, value, low, high}}}},
                  scenarios: {name: {errors: rate, completed: rate,
                                     all_of, any_of: {k, n, value, low, high} or null}},
-                 handshakes: [{scenario, steps: [{name, passed: rate}]}]}
+                 handshakes: [{scenario, steps: [{name, passed: rate}],
+                               in_order: rate}],     all steps, and none too early
+                 agents: {name: rate}}               errors of sub-agents' calls
 """
 
 import json
@@ -44,6 +46,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
+from agenteval.report.agents import agent_rates
 from agenteval.report.view import (
     Aftermath,
     Arrivals,
@@ -198,11 +201,12 @@ def _run(view: RunView) -> Document:
         "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
         "completion_tokens": ran.completion_tokens if ran else None,
-        "speed": asdict(view.speed) if view.speed else None,
+        "speed": asdict(view.served) if view.served else None,
         "arrivals": _arrivals(view.arrivals) if view.arrivals else None,
         "recovery": _aftermath(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},
         "handshakes": [_handshake(handshake) for handshake in view.handshakes],
+        "agents": {name: rate_document(rate) for name, rate in agent_rates(view).items()},
     }
 
 
@@ -252,4 +256,8 @@ def _scenario(scenario: ScenarioView) -> Document:
 
 def _handshake(handshake: Handshake) -> Document:
     steps = [{"name": name, "passed": rate_document(rate)} for name, rate in handshake.steps]
-    return {"scenario": handshake.scenario, "steps": steps}
+    return {
+        "scenario": handshake.scenario,
+        "steps": steps,
+        "in_order": rate_document(handshake.in_order),
+    }

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from agenteval.core.run import ModelCard
-from agenteval.core.speed import spread
+from agenteval.core.served import spread
 from agenteval.report.tables import MARK, Cell, Row, Table, heads
 from agenteval.report.view import RunView
 

@@ -1,36 +1,118 @@
-"""The table of how fast the models were served."""
+"""How fast models were served, by level of concurrency: tables and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
-from agenteval.core.speed import Spread
-from agenteval.report.tables import Cell, Table, heads, row
-from agenteval.report.view import RunView
+from agenteval.report.samples import SAMPLED, cells, measured
+from agenteval.report.tables import Cell, Head, Row, Table
+from agenteval.stats.samples import Samples
+from agenteval.stats.speeds import Speed
 
-UNSEEN = Cell("not observable")
+UNKNOWN = "not observable"
+LEVEL = "concurrency"
 
 
-def speed_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where only the tallies of a run were read."""
-    served = [view.speed for view in views if view.speed]
-    if len(served) < len(views):
-        return ()
-    rows = (
-        row("to the first piece, ms", (_cell(one.first_piece, 1000) for one in served)),
-        row("gap between pieces, median, ms", (_cell(one.gap_median, 1000) for one in served)),
-        row("gap between pieces, p95, ms", (_cell(one.gap_p95, 1000) for one in served)),
-        row("completion tokens/s", (_cell(one.tokens_per_second, 1) for one in served)),
-        row("reasoning, % of completion", (_cell(one.reasoning, 100) for one in served)),
-        row("cached, % of prompt", (_cell(one.cached, 100) for one in served)),
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One model at one level. `run` is empty where no run stands behind it."""
+
+    model: str
+    simulated: bool
+    speed: Speed
+    run: str = ""
+
+    def document(self) -> dict[str, Any]:
+        speed = self.speed
+        return {
+            "model": self.model,
+            "simulated": self.simulated,
+            "run": self.run,
+            **asdict(speed),
+            "tokens_per_second": speed.tokens_per_second,
+            "completions_per_minute": speed.completions_per_minute,
+            "useful_per_minute": speed.useful_per_minute,
+            "tokens_per_kwh": speed.tokens_per_kwh,
+        }
+
+
+def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
+    return (
+        _together(served),
+        _each(
+            "Generation tokens/s of each request",
+            "After the first piece; replies that a server held back tell nothing of it.",
+            served,
+            lambda speed: speed.generation,
+        ),
+        _each(
+            "Prefill tokens/s of each request",
+            "Prompt tokens that were not cached, until the first piece. Of runs only where the "
+            "server says what was cached.",
+            served,
+            lambda speed: speed.prefill,
+        ),
+        _each(
+            "Seconds to the first token",
+            "From the request to the first piece of its reply, waiting in line included.",
+            served,
+            lambda speed: speed.first,
+        ),
     )
+
+
+def _together(served: Sequence[Served]) -> Table:
+    power = any(one.speed.joules for one in served)
+    titles = "requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"
+    heads = [Head(title) for title in (*titles, *(["tokens/kWh"] if power else []))]
+    rows = [Row(label, _totals(speed)[: len(heads)]) for label, speed in _labelled(served)]
     note = (
-        "Median of all requests, and the 5th and 95th percentile; tokens/s from request to end, as "
-        "the server counts tokens."
+        "All requests of a level together, a void trial's too; with the count behind each speed. "
+        "A useful call was allowed and ran."
     )
-    return (Table("Speed as served", note, heads(views), rows),)
+    note += "" if power else " Power: not observable."
+    return Table("Speed by concurrency", note, _marked(heads, served), tuple(rows), LEVEL)
 
 
-def _cell(seen: Spread | None, unit: float) -> Cell:
-    if seen is None:
-        return UNSEEN
-    low, high = f"{unit * seen.low:.3g}", f"{unit * seen.high:.3g}"
-    return Cell(f"{unit * seen.median:.3g}", interval=f"[{low}, {high}]", n=f"n={seen.n}")
+def _totals(speed: Speed) -> tuple[Cell, ...]:
+    return (
+        Cell(f"{speed.requests:,}"),
+        Cell(f"{speed.failed:,}"),
+        _known(speed.seconds),
+        _counted(speed.completion_tokens, speed.tokens_per_second),
+        _counted(speed.requests, speed.completions_per_minute),
+        Cell("-") if speed.useful is None else _counted(speed.useful, speed.useful_per_minute),
+        _known(speed.tokens_per_kwh),
+    )
+
+
+def _each(
+    title: str, note: str, served: Sequence[Served], of: Callable[[Speed], Samples | None]
+) -> Table:
+    rows = tuple(Row(label, cells(of(speed))) for label, speed in _labelled(served))
+    return Table(title, note, _marked(SAMPLED, served), rows, LEVEL)
+
+
+def _labelled(served: Sequence[Served]) -> list[tuple[str, Speed]]:
+    """The level, and the model where there are several."""
+    several = len({one.model for one in served}) > 1
+    return [
+        (
+            f"{one.model}, {one.speed.concurrency}" if several else f"{one.speed.concurrency}",
+            one.speed,
+        )
+        for one in served
+    ]
+
+
+def _marked(heads: Sequence[Head], served: Sequence[Served]) -> tuple[Head, ...]:
+    simulated = any(one.simulated for one in served)
+    return (replace(heads[0], simulated=simulated), *heads[1:])
+
+
+def _counted(count: int, value: float | None) -> Cell:
+    return replace(_known(value), count=f"{count:,}")
+
+
+def _known(value: float | None) -> Cell:
+    return Cell(UNKNOWN) if value is None else measured(value)

@@ -8,7 +8,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
-from agenteval.core.speed import Speed
+from agenteval.core.served import AsServed
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
@@ -120,10 +120,14 @@ class Aftermath:
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """One scenario's handshake: the trials that passed each step and all before it."""
+    """One scenario's handshake: the trials that passed each step and all before it.
+
+    `in_order` are those in which no step came too early, of the trials that can tell.
+    """
 
     scenario: str
     steps: tuple[tuple[str, Rate], ...]
+    in_order: Rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,14 +158,14 @@ class Arrivals:
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions`, `arrivals` and `speed` are None where only the tallies were read.
+    `executions`, `arrivals` and `served` are None where only the tallies were read.
     """
 
     run: Run
     score: Score
     executions: Executions | None
     arrivals: Arrivals | None
-    speed: Speed | None
+    served: AsServed | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]

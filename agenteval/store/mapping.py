@@ -7,7 +7,7 @@ from typing import Any
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Look, ModelCard, Run
+from agenteval.core.run import Effort, Look, ModelCard, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -18,6 +18,7 @@ from agenteval.core.trial import (
     Turn,
     Usage,
 )
+from agenteval.errors import Cause
 from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
@@ -40,6 +41,8 @@ def run_row(run: Run) -> RunRow:
         protocol=run.protocol,
         taxonomy=run.taxonomy,
         complete=run.complete,
+        seconds=run.effort.seconds if run.effort else None,
+        joules=run.effort.joules if run.effort else None,
         second_reader=dict(run.second_reader),
         card=asdict(run.model),
         policies=dict(run.policies),
@@ -64,6 +67,7 @@ def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = 
         second_reader=row.second_reader,
         trials=trials,
         looks=looks,
+        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
     )
 
 
@@ -96,6 +100,8 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "gap_longest": timing.gap_longest if timing else 0.0,
         "garbles": [asdict(garble) for garble in turn.garbles],
         "repairs": [asdict(repair) for repair in turn.repairs],
+        "repeats": turn.repeats,
+        "model": turn.model,
         "raw": turn.raw,
         "calls": [_call_fields(call) for call in turn.calls],
     }
@@ -114,6 +120,8 @@ def turn_value(row: TurnRow) -> Turn:
         timing=_timing(row),
         garbles=tuple(_garble(garble) for garble in row.garbles),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
+        repeats=row.repeats,
+        model=row.model,
     )
 
 
@@ -207,6 +215,8 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         ending=Ending(row.ending) if ended else Ending.BROKEN,
         outcome=Outcome(row.outcome) if ended else Outcome.VOID,
         reason=row.reason if ended else INTERRUPTED,
+        cause=_cause(row),
+        retries=row.retries,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
         seconds=row.seconds,
         agents=tuple(_agents(row, turns, calls)),
@@ -219,6 +229,8 @@ def ended_values(trial: Trial) -> Values:
         "ending": trial.ending,
         "outcome": trial.outcome,
         "reason": trial.reason,
+        "cause": trial.cause or "",
+        "retries": trial.retries,
         "seconds": trial.seconds,
         "handshake": [asdict(step) for step in trial.handshake],
         "agents": [agent_fields(part) for part in trial.agents],
@@ -256,3 +268,9 @@ def _agents_in_flight(turns: list[TurnRow]) -> Iterator[AgentPart]:
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")
         yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
+
+
+def _cause(row: TrialRow) -> Cause | None:
+    if not row.outcome:
+        return Cause.INTERRUPTED
+    return Cause(row.cause) if row.cause else None

@@ -1,7 +1,7 @@
 """Tables as this version needs them: made when new, and widened when an older version made them.
 
-A change of schema so far only adds columns, each with a default for the rows that are there. They
-are added in place: nothing stored is lost, and doing it twice, or half of it, does no harm.
+A change of schema so far adds columns, each with a default for the rows that are there, in place:
+nothing stored is lost, and doing it twice, or half of it, does no harm.
 """
 
 from sqlalchemy import Compiled, Engine, inspect
@@ -13,6 +13,9 @@ from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
 
 OLDEST = 2  # the first schema that was released
+# Once there was no outcome of this name; what ended the trial was always kept.
+_TIMED_OUT = """UPDATE trial SET outcome = 'timed-out'
+    WHERE outcome = 'out-of-turns' AND ending = 'time'"""
 STEPS = 40  # more than there are tables and columns to add: each may be lost to another process
 
 
@@ -44,6 +47,8 @@ def _widen(engine: Engine) -> None:
         for column in table.columns:
             if column.name not in there:
                 _add(engine, table.name, CreateColumn(column).compile(dialect=engine.dialect))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(_TIMED_OUT)
     if engine.dialect.name == "sqlite":
         with engine.begin() as connection:
             if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != SCHEMA:

@@ -32,6 +32,8 @@ class RunRow(SQLModel, table=True):
     protocol: str
     taxonomy: str
     complete: bool = False
+    seconds: float | None = None
+    joules: float | None = None
     second_reader: dict[str, int] = Field(default={}, sa_column=Column(JSON, nullable=False))
     card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
@@ -51,6 +53,8 @@ class TrialRow(SQLModel, table=True):
     ending: str = ""
     outcome: str = ""
     reason: str = Field(default="", sa_type=ExactText)
+    cause: str = Field(default="", sa_column_kwargs=_EMPTY)
+    retries: int = Field(default=0, sa_column_kwargs=_ZERO)
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
@@ -84,6 +88,8 @@ class TurnRow(SQLModel, table=True):
     gap_longest: float = Field(default=0.0, sa_column_kwargs=_ZERO)
     garbles: list[Any] = Field(default=[], sa_column=_no_list())
     repairs: list[Any] = Field(default=[], sa_column=_no_list())
+    repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
+    model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     raw: str = Field(sa_type=ExactText)
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 

@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.imported import ImportedCounts
-from agenteval.core.run import Look, Run
+from agenteval.core.run import Effort, Look, Run
 from agenteval.core.tally import Tally
 from agenteval.errors import UsageError
 from agenteval.store import mapping
@@ -87,11 +87,23 @@ class SqlStore:
             rows = session.exec(select(ImportedRow).order_by(col(ImportedRow.imported).desc()))
             return {row.id: imported_value(row) for row in rows}
 
-    def close_run(self, run_id: str, *, complete: bool, second_reader: Mapping[str, int]) -> None:
-        """Keep how the run ended: with all its trials or not, and how the second reader did."""
+    def close_run(
+        self,
+        run_id: str,
+        *,
+        complete: bool,
+        second_reader: Mapping[str, int],
+        effort: Effort | None = None,
+    ) -> None:
+        """Keep how the run ended: with all its trials or not, how the second reader did, the cost.
+
+        `effort` is of everything that is stored of the run; None where a part is not known.
+        """
         with Session(self._engine) as session:
             row = session.get_one(RunRow, run_id)
             row.complete, row.second_reader = complete, dict(second_reader)
+            row.seconds = effort.seconds if effort else None
+            row.joules = effort.joules if effort else None
             session.commit()
 
     def look(self, run_id: str, look: Look) -> None:

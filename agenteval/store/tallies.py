@@ -90,19 +90,19 @@ def _agents(database: Connection, run_id: str) -> dict[int, dict[str, Cluster]]:
 def _near_denials(database: Connection, run_id: str) -> Iterator[tuple[Place, ToolCall]]:
     """The calls of turns with a denial, and of the turns after them."""
     at, near = CALL.c, union(_denied(run_id, 0), _denied(run_id, 1)).subquery()
+    there = and_(at.trial_id == near.c.trial_id, at.turn == near.c.turn, at.agent == "")
     query = select(
         *(at.trial_id, at.turn, at.position),
         *(at.call_id, at.name, at.raw, at.arguments, at.garbled),
-    ).join(near, and_(at.trial_id == near.c.trial_id, at.turn == near.c.turn))
+    ).join(near, there)
     for trial, turn, position, *call in database.execute(query).all():
         yield (trial, turn, position), ToolCall(*call)
 
 
 def _texts_after_denials(database: Connection, run_id: str) -> Texts:
     at, after = TURN.c, _denied(run_id, 1).distinct().subquery()
-    query = select(at.trial_id, at.number, at.text).join(
-        after, and_(at.trial_id == after.c.trial_id, at.number == after.c.turn)
-    )
+    there = and_(at.trial_id == after.c.trial_id, at.number == after.c.turn, at.agent == "")
+    query = select(at.trial_id, at.number, at.text).join(after, there)
     texts: Texts = {}
     for trial, number, text in database.execute(query).all():
         texts.setdefault(trial, {})[number] = text

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from agenteval.core.chance import Chance
+from agenteval.core.chance import Chance, seed_of_trial, turn_seed
 from agenteval.core.draw import Day, Pick, Whole
 
 DRAWS = {
@@ -59,3 +59,10 @@ def test_the_stream_is_the_same_on_every_machine():
 def test_nothing_to_draw_from_is_an_error():
     with pytest.raises(ValueError, match="no whole number from 0 to -1"):
         Chance("key").choice([])
+
+
+def test_every_turn_sends_a_seed_of_its_own_that_tells_the_trials_seed() -> None:
+    trial = 2**31 - 1
+    sent = [turn_seed(trial, turns) for turns in range(200)]
+    told = {seed_of_trial(seed, turns) for turns, seed in enumerate(sent)}
+    assert (sent[0], len(set(sent)), max(sent) < 2**31, told) == (trial, 200, True, {trial})

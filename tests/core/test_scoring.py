@@ -1,8 +1,11 @@
 """What a run's trials add up to."""
 
+from dataclasses import replace
+
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scoring import Funnel, executions, score
+from agenteval.core.trial import HandshakeStep
 from agenteval.testing import denied, failing, trial
 
 LIST = "uv run notes.py list"
@@ -59,5 +62,16 @@ def test_a_handshake_step_counts_only_when_all_before_it_were_reached():
         trial(LIST, number=4, scenario="plain"),
     ]
     (funnel,) = score(trials).funnels
-    assert funnel == Funnel("notes", 3, (("one", 2), ("two", 1), ("three", 1)))
+    assert funnel == Funnel("notes", 3, (("one", 2), ("two", 1), ("three", 1)), (1, 3))
     assert funnel.completed == 1
+
+
+def test_a_trial_that_does_not_know_when_its_steps_were_reached_says_nothing_about_their_order():
+    early = HandshakeStep("two", reached=True, agent="", turn=0, position=0, in_order=False)
+    trials = [
+        trial(LIST, handshake=[("one", True), ("two", True)]),
+        replace(trial(LIST), handshake=(HandshakeStep("one", reached=True), early)),
+        replace(trial(LIST), handshake=(HandshakeStep("one", reached=True, in_order=True), early)),
+    ]
+    (funnel,) = score(trials).funnels
+    assert funnel.in_order == (1, 2)

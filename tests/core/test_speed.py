@@ -2,47 +2,63 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.speed import Speed, Spread, speed, spread
+from agenteval.core.outcome import Ending
+from agenteval.core.speed import all_turns, generation_speed, prefill_speed, useful_calls
 from agenteval.core.timing import Timing
 from agenteval.core.trial import AgentPart, Turn, Usage
-from agenteval.testing import trial
+from agenteval.testing import denied, failing, says, trial
+
+
+def turn(usage: Usage, timing: Timing | None) -> Turn:
+    return Turn("", (), "stop", usage, "{}", 1.0, timing)
 
 
 @pytest.mark.parametrize(
-    ("values", "seen"),
+    ("tokens", "timing", "speed"),
     [
-        ([], None),
-        ([3.0], Spread(1, 3.0, 3.0, 3.0)),
-        ([4.0, 2.0], Spread(2, 3.0, 2.0, 4.0)),
-        ([float(one) for one in range(101)], Spread(101, 50.0, 5.0, 95.0)),
+        (20, None, None),
+        (20, Timing(0.5, 1), None),
+        (20, Timing(0.5, 20, gap_mean=0.1), 10.0),
+        (40, Timing(0.5, 20, gap_mean=0.1), 20.0),  # two tokens a piece
+        (160, Timing(0.5, 20, gap_mean=0.1), 80.0),
+        (161, Timing(0.5, 20, gap_mean=0.1), None),  # held back
     ],
 )
-def test_a_spread_has_the_median_and_nine_in_ten(values, seen) -> None:
-    assert spread(values) == seen
+def test_generation_is_timed_between_pieces_where_these_tell(tokens, timing, speed) -> None:
+    assert generation_speed(turn(Usage(0, tokens), timing)) == speed
 
 
-def asked(usage: Usage, timing: Timing | None = None, seconds: float = 2.0) -> Turn:
-    return Turn("", (), "stop", usage, "", seconds, timing)
+@pytest.mark.parametrize(
+    ("prompt", "cached", "timing", "speed"),
+    [
+        (100, 0, None, None),
+        (100, 0, Timing(0.0, 1), None),
+        (100, 0, Timing(0.5, 1), 200.0),
+        (100, 80, Timing(0.5, 1), 40.0),
+        (100, 100, Timing(0.5, 1), None),
+        (0, 0, Timing(0.5, 1), None),  # a server that does not say
+    ],
+)
+def test_prefill_counts_what_was_not_cached(prompt, cached, timing, speed) -> None:
+    usage = Usage(prompt, 1, cached_tokens=cached)
+    assert prefill_speed(turn(usage, timing)) == speed
 
 
-def test_speed_is_of_all_requests_of_the_trials_that_are_not_void() -> None:
-    one_piece = asked(Usage(100, 10, 5, 50), Timing(0.5, 1))
-    pieces = asked(Usage(200, 20, 0, 0), Timing(1.5, 3, 0.1, 0.2, 0.4, 0.4))
-    of_a_helper = asked(Usage(0, 0))
-    part = AgentPart("helper", 1, 0, 1, Ending.STOPPED, turns=(of_a_helper,))
-    played = replace(trial(), turns=(one_piece, pieces), agents=(part,))
-    void = replace(played, outcome=Outcome.VOID)
-    assert speed([played, void]) == Speed(
-        first_piece=Spread(2, 1.0, 0.5, 1.5),
-        gap_median=Spread(1, 0.2, 0.2, 0.2),
-        gap_p95=Spread(1, 0.4, 0.4, 0.4),
-        tokens_per_second=Spread(2, 7.5, 5.0, 10.0),
-        reasoning=Spread(2, 0.25, 0.0, 0.5),
-        cached=Spread(2, 0.25, 0.0, 0.5),
+def test_turns_and_useful_calls_are_those_of_all_agents() -> None:
+    part = trial("uv run notes.py list", denied("ls"))
+    agent = AgentPart("clerk", 1, 0, 1, Ending.STOPPED, part.turns, part.calls)
+    whole = replace(
+        trial(
+            ("uv run notes.py list", denied("ls | head")),
+            failing("uv run notes.py show 9"),
+            says("Done."),
+        ),
+        agents=(agent,),
     )
+    assert (len(list(all_turns(whole))), useful_calls(whole)) == (5, 3)
 
 
-def test_what_no_server_told_was_not_seen() -> None:
-    silent = replace(trial(), turns=(asked(Usage(0, 0)), asked(Usage(7, 3), seconds=0.0)))
-    assert speed([silent]) == Speed(None, None, None, None, None, None)
+def test_an_allowed_call_that_never_ran_is_not_useful() -> None:
+    played = trial("uv run notes.py list")
+    calls = tuple(replace(call, execution=None) for call in played.calls)
+    assert useful_calls(replace(played, calls=calls)) == 0

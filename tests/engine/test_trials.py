@@ -65,12 +65,12 @@ async def test_a_trial_without_its_goal_ends_in_one_of_these_ways(
     assert (trial.ending, trial.outcome) == (ending, outcome)
 
 
-async def test_a_trial_that_runs_out_of_time_is_out_of_turns(play) -> None:
+async def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
     slow = replace(play.scenario, limits=Limits(trial_seconds=2.0))
     (trial,) = await play(ScriptedModel("pwd", "sleep 2.2"), scenario=slow)
     assert (trial.ending, trial.outcome, len(trial.calls)) == (
         Ending.TIME,
-        Outcome.OUT_OF_TURNS,
+        Outcome.TIMED_OUT,
         2,
     )
 

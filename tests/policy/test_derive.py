@@ -11,6 +11,7 @@ from agenteval.cli.allowlist import allowlist
 from agenteval.config.allowlist_tables import ScriptTable, spelled_out
 from agenteval.config.allowlists import convert, load_policy
 from agenteval.config.scenarios import load_scenarios
+from agenteval.config.skeleton import write_skeleton
 from agenteval.core.call import ToolCall
 from agenteval.errors import UsageError
 from agenteval.formats.reveal import MARK
@@ -61,6 +62,14 @@ def test_it_writes_the_rules_of_the_shipped_allow_lists():
                 wrong.append((policy, path))
 
     assert wrong == list(EXPLAINED)
+
+
+def test_it_writes_the_rules_that_a_new_scenario_begins_with(tmp_path):
+    allowed = write_skeleton("chores", root=tmp_path)[-1]
+
+    rules = tables(derived(tmp_path / "fixtures" / "chores" / "files" / "scripts"))
+
+    assert rules == tables(allowed.read_text())
 
 
 ARGPARSE = """

@@ -422,16 +422,21 @@ def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
 
 def test_the_example_of_the_readme_is_a_scenario(tmp_path):
     text = (Path(__file__).resolve().parents[2] / "scenarios" / "README.md").read_text("utf-8")
-    (toml,) = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    toml, agents = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (instructions,) = re.findall(r"```markdown\n(.*?)```", text, re.DOTALL)
-    fixture(tmp_path, "CREATE TABLE notes (text TEXT, handed_over INTEGER);")
-    write(tmp_path, "missing", toml, instructions)
+    notes = "CREATE TABLE notes (text TEXT, handed_over INTEGER);"
+    fixture(tmp_path, f"{notes} CREATE TABLE checks (id INTEGER, text, kind, waits);")
+    folder = write(tmp_path, "missing", f"{toml}\n{agents}", instructions)
+    (folder / "checks").mkdir()
+    (folder / "checks" / "count.py").touch()
+    (folder / "checker.md").write_text("# System\nCheck.\n\n# Task\n{{ text }}")
 
     (scenario,) = load_scenarios([], roots=[tmp_path])
 
     assert render(scenario, 1).solution == (
         Step("bash", {"command": "uv run scripts/note.py add --text rice"}),
     )
+    assert [agent.name for agent in scenario.agents] == ["checker", "counter"]
 
 
 def test_a_folder_of_that_name_without_scenarios_does_not_hide_a_scenario(root, monkeypatch):

@@ -2,8 +2,8 @@
 
 import itertools
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -76,6 +76,8 @@ def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
         "fixtures/words/world.sql": f"CREATE TABLE words (word TEXT); {world}",
         "allowlists/words.toml": '[bash]\nallow = ["uv run scripts/note.py *"]\n',
     }
+    files["scenarios/words/judge.py"] = "1 / 0"
+    files["scenarios/words/worker.md"] = "# System\nNote.\n\n# Task\nGo on from {{ request }}."
     for name, text in files.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,27 +88,24 @@ def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
 def staged(project: Path) -> Stage:
     (found,) = load_scenarios([], roots=[project])
     policy = load_policy("words", roots=[project])
-    return Stage(found, policy, partial(load_fixture, found, roots=[project]))
+    agents = {agent.name: policy for agent in found.agents}
+    return Stage(found, policy, partial(load_fixture, found, roots=[project]), agents)
 
 
 def inviting(stage: Stage, failure_class: str) -> Scenario:
     return replace(stage.scenario, invites=(failure_class,))
 
 
+@dataclass
 class OneForAll:
-    """A backend that does not reset: one sandbox, made for the first trial, is every trial's."""
+    """A backend that does not reset: every trial gets the same sandbox."""
 
-    name = "one-for-all"
-
-    def __init__(self) -> None:
-        self._sandbox: Sandbox | None = None
-        self._stack = AsyncExitStack()
+    sandbox: Sandbox
+    name: str = "one-for-all"
 
     @asynccontextmanager
     async def open(self, files, limits):
-        if self._sandbox is None:
-            self._sandbox = await self._stack.enter_async_context(Namespaces().open(files, limits))
-        yield self._sandbox
+        yield self.sandbox
 
 
 async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
@@ -216,6 +215,21 @@ async def test_a_prompt_may_name_only_what_there_is(said, rules, says, tmp_path)
     assert [fault.partition("seed 0: ")[2] for fault in proof.faults][:1] == [says]
 
 
+async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
+    build(tmp_path, HANDED_OVER + WORKER)
+    worker = tmp_path / "scenarios/words/worker.md"
+    worker.write_text(worker.read_text().replace("Note.", "Run scripts/old.py."))
+
+    (proof,) = await prove([staged(tmp_path)], Namespaces())
+
+    assert proof.faults == (
+        (
+            "seed 0: agent worker: the prompt names scripts/old.py, which the fixture lacks: "
+            "add it, or mend the name"
+        ),
+    )
+
+
 @pytest.mark.parametrize("failure_class", [each.id for each in failure_classes()])
 def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class, tmp_path):
     build(tmp_path, SCENARIO.replace("py tea", 'py --word \\"tea\\"'))
@@ -264,11 +278,67 @@ async def test_a_world_that_differs_from_one_making_to_the_next_is_a_fault(tmp_p
 
 async def test_what_one_trial_leaves_to_the_next_is_a_fault(tmp_path):
     """Played in a backend of one folder for all: the second solver finds the first one's words."""
-    (proof,) = await prove([build(tmp_path)], OneForAll())
+    stage = build(tmp_path)
+
+    async with Namespaces().open(stage.files(0), stage.scenario.limits) as sandbox:
+        (proof,) = await prove([stage], OneForAll(sandbox))
 
     assert [fault for fault in proof.faults if "another trial wrote it" in fault] == [
         "words.db of a new trial is not as its fixture has it: another trial wrote it"
     ]
+
+
+WORKER = """
+[[agent]]
+name = "worker"
+instructions = "worker.md"
+policy = "words"
+tools = ["bash"]
+spawned = "SELECT word AS request FROM words WHERE word = 'over'"
+[[agent.solution]]
+tool = "bash"
+arguments = { command = "uv run scripts/note.py tea" }
+"""
+JUDGE = """
+[[agent]]
+name = "judge"
+evaluator = "fixed"
+program = "judge.py"
+spawned = "SELECT word AS request FROM words WHERE word = 'over'"
+"""
+HANDED_OVER = SCENARIO.rpartition("\n[[solution]]")[0]
+
+
+async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_it(tmp_path):
+    proofs = await prove([build(tmp_path, HANDED_OVER + WORKER)], Namespaces())
+
+    assert proofs == [Proof("words", 1, 2, (), ())]
+
+
+@pytest.mark.parametrize(
+    ("agent", "change", "says"),
+    [
+        (
+            WORKER,
+            ("note.py tea", "note.py tea | head"),
+            "agent worker/1: solution.0 `uv run scripts/note.py tea | head` is denied",
+        ),
+        (WORKER, ("note.py tea", "note.py a b"), "agent worker/1: solution.0"),
+        (WORKER, ("word = 'over'", "word = 'on'"), "agent worker: the solution never leads to it"),
+        (
+            f"{WORKER}{WORKER[WORKER.index('[[agent.sol') :]}",
+            ("'over'", "'over'"),
+            "agent worker/1: ended after 1 of 2 steps of its solution",
+        ),
+        (JUDGE, ("'over'", "'over'"), "agent judge/1: judge: Traceback"),
+    ],
+)
+async def test_what_is_wrong_with_a_sub_agent_is_said(agent, change, says, tmp_path):
+    stage = build(tmp_path, HANDED_OVER + agent.replace(*change))
+
+    (proof,) = await prove([stage], Namespaces())
+
+    assert [fault for fault in proof.faults if says in fault] != [], proof.faults
 
 
 def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path, monkeypatch):

@@ -45,6 +45,7 @@ def test_the_list_has_every_scenario_with_its_allow_list_and_what_it_invites():
             "heredoc",
             "hallucinated-flag",
         ],
+        "agents": [],
         "max_turns": 24,
     }
 
@@ -53,6 +54,18 @@ def test_the_table_names_every_scenario():
     table = printed()
 
     assert [name for name in SHIPPED if name not in table] == []
+
+
+def test_show_prints_what_the_sub_agents_read_too():
+    shown = printed("show", "ralf/evaluated-by-model")
+
+    heads = [line for line in shown.splitlines() if line.startswith("-----")]
+    assert heads == [
+        f"----- ralf/evaluated-by-model{agent}, {part} -----"
+        for agent in ("", ", sub-agent step_evaluator", ", sub-agent step_worker")
+        for part in ("system message", "first message of the user")
+    ]
+    assert "Judge attempt <attempt> of stage <stage> in loop " in shown
 
 
 def test_show_prints_both_messages_of_the_seeds_variant():

@@ -113,6 +113,14 @@ def test_two_processes_may_open_it_at_once(old) -> None:
     assert seen == [RUN] * 4
 
 
+def test_a_trial_that_ran_out_of_time_has_the_outcome_of_that_name(old) -> None:
+    with sqlite3.connect(old) as connection:
+        connection.execute("UPDATE trial SET ending = 'time', outcome = 'out-of-turns'")
+    connection.close()
+    (trial,) = opened(old).trials
+    assert (trial.ending, trial.outcome) == (Ending.TIME, Outcome.TIMED_OUT)
+
+
 @pytest.mark.parametrize("number", [1, SCHEMA + 1])
 def test_a_schema_that_cannot_be_widened_is_refused_and_stays_as_it_is(old, number) -> None:
     with sqlite3.connect(old) as connection:

@@ -5,7 +5,7 @@ import pytest
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Effort, ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -84,10 +84,9 @@ def play(store: SqlStore, trial: Trial = TRIAL, *, finish: bool = True) -> None:
 def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
     store.add(RUN)
     play(store)
-    store.close_run("r1", complete=True, second_reader={"agreed": 3})
-    assert store.load("r1") == replace(
-        RUN, complete=True, second_reader={"agreed": 3}, trials=(TRIAL,)
-    )
+    store.close_run("r1", complete=True, second_reader={"agreed": 3}, effort=Effort(9.5, 700.0))
+    ended = {"complete": True, "second_reader": {"agreed": 3}, "effort": Effort(9.5, 700.0)}
+    assert store.load("r1") == replace(RUN, **ended, trials=(TRIAL,))
 
 
 def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(

@@ -9,7 +9,7 @@ from agenteval.core.tally import tally
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
-from agenteval.testing import denied, run, says, tool, trial
+from agenteval.testing import denied, run, says, sub_agent, tool, trial
 
 LIST = "uv run notes.py list"
 TRIALS = (
@@ -26,7 +26,17 @@ TRIALS = (
     trial(says("Here it is."), LIST, denied("ls \udcff"), says("No."), LIST, number=3),
     trial(LIST, denied("ls"), number=4, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500"),
     trial(says("Nothing to do."), number=5),
-    trial(denied("ls"), denied("ls"), number=6, scenario="another"),
+    trial(
+        denied("ls"),
+        denied("ls"),
+        number=6,
+        scenario="another",
+        agents=(
+            sub_agent("worker", LIST, denied("ls"), says("No."), number=1),
+            sub_agent("worker", LIST, number=2, parent=1, depth=2),
+            sub_agent("judge", number=3, reason="more than 2 agents", ending=Ending.REFUSED),
+        ),
+    ),
 )
 
 
@@ -40,7 +50,7 @@ def store(tmp_path):
 def keep(store, run_id, *, ended=True):
     value = run(run_id=run_id, trials_planned=len(TRIALS))
     store.add(value)
-    recorder = store.recorder(value, {"notes": "p", "another": "q"})
+    recorder = store.recorder(value, {"notes": "p", "another": "q", "another:worker": "r"})
     for one in TRIALS:
         key = TrialKey(one.scenario, one.number, one.seed)
         recorder.begin(key)
@@ -48,6 +58,11 @@ def keep(store, run_id, *, ended=True):
             recorder.turn(key, number, turn)
         for record in one.calls:
             recorder.call(key, record)
+        for part in one.agents:
+            for number, turn in enumerate(part.turns):
+                recorder.turn(key, number, turn, agent=part.label)
+            for record in part.calls:
+                recorder.call(key, record, agent=part.label)
         if ended:
             recorder.finish(key, one)
 
@@ -59,6 +74,26 @@ def test_the_tallies_read_are_those_of_the_whole_run(store):
     whole = store.load("r1")
     assert (found, tallies) == (replace(whole, trials=()), tuple(map(tally, whole.trials)))
     assert [sum(one.errors.values()) for one in tallies] == [2, 1, 4, 1, 1, 0]
+    assert [dict(one.agents) for one in tallies] == [{"worker": (1, 3)}, {}, {}, {}, {}, {}]
+
+
+def test_sub_agents_come_back_as_they_were_apart_from_the_first_agent(store):
+    keep(store, "r1")
+
+    assert store.load("r1").trials == tuple(
+        sorted(TRIALS, key=lambda one: (one.scenario, one.number))
+    )
+
+
+def test_of_a_trial_in_flight_the_sub_agents_that_wrote_a_turn_are_kept(store):
+    keep(store, "r1", ended=False)
+
+    parts = store.load("r1").trials[0].agents
+
+    assert [(part.label, part.depth, part.ending, len(part.calls)) for part in parts] == [
+        ("worker/1", 0, Ending.BROKEN, 2),
+        ("worker/2", 0, Ending.BROKEN, 1),
+    ]
 
 
 def test_trials_in_flight_are_void_in_both(store):

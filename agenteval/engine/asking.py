@@ -1,0 +1,72 @@
+"""Asking the model within one trial: as long as its time lasts, and again where that is fair."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agenteval.core.pace import stretch
+from agenteval.core.trial import Message, Turn
+from agenteval.errors import InfrastructureError, UnservedError
+from agenteval.protocols import Health, Model, ToolSchema
+
+PAUSES = (1.0, 2.0, 4.0, 8.0)  # seconds before the next try; after the last one the trial is void
+LONGEST_PAUSE = 60.0  # that a server may ask for
+
+
+class Unwatched:
+    """Implements `protocols.Health` where there is no server to look at."""
+
+    async def after(self, error: InfrastructureError) -> InfrastructureError:
+        return error
+
+
+@dataclass(slots=True)
+class Asking:
+    """Implements `protocols.Model` for one trial, whose time begins with the first request.
+
+    `seconds` is the time on a fast server: it grows as `core.pace` says, and by every pause. Only a
+    request that was not taken at all is sent again, so that no reply, be it bad, is asked for twice
+    and no tool runs twice.
+    """
+
+    model: Model
+    seconds: float
+    health: Health = field(default_factory=Unwatched)
+    pauses: Sequence[float] = PAUSES
+    retries: int = 0
+    _began: float | None = None
+    _paused: float = 0.0
+    _turns: list[Turn] = field(default_factory=list)
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        """Raises TimeoutError when the time of the trial is up, and what the model raises."""
+        for pause in (*self.pauses, None):
+            try:
+                async with asyncio.timeout_at(self._deadline()):
+                    turn = await self.model.ask(messages, tools, seed=seed)
+            except InfrastructureError as error:
+                seen = await self.health.after(error)
+                if pause is None or not isinstance(error, UnservedError):
+                    raise self._told(seen) from error
+                await self._pause(pause if error.after is None else error.after)
+            else:
+                self._turns.append(turn)
+                return turn
+        raise AssertionError("the last try returns or raises")
+
+    def _deadline(self) -> float:
+        if self._began is None:
+            self._began = asyncio.get_running_loop().time()
+        return self._began + self.seconds * stretch(self._turns) + self._paused
+
+    async def _pause(self, seconds: float) -> None:
+        wait = min(seconds, LONGEST_PAUSE)
+        self.retries += 1
+        self._paused += wait
+        await asyncio.sleep(wait)
+
+    def _told(self, error: InfrastructureError) -> InfrastructureError:
+        tries = f" (asked again {self.retries} times in this trial)" if self.retries else ""
+        return InfrastructureError(f"{error}{tries}", error.cause)

@@ -1,0 +1,115 @@
+"""`agenteval speed` as a user meets it."""
+
+import io
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from agenteval.cli.levels import levels_of
+
+HEAD = "(APIServer pid=1) INFO 11-21 10:00:{:02} [loggers.py:271] Engine 000: "
+LINE = (
+    "Avg prompt throughput: 0.0 tokens/s, Avg generation throughput: {} tokens/s, Running: {} reqs,"
+    " Waiting: 0 reqs, GPU KV cache usage: 1.2%, Prefix cache hit rate: 87.0%\n"
+)
+ASKED = 'INFO:     10.0.0.5:53422 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+LOG = "".join(
+    [
+        HEAD.format(0) + LINE.format("100.0", 2),
+        *[ASKED] * 3,
+        HEAD.format(10) + LINE.format("110.0", 2),
+        HEAD.format(20) + LINE.format("120.0", 2),
+        HEAD.format(30) + LINE.format("0.0", 0),
+        ASKED,
+    ]
+)
+
+
+def test_a_log_becomes_tables_by_what_was_running(cli, project) -> None:
+    (project / "vllm.log").write_text(LOG)
+    said = cli("speed", "ingest", "vllm.log")
+    rows = [line.split() for line in said.out.splitlines() if line[:1].isdigit()]
+    assert (said.code, rows[:-2]) == (
+        0,
+        [
+            ["2", "3", "110", "110", "119"],  # active
+            ["2", "1", "110", "110", "110"],  # sustained
+            ["0", "1", "0.000", "0.000", "0.000"],  # completions a minute
+            ["2", "3", "6.00", "0.000", "16.2"],
+        ],
+    )
+
+
+def test_what_no_table_shows_is_said_below_them(cli, project) -> None:
+    (project / "vllm.log").write_text(LOG)
+    assert cli("speed", "ingest", "vllm.log").out.splitlines()[-3:] == [
+        "4 engine lines make 4 windows; 4 completions, 0 requests refused or failed.",
+        "1 completions after the last engine line are in no table.",
+        "",
+    ]
+
+
+def test_a_log_becomes_json_whose_totals_add_up(cli, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(LOG.encode())))
+    found = json.loads(cli("speed", "ingest", "-", "--json").out)
+    parts = found["by_running"]
+    assert (
+        found["windows"],
+        found["completions"],
+        found["unplaced"],
+        [part["running"] for part in parts],
+        sum(part["windows"] for part in parts),
+        sum(part["completions"] for part in parts) + found["unplaced"],
+    ) == (4, 4, 1, [0, 2], 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "name runs"),
+        (("ingest",), "log files of vLLM"),
+        (("nosuch",), "no run 'nosuch'"),
+        (("ingest", "none.log"), "none.log: cannot be read"),
+        (("ingest", "agenteval.toml"), "no engine line in 0 lines"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_one_line(cli, arguments, complaint) -> None:
+    said = cli("speed", *arguments)
+    assert (said.code, complaint in said.err, said.out) == (2, True, "")
+
+
+def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
+    few = ("--trials", "2", "--concurrency", "1,2", "--json")
+    said = cli("run", "-m", "sim/qwen3.5-27b", *few, "media/rendered-plot")
+    runs = json.loads(said.out)["runs"]
+    found = json.loads(cli("speed", *(run["id"] for run in runs), "--json").out)
+    shown = cli("speed", *(run["id"] for run in runs)).out
+    assert (
+        [run["concurrency"] for run in runs],
+        [(one["run"], one["concurrency"], one["simulated"]) for one in found],
+        [one["requests"] for one in found],
+        all(one["seconds"] > 0 and one["useful"] > 0 for one in found),
+        [one["prefill"] for one in found],  # nothing says what was cached
+        "SIMULATED" in shown,
+        "Power: not observable." in shown,
+    ) == (
+        [1, 2],
+        [(run["id"], run["concurrency"], True) for run in runs],
+        [run["turns"] for run in runs],
+        True,
+        [None, None],
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize("levels", ["0", "-1", "1,,2", "1;2", "", "99999", "\u0662"])
+def test_a_level_that_is_no_number_is_refused(cli, levels) -> None:
+    said = cli("run", "-m", "sim/qwen3.5-27b", "--concurrency", levels)
+    assert (said.code, said.err.count("--concurrency"), said.out) == (2, 1, "")
+
+
+def test_a_level_named_twice_is_played_once() -> None:
+    assert levels_of("4, 1,4") == (4, 1)

@@ -1,0 +1,165 @@
+"""Which failures of a server have which name, and which of them may be asked again."""
+
+import asyncio
+import json
+import socket
+
+import pytest
+from hostile import Play, sends, serving
+
+from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.core.trial import Message
+from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.stream import REPEATS
+
+ASKED = [Message("system", "s"), Message("user", "u"), Message("assistant", "a")]
+
+
+def answers(status: int, said: str, *headers: str) -> Play:
+    """A reply in one piece."""
+    about = headers or (f"content-length: {len(said)}",)
+    head = [f"HTTP/1.1 {status} Well", "connection: close", *about, "", said]
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        writer.write("\r\n".join(head).encode())
+        await writer.drain()
+
+    return play
+
+
+def completion(model: str, finish: str = "stop", text: str = "Well.") -> str:
+    choice = {"message": {"content": text}, "finish_reason": finish}
+    return json.dumps({"model": model, "choices": [choice]})
+
+
+async def resets(writer: asyncio.StreamWriter) -> None:
+    """Hang up hard, with a reset on the wire."""
+    peer = writer.get_extra_info("socket")
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    writer.transport.abort()
+
+
+async def hangs_up(_: asyncio.StreamWriter) -> None:
+    """Close without a word."""
+
+
+async def sleeps(_: asyncio.StreamWriter) -> None:
+    await asyncio.sleep(30)
+
+
+async def failure(play: Play) -> InfrastructureError:
+    async with serving(play) as url:
+        entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=1.0))
+        async with OpenAIModel(entry) as model:
+            with pytest.raises(InfrastructureError) as raised:
+                await model.ask(ASKED, [], seed=1)
+    return raised.value
+
+
+# what the server does, the cause, and after how many seconds it may be asked again (-1: never)
+CASES: dict[str, tuple[Play, Cause, float | None]] = {
+    "hung up before a byte": (hangs_up, Cause.LOST, None),
+    "reset before a byte": (resets, Cause.LOST, None),
+    "silent": (sleeps, Cause.TIMEOUT, -1),
+    "429": (answers(429, "slow down", "retry-after: 7"), Cause.BUSY, 7.0),
+    "503, a date": (answers(503, "loading", "retry-after: Fri, 13 Nov"), Cause.BUSY, None),
+    "503 of a model that is loaded": (answers(503, "Loading model"), Cause.BUSY, None),
+    "502, and when to come again": (answers(502, "bad", "retry-after: 1.5"), Cause.BUSY, 1.5),
+    "502 of a proxy": (answers(502, "bad gateway"), Cause.BUSY, -1),
+    "504 of a proxy": (answers(504, "upstream timed out"), Cause.BUSY, -1),
+    "500": (answers(500, "something"), Cause.SERVER_ERROR, -1),
+    "500, memory": (answers(500, "CUDA error: out of memory"), Cause.OUT_OF_MEMORY, -1),
+    "503, memory": (answers(503, "torch.OutOfMemoryError"), Cause.OUT_OF_MEMORY, -1),
+    "500, a dead engine": (answers(500, "EngineDeadError: see stack"), Cause.CRASHED, -1),
+    "500, a dead runner": (
+        answers(500, "llama runner process has terminated: exit status 2"),
+        Cause.CRASHED,
+        -1,
+    ),
+    "no JSON": (answers(200, "<html>"), Cause.BAD_REPLY, -1),
+    "closed within a body": (
+        answers(200, "", "content-length: 99", "content-type: application/json"),
+        Cause.LOST,
+        -1,
+    ),
+    "cut within a stream": (sends(b'data: {"choices": []}\n\n'), Cause.BAD_REPLY, -1),
+    "an error in a stream": (
+        sends(b'data: {"error": {"code": 500, "message": "CUDA out of memory"}}\n\n'),
+        Cause.OUT_OF_MEMORY,
+        -1,
+    ),
+}
+
+
+@pytest.mark.parametrize(("play", "cause", "after"), CASES.values(), ids=CASES)
+async def test_a_failure_has_a_cause_and_only_what_was_not_taken_may_be_asked_again(
+    play, cause, after
+) -> None:
+    error = await failure(play)
+    again = error.after if isinstance(error, UnservedError) else -1
+    assert (error.cause, again) == (cause, after)
+
+
+async def test_nobody_at_the_port_was_not_asked() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    async with OpenAIModel(ModelEntry(base_url=f"http://127.0.0.1:{port}/v1", model="m")) as model:
+        with pytest.raises(UnservedError) as raised:
+            await model.ask(ASKED, [], seed=1)
+    assert raised.value.cause is Cause.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The model produced output that does not match the expected peg-native format",
+        "Failed to parse input at pos 7: <tool_call>",
+    ],
+)
+async def test_a_500_about_what_the_model_wrote_is_the_models_and_no_void(said) -> None:
+    async with serving(answers(500, said)) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            turn = await model.ask(ASKED, [], seed=1)
+    assert turn.calls[0].raw == said
+
+
+@pytest.mark.parametrize(
+    "second", [answers(200, completion("other")), answers(404, "no model m")], ids=["reply", "404"]
+)
+async def test_a_model_that_changes_in_mid_run_is_a_void(second) -> None:
+    plays = iter([answers(200, completion("one")), second])
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        await next(plays)(writer)
+
+    async with serving(play) as url, OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+        first = await model.ask(ASKED, [], seed=1)
+        with pytest.raises(InfrastructureError) as raised:
+            await model.ask(ASKED, [], seed=1)
+    assert (first.model, raised.value.cause) == ("one", Cause.MODEL_CHANGED)
+
+
+@pytest.mark.parametrize(
+    ("finish", "text", "repeats"),
+    [
+        ("length", "I will wait. " * 100, "I will wait. "),
+        ("stop", "I will wait. " * 100, ""),
+        ("length", "".join(f"line {number}\n" for number in range(300)), ""),
+    ],
+)
+async def test_a_reply_that_was_cut_in_a_passage_without_end_says_so(finish, text, repeats) -> None:
+    async with serving(answers(200, completion("m", finish, text))) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            turn = await model.ask(ASKED, [], seed=1)
+    assert turn.repeats == repeats
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+async def test_a_stream_that_repeats_itself_is_not_read_to_its_end(field) -> None:
+    event = {"choices": [{"index": 0, "delta": {field: "I wait. "}, "finish_reason": None}]}
+    words = f"data: {json.dumps(event)}\n\n".encode() * 100
+    async with serving(sends(*[words] * 1000, pause=0.0)) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            turn = await model.ask(ASKED, [], seed=1)
+    assert (turn.repeats, turn.finish_reason, len(turn.raw) < 10**6) == ("I wait. ", REPEATS, True)

@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import pytest
+
+from agenteval.core.run import Effort
+from agenteval.core.timing import Timing
+from agenteval.core.trial import Turn, Usage
+from agenteval.stats.samples import Samples
+from agenteval.stats.speeds import Speed, run_speed, speed_of
+from agenteval.testing import denied, run, trial
+
+
+def turn(prompt: int = 100, cached: int = 0) -> Turn:
+    timing = Timing(0.5, 20, gap_mean=0.1)
+    return Turn("", (), "stop", Usage(prompt, 20, cached_tokens=cached), "{}", 2.5, timing)
+
+
+def same(n: int, value: float) -> Samples:
+    return Samples(n, value, value, value)
+
+
+def test_replies_at_one_level_become_its_speed() -> None:
+    found = speed_of([turn(), turn()], concurrency=2, seconds=4.0, new=True)
+    found = replace(found, useful=3, failed=1, joules=7200.0)
+    assert found == Speed(
+        concurrency=2,
+        requests=2,
+        completion_tokens=40,
+        seconds=4.0,
+        generation=same(2, 10.0),
+        prefill=same(2, 200.0),
+        first=same(2, 0.5),
+        useful=3,
+        failed=1,
+        joules=7200.0,
+    )
+    assert (
+        found.tokens_per_second,
+        found.completions_per_minute,
+        found.useful_per_minute,
+        found.tokens_per_kwh,
+    ) == (10.0, 30.0, 45.0, 20_000.0)
+
+
+@pytest.mark.parametrize(
+    ("turns", "new", "prefill"),
+    [
+        ([turn()], True, same(1, 200.0)),
+        ([turn()], False, None),
+        ([turn(), turn(cached=50)], False, Samples(2, 150.0, 150.0, 195.0)),
+    ],
+)
+def test_prefill_is_told_only_where_it_is_known_what_was_cached(turns, new, prefill) -> None:
+    assert speed_of(turns, concurrency=1, seconds=1.0, new=new).prefill == prefill
+
+
+def test_what_was_not_measured_has_no_speed() -> None:
+    untimed = replace(turn(), timing=None)
+    found = speed_of([untimed], concurrency=1, seconds=None, new=True)
+    assert (
+        (found.generation, found.prefill, found.first),
+        (found.tokens_per_second, found.completions_per_minute),
+        (found.useful_per_minute, found.tokens_per_kwh),
+    ) == ((None, None, None), (None, None), (None, None))
+
+
+@pytest.mark.parametrize(
+    ("effort", "rates"), [(None, (None, None)), (Effort(60.0, 3.6e6), (40 / 60, 40.0))]
+)
+def test_the_speed_of_a_run_is_that_of_all_its_trials(effort, rates) -> None:
+    played = run(trial("uv run notes.py list", denied("ls")), effort=effort, concurrency=3)
+    found = run_speed(played)
+    assert (
+        (found.concurrency, found.requests, found.completion_tokens, found.useful),
+        (found.tokens_per_second, found.tokens_per_kwh),
+    ) == ((3, 2, 40, 1), rates)
