@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
+.PHONY: help setup demo test servers coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ demo: $(READY) ## three simulated models through three scenarios, and the table
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)
+
+servers: $(READY) ## get the real servers that tests/servers asks, into a cache of their own
+	@$(BIN)/python tests/servers/llama.py
+	@$(BIN)/python tests/servers/proxy.py
 
 coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 100 % of the pure parts
 	@$(BIN)/coverage report --fail-under=90

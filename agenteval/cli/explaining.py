@@ -39,7 +39,8 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
         rehearsal, size = _published(rules)
     else:
         run = gated_run(baseline, store)
-        rehearsal, size = rehearsal_of(run, rules), f"Like {run.id}"
+        mark = " (SIMULATED)" if run.simulated else ""
+        rehearsal, size = rehearsal_of(run, rules), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)

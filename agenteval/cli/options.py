@@ -45,8 +45,15 @@ MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]
 Models = Annotated[
-    list[str],
+    list[str] | None,
     Option("--model", "-m", envvar="AGENTEVAL_MODEL", help="A model by name; may be repeated."),
+]
+Power = Annotated[
+    bool,
+    Option(
+        "--power",
+        help="Measure what all GPUs of this machine draw, where it serves the model (NVML).",
+    ),
 ]
 Prefork = Annotated[
     bool,
@@ -67,6 +74,20 @@ PromptVariant = Annotated[
     Option(help="Words of the rules: plain, security, terse, none, or a template file of yours."),
 ]
 Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+Resume = Annotated[
+    str | None,
+    Option(
+        metavar="RUN",
+        help="Go on with a run that was ended before its time (an id, or `last`), as it was begun.",
+    ),
+]
+RetryVoid = Annotated[
+    bool,
+    Option(
+        "--retry-void",
+        help="Play void trials once more, from the same seeds; what they were is kept.",
+    ),
+]
 RulesFile = Annotated[
     Path | None, Option("--rules", help="Default: the project's gate.toml, else the shipped one.")
 ]

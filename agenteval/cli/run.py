@@ -1,16 +1,28 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import typer
+
 from agenteval.cli import options as o
+from agenteval.core.run import Options
+from agenteval.errors import UsageError
+
+if TYPE_CHECKING:
+    from agenteval.cli.running import Plan
 
 
 def run(  # noqa: PLR0913 -- each is an option of the command line
+    called: typer.Context,
     targets: o.Targets = None,
     *,
-    model: o.Models,
+    model: o.Models = None,
     base_url: o.BaseUrl = None,
     trials: o.Trials = 5,
     seed: o.Seed = 1,
     concurrency: o.Concurrency = "4",
+    power: o.Power = False,
     max_turns: o.MaxTurns = None,
     profile: o.Profile = "strict",
     prompt_variant: o.PromptVariant = "plain",
@@ -24,12 +36,13 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     as_json: o.AsJson = False,
     gate: o.Gate = None,
     baseline: o.Baseline = None,
+    resume: o.Resume = None,
+    retry_void: o.RetryVoid = False,
     allow_simulated: o.AllowSimulated = False,
 ) -> None:
     """Play scenarios with a served model and count its errors per 100 tool calls.
 
-    With --gate and --baseline a gate looks at the run at the points that its rules plan, and stops
-    it as soon as its verdict is certain.
+    With --gate and --baseline a gate looks at planned points, and stops once it is certain.
 
     Examples:
     - `agenteval run --model qwen3.6-35b scenarios/`
@@ -38,31 +51,48 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
 
+    - `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
+
     - `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
 
     - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
     """
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import Plan, check_usable, run_models  # noqa: PLC0415
+    from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
     from agenteval.cli.watching import watch_for  # noqa: PLC0415
-    from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
     check_report(report)
-    plan = Plan(
-        targets or [],
-        model,
-        base_url,
-        max_turns,
-        load_setting(profile, prompt_variant, rules, context),
-        sandbox,
-        prefork,
-        store,
-        as_json,
-        trials,
-        seed,
-        concurrency,
-    )
+    plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
+    _check(plan, gated=bool(gate or baseline))
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     check_usable(runs, interrupted=interrupted)
+
+
+def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
+    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.running import Plan  # noqa: PLC0415
+    from agenteval.config.prompts import load_setting  # noqa: PLC0415
+
+    asked = {name: called.params[name] for name in Options.__dataclass_fields__}
+    several = {name: list(asked[name] or ()) for name in ("targets", "model")}
+    options = Options(**(asked | several))
+    begun = stored_run(resume, store) if resume else None
+    if begun:
+        options = agreed(begun, options, _given(called))
+    setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
+    return Plan(options, setting, store, resume=begun)
+
+
+def _check(plan: "Plan", *, gated: bool) -> None:
+    if plan.resume and gated:
+        raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
+    if not plan.options.model:
+        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
+
+
+def _given(called: typer.Context) -> list[str]:
+    """The options that stand on the command line itself."""
+    sources = {name: called.get_parameter_source(name) for name in Options.__dataclass_fields__}
+    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]

@@ -1,7 +1,7 @@
 """Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
 
 import asyncio
-import time
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,8 +11,10 @@ from functools import partial
 import typer
 from rich.console import Console
 
+from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
-from agenteval.cli.served import measured, preflight
+from agenteval.cli.resuming import check_served, check_unchanged, digests
+from agenteval.cli.served import measured, preflight, served_card
 from agenteval.cli.watching import Watch
 from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
@@ -21,16 +23,17 @@ from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy import Policy
-from agenteval.core.run import Effort, Run
+from agenteval.core.run import ModelCard, Options, Run
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
+from agenteval.models.health import ServerHealth
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.simulated import SimulatedServer
-from agenteval.protocols import SandboxBackend
+from agenteval.protocols import SandboxBackend, TrialKey
 from agenteval.report.live import Live, live
 from agenteval.sandbox.choose import choose
 from agenteval.store.recorder import judged_by
@@ -40,20 +43,15 @@ from agenteval.taxonomy.judge import TAXONOMY_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What `agenteval run` was asked for."""
+    """What `agenteval run` was asked for; `resume` is the run to go on with."""
 
-    targets: Sequence[str]
-    models: Sequence[str]
-    base_url: str | None
-    max_turns: int | None
+    options: Options
     setting: Setting
-    sandbox: str | None
-    prefork: bool
     store: str
-    quiet: bool
-    trials: int
-    seed: int
-    concurrency: str  # one level, or a list of them with a run at each
+    quiet: bool = False
+    resume: Run | None = None
+    retry_void: bool = False
+    power: bool = False
 
 
 def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...], bool]:
@@ -62,7 +60,9 @@ def run_models(plan: Plan, watch: Watch | None = None) -> tuple[tuple[Run, ...],
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
-    levels, stages = levels_of(plan.concurrency), load_stages(plan.targets)
+    levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
+    if plan.resume:
+        check_unchanged(plan.resume, stages, plan.setting)
     store = SqlStore(plan.store)
     started: list[str] = []
     interrupted = False
@@ -149,21 +149,23 @@ class Session:
     async def play(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
         configured = load_models(roots())
-        entries = {name: await self._asked(name, configured) for name in self.plan.models}
-        backend = await choose(self.plan.sandbox, prefork=self.plan.prefork)
+        entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
+        backend = await choose(self.plan.options.sandbox, prefork=self.plan.options.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
-                simulated = await preflight(model, ready)
+                card = await served_card(name, model, ready)
+                setting = await self._measured(model)
                 for level in self.levels:
-                    run = self._new_run(name, ready, backend, level, simulated=simulated)
-                    await self._play(run, model, backend)
+                    run = self._begun(card, backend, setting, level)
+                    async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
+                        await self._play(run, model, backend, setting, health)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
         if name.startswith(SIMULATED):
             load_persona(name)
             return None
-        entry = resolve(name, configured, self.plan.base_url)
+        entry = resolve(name, configured, self.plan.options.base_url)
         async with OpenAIModel(entry) as model:
             await preflight(model, entry)
         return entry
@@ -176,14 +178,46 @@ class Session:
         async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
             yield server.entry(name)
 
-    async def _play(self, run: Run, model: OpenAIModel, backend: SandboxBackend) -> None:
-        self.store.add(run)
+    async def _measured(self, model: OpenAIModel) -> Setting:
+        if self.plan.resume:
+            return replace(self.plan.setting, per_token=self.plan.resume.per_token)
+        return await measured(model, self.stages[0].scenario, self.plan.setting)
+
+    def _begun(self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int) -> Run:
+        """The run to play, in the store. Raises UsageError when it cannot be gone on with."""
+        run = self.plan.resume
+        if run is not None:
+            check_served(run, card)
+        else:
+            run = self._new_run(card, backend, setting, level)
+            self.store.add(run)
         self.started.append(run.id)
         if self.watch:
             self.watch.check(run.id, self.store)
+        return run
+
+    def _keys(self, run: Run) -> Sequence[TrialKey]:
+        """The trials that are still to be played; those in flight when it died are among them."""
+        options = self.plan.options
         names = [stage.scenario.name for stage in self.stages]
-        keys = trial_keys(names, self.plan.trials, self.plan.seed)
-        setting = await measured(model, self.stages[0].scenario, self.plan.setting)
+        keys = trial_keys(names, options.trials, options.seed)
+        if self.plan.resume is None:
+            return keys
+        aside = self.store.set_aside(run.id, voids=self.plan.retry_void)
+        if run.complete:  # also when a gate ended it early
+            return [key for key in keys if (key.scenario, key.number) in aside]
+        played = self.store.played(run.id)
+        return [key for key in keys if (key.scenario, key.number) not in played]
+
+    async def _play(
+        self,
+        run: Run,
+        model: OpenAIModel,
+        backend: SandboxBackend,
+        setting: Setting,
+        health: ServerHealth,
+    ) -> None:
+        keys = self._keys(run)
         progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
@@ -194,48 +228,65 @@ class Session:
                 observer=progress,
                 concurrency=run.concurrency,
                 setting=setting,
-                max_turns=self.plan.max_turns,
+                max_turns=self.plan.options.max_turns,
+                health=health,
             )
-            complete, began = False, time.perf_counter()
+            complete, spent = False, Spent()
             try:
-                for block in self.watch.blocks(keys) if self.watch else [keys]:
-                    await orchestrator.play(self.stages, block)
-                    if self.watch and self.watch.settled(run.id, self.store):
-                        break
+                with spent.measured(power_meter(run) if self.plan.power else None):
+                    for block in self.watch.blocks(keys) if self.watch else [keys]:
+                        await orchestrator.play(self.stages, block)
+                        if self.watch and self.watch.settled(run.id, self.store):
+                            break
+                    if self.plan.retry_void and self.plan.resume is None:
+                        aside = self.store.set_aside(run.id, voids=True)
+                        again = [key for key in keys if (key.scenario, key.number) in aside]
+                        await orchestrator.play(self.stages, again)
                 complete = True
             finally:
-                self.store.close_run(
-                    run.id,
-                    complete=complete,
-                    second_reader=second_reader.counts,
-                    effort=Effort(time.perf_counter() - began),
-                )
+                self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
+
+    def _close(
+        self,
+        run: Run,
+        answers: Mapping[str, int],
+        spent: Spent,
+        *,
+        complete: bool,
+        keys: Sequence[TrialKey],
+    ) -> None:
+        """How long the part took that was cut off, nobody knows."""
+        counts = Counter(run.second_reader)
+        counts.update(answers)
+        effort = None if keys else run.effort
+        if self.plan.resume is None:
+            effort = spent.effort
+        self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
-        self,
-        name: str,
-        entry: ModelEntry,
-        backend: SandboxBackend,
-        level: int,
-        *,
-        simulated: bool,
+        self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int
     ) -> Run:
-        now = datetime.now(UTC)
+        now, options = datetime.now(UTC), self.plan.options
         return Run(
-            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{name.replace('/', '-')}"),
-            model=entry.card(name, simulated=simulated),
+            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}"),
+            model=card,
             started=now.isoformat(timespec="milliseconds"),
-            seed=self.plan.seed,
-            trials_planned=self.plan.trials * len(self.stages),
-            max_turns=self.plan.max_turns,
+            seed=options.seed,
+            trials_planned=options.trials * len(self.stages),
+            max_turns=options.max_turns,
             concurrency=level,
             sandbox=backend.name,
-            prefork=self.plan.prefork,
-            protocol=self.plan.setting.protocol,
+            prefork=options.prefork,
+            protocol=setting.protocol,
             taxonomy=TAXONOMY_VERSION,
             policies={
                 policy.name: policy.digest
                 for stage in self.stages
                 for policy in (stage.policy, *stage.agents.values())
             },
+            options=replace(
+                options, model=[card.name], sandbox=backend.name, concurrency=str(level)
+            ),
+            scenarios=digests(self.stages),
+            per_token=setting.per_token,
         )

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.context import posed
+from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.tools import schemas
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.models.identity import told
 from agenteval.models.openai_client import SIMULATOR, OpenAIModel
 from agenteval.protocols import Model
 
@@ -37,8 +39,8 @@ async def _ask(entry: ModelEntry) -> Answer:
             return Answer(problem=problem.replace(f" at {entry.base_url}", ""))
 
 
-async def preflight(model: OpenAIModel, entry: ModelEntry) -> bool:
-    """Whether the server is ready for this model, and whether it is a simulated one.
+async def preflight(model: OpenAIModel, entry: ModelEntry) -> str:
+    """Who owns this model, by the server's list; the server is ready for it.
 
     Raises UsageError when no server answers or it serves other models only: a number about
     another model than the one named is worse than none.
@@ -49,7 +51,15 @@ async def preflight(model: OpenAIModel, entry: ModelEntry) -> bool:
             f"{entry.base_url} does not serve {entry.model!r} but {', '.join(sorted(served))}; "
             "name one of these with --model, or as `model` of the entry in agenteval.toml"
         )
-    return served.get(entry.model) == SIMULATOR
+    return served.get(entry.model, "")
+
+
+async def served_card(name: str, model: OpenAIModel, entry: ModelEntry) -> ModelCard:
+    """What is served, by the user's word and the server's. Raises UsageError as `preflight`."""
+    owner = await preflight(model, entry)
+    simulated = owner == SIMULATOR
+    facts = {} if simulated else await told(entry, owner)
+    return replace(entry.card(name, simulated=simulated), told=facts)
 
 
 async def measured(model: Model, scenario: Scenario, setting: Setting) -> Setting:

@@ -1,4 +1,4 @@
-"""`agenteval speed`: how fast a model is served, from stored runs or from a server's log."""
+"""`agenteval speed`: how fast a model is served: probed, in stored runs, or in a server's log."""
 
 from typing import Annotated
 
@@ -13,9 +13,22 @@ What = Annotated[
     list[str] | None,
     typer.Argument(
         help="Run ids or `last`; or `ingest` and log files, the oldest first, `-` for the standard "
-        "input.",
+        "input. Not with --model.",
         show_default=False,
     ),
+]
+Model = Annotated[
+    list[str] | None,
+    typer.Option("--model", "-m", help="A model to be asked now; may be repeated."),
+]
+Levels = Annotated[
+    str, typer.Option(help="Requests of --model at the same time, a list.", metavar="N[,N...]")
+]
+PromptTokens = Annotated[int, typer.Option(min=1, help="Length of the prompts of --model.")]
+CompletionTokens = Annotated[int, typer.Option(min=1, help="The most that --model may reply.")]
+Requests = Annotated[
+    int | None,
+    typer.Option(min=1, help="Of --model at each level. Default: four times the level, 8 or more."),
 ]
 Window = Annotated[
     float,
@@ -23,28 +36,44 @@ Window = Annotated[
 ]
 
 
-def speed(
+def speed(  # noqa: PLR0913 -- each is an option of the command line
     what: What = None,
     *,
+    model: Model = None,
+    base_url: o.BaseUrl = None,
+    concurrency: Levels = "1,2,4",
+    prompt_tokens: PromptTokens = 1000,
+    completion_tokens: CompletionTokens = 256,
+    requests: Requests = None,
     store: o.Store = o.DEFAULT_STORE,
     window: Window = 10.0,
     as_json: o.AsJson = False,
 ) -> None:
     """Say how fast a model is served, by how many requests it has at the same time.
 
-    Examples:
-    - `agenteval speed 20261121-101500-mine 20261121-101900-mine`, the runs of a sweep
+    Of stored runs, from their turns, with the calls that were worth it; of a model that is asked
+    now, with prompts that no cache can know; or of any use it had, from vLLM's log.
 
-    - `agenteval speed ingest vllm.log`
+    Examples:
+    - `agenteval speed --model my-model --concurrency 1,2,4,8 --prompt-tokens 30000`
+
+    - `agenteval speed 20261121-101500-mine 20261121-101900-mine`, the runs of a sweep
 
     - `agenteval speed ingest vllm.log.2.gz vllm.log.1.gz vllm.log --json`
     """
     from agenteval.cli.log_speed import ingest  # noqa: PLC0415 -- start-up time
     from agenteval.cli.served_speed import of_runs, show_speed  # noqa: PLC0415
 
-    if not what or what == [INGEST]:
-        raise UsageError(f"name runs, or give `{INGEST}` and log files of vLLM, the oldest first")
-    if what[0] == INGEST:
+    if bool(what) == bool(model) or what == [INGEST]:
+        raise UsageError(
+            f"name runs, or a --model, or give `{INGEST}` and log files of vLLM, the oldest first"
+        )
+    if model:
+        from agenteval.cli.probing import probe_models, probe_of  # noqa: PLC0415
+
+        asked = probe_of(concurrency, prompt_tokens, completion_tokens, requests)
+        show_speed(probe_models(model, base_url, asked), as_json=as_json)
+    elif what and what[0] == INGEST:
         ingest(what[1:], window=window, as_json=as_json)
     else:
-        show_speed(of_runs(what, store), as_json=as_json)
+        show_speed(of_runs(what or [], store), as_json=as_json)

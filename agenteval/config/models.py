@@ -74,6 +74,9 @@ class ModelEntry(_Strict):
     tools: Literal["native", "text"] = Field(
         default="native", description="text: schemas go into the prompt, calls are read from words"
     )
+    tool_choice: Literal["auto", "required", ""] = Field(
+        default="", description="sent as it is; without it the server's default, which is auto"
+    )
     dialect: Literal["hermes", "qwen3_coder", "json"] = Field(
         default="hermes", description="how a call is written, where tools = text"
     )
@@ -98,6 +101,7 @@ class ModelEntry(_Strict):
                     "server",
                     "server_version",
                     "tool_parser",
+                    "tool_choice",
                     "stream",
                 }
             ),

@@ -1,6 +1,6 @@
 """A run: one model over some scenarios, with all that its numbers depend on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +10,8 @@ from agenteval.core.trial import Trial
 @dataclass(frozen=True, slots=True)
 class ModelCard:
     """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
+
+    `told` is what the server itself says, by fact; all else is the user's word.
 
     `tools` is native, or the dialect and its version in which calls were written as text.
     """
@@ -26,9 +28,11 @@ class ModelCard:
     server_version: str = ""
     tool_parser: str = ""
     tools: str = "native"
+    tool_choice: str = ""
     stream: bool = True
     sampling: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
+    told: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,33 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Crash:
+    """The server was seen to be gone, or started anew; `at` in seconds since 1970."""
+
+    at: float
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command that began a run was given, and what it chose where nothing was."""
+
+    targets: Sequence[str]
+    model: Sequence[str]
+    base_url: str | None
+    trials: int  # of each scenario
+    seed: int
+    concurrency: str  # one level, or several with a run at each
+    max_turns: int | None
+    profile: str
+    prompt_variant: str
+    rules: Literal["start", "end", "both"]
+    context: str
+    sandbox: str | None
+    prefork: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Effort:
     """What playing a run took: seconds by the clock; joules of this machine's GPUs where known."""
 
@@ -65,6 +96,11 @@ class Run:
     `complete` is False while it runs and after an interruption: what is there is still true.
     A run that a gate stopped early is complete; `looks` then tell of it. `effort` is None where
     nobody measured it: before this was done, or when the run was cut off.
+
+    `options`, `scenarios` (each with the digest of all that makes it) and `per_token` (how many
+    characters filled a token of the context) are what it takes to go on with the run. `replaced`
+    counts, by cause, the void trials that were played again. `requests` are all that were made,
+    also of these and those that failed; `crashes` are the server's among them.
     """
 
     id: str
@@ -83,4 +119,10 @@ class Run:
     second_reader: Mapping[str, int] = field(default_factory=dict)
     trials: tuple[Trial, ...] = ()
     looks: tuple[Look, ...] = ()
+    options: Options | None = None
+    scenarios: Mapping[str, str] = field(default_factory=dict)
+    per_token: float = 4.0
+    replaced: Mapping[str, int] = field(default_factory=dict)
+    requests: int = 0
+    crashes: tuple[Crash, ...] = ()
     effort: Effort | None = None

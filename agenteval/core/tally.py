@@ -8,6 +8,7 @@ from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import TrialRecovery, trial_recovery
 from agenteval.core.trial import HandshakeStep, Trial
+from agenteval.errors import Cause
 
 World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
 AgentCall = tuple[
@@ -17,7 +18,7 @@ AgentCall = tuple[
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """`errors` counts the denied calls by their primary class.
+    """`errors` counts the denied calls by their primary class, `retries` what was sent again.
 
     `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
 
@@ -34,6 +35,8 @@ class Tally:
     errors: Mapping[str, int]
     handshake: tuple[HandshakeStep, ...]
     recovery: TrialRecovery
+    cause: Cause | None = None
+    retries: int = 0
     prompt_tokens: int = 0
     agents: Mapping[str, Cluster] = field(default_factory=dict)
 
@@ -71,6 +74,8 @@ def tally(trial: Trial) -> Tally:
         errors=Counter(primary.failure_class for primary in primaries if primary),
         handshake=trial.handshake,
         recovery=trial_recovery(trial),
+        cause=trial.cause,
+        retries=trial.retries,
         prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
         agents=calls_by_agent(
             [

@@ -67,7 +67,7 @@ class Orchestrator:
                     task = group.create_task(self._trial(by_name[key.scenario], key, running))
                     task.add_done_callback(lambda _: free.release())
         except* UsageError as errors:
-            raise _first(errors) from None
+            raise first(errors) from None
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
         self.recorder.begin(key)
@@ -141,6 +141,7 @@ def _void(key: TrialKey, error: InfrastructureError) -> Trial:
     )
 
 
-def _first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
+def first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
+    """The error that came first, however deep."""
     error = errors.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return first(error) if isinstance(error, BaseExceptionGroup) else error

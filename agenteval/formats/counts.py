@@ -12,7 +12,8 @@ import msgspec
 from agenteval.core.counts import ErrorCounts
 from agenteval.errors import UsageError
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+# The exact test of two counts visits every count there is.
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Trial = tuple[str, str]  # scenario and trial
 

@@ -44,7 +44,7 @@ class OpenAIModel:
         self._url = entry.base_url.rstrip("/")
         self._client = AsyncOpenAI(
             base_url=self._url,
-            api_key=_key(entry.api_key_env),
+            api_key=key_of(entry.api_key_env),
             max_retries=0,
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
             http_client=http_client(),
@@ -190,7 +190,7 @@ def _refused(received: Received, asked: Asked, seconds: float) -> Turn:
     return turn_of(received, asked, usage=Usage(), raw=received.refusal, seconds=seconds)
 
 
-def _key(variable: str) -> str:
+def key_of(variable: str) -> str:
     """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
     key = os.environ.get(variable, "").strip()
     if not key.isascii() or not key.isprintable():

@@ -38,6 +38,8 @@ def request_body(
         request["messages"] = [native_message(message) for message in messages]
         if tools:
             request["tools"] = tools
+            if entry.tool_choice:
+                request["tool_choice"] = entry.tool_choice
     return _ENCODER.encode(request | entry.sampling.model_dump(exclude_none=True))
 
 

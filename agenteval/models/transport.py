@@ -51,9 +51,16 @@ class Body(httpx2.AsyncByteStream):
 
 
 class _Transport(httpx2.AsyncBaseTransport):
+    """To one server; to llama.cpp with a new connection for each request.
+
+    It says Keep-Alive in the head of a stream and hangs up behind it: the next request on that
+    connection would be lost.
+    """
+
     def __init__(self, largest: int) -> None:
         self._largest = largest
         self._session: aiohttp.ClientSession | None = None
+        self._hangs_up = False
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if self._session is None:  # it belongs to the loop that runs now
@@ -66,10 +73,13 @@ class _Transport(httpx2.AsyncBaseTransport):
         limits = aiohttp.ClientTimeout(
             total=None, sock_connect=given.get("connect"), sock_read=given.get("read")
         )
+        headers = [*request.headers.items()]
+        if self._hangs_up:
+            headers.append(("Connection", "close"))
         response = await self._session.request(
             request.method,
             str(request.url),
-            headers=request.headers.items(),
+            headers=headers,
             data=request.content or None,
             allow_redirects=False,
             timeout=limits,
@@ -77,6 +87,7 @@ class _Transport(httpx2.AsyncBaseTransport):
         if response.headers.get("content-encoding", "identity") != "identity":
             response.close()
             raise CompressedError("a compressed reply, though none was asked for")
+        self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")
         body = Body(response, self._largest)
         return httpx2.Response(
             response.status, headers=response.raw_headers, stream=body, extensions={BODY: body}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agenteval.core.tally import Tally
 from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
@@ -45,10 +46,15 @@ def summary_tables(view: View) -> tuple[Table, ...]:
 def void_lines(view: View) -> list[str]:
     """One line for each void trial: which, and why."""
     return [
-        f"{run.label}: {void.scenario} #{void.number}: {void.reason or 'no reason was kept'}"
+        f"{run.label}: {void.scenario} #{void.number}: {_why(void)}"
         for run in view.runs
         for void in run.score.voids
     ]
+
+
+def _why(void: Tally) -> str:
+    said = void.reason or "no reason was kept"
+    return f"{void.cause}: {said}" if void.cause else said
 
 
 def _behaviour(views: Sequence[RunView]) -> Table:
@@ -87,8 +93,27 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     ]
     rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
     rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
+    for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
+        if any(map(count, views)):
+            rows.append(row(name, (plain(count(view)) for view in views)))
+    if any(view.run.crashes for view in views):
+        rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
     columns = heads(views, lambda view: f"n={view.score.trials} trials")
     return Table("How trials ended", "Trials, share and 95 % interval.", columns, tuple(rows))
+
+
+def _crashes(view: RunView) -> Cell:
+    rate = Rate(len(view.run.crashes), view.run.requests)
+    low, high = 1000 * rate.low, 1000 * rate.high
+    return Cell(f"{1000 * rate.value:.2f}", interval=f"[{low:.2f}, {high:.2f}]", n=f"n={rate.n}")
+
+
+def _replaced(view: RunView) -> int:
+    return sum(view.run.replaced.values())
+
+
+def _retries(view: RunView) -> int:
+    return sum(one.retries for one in (*view.score.counted, *view.score.voids))
 
 
 def _scenarios(views: Sequence[RunView]) -> Table:

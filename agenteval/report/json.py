@@ -23,7 +23,9 @@ null when n is 0, clusters (the trials behind an interval) is null when draws ar
     runs        one for each model that a run stands behind, absent figures null:
                 {id, model, simulated, sandbox, prefork, started, complete, seed, trials_planned,
                  max_turns, concurrency, protocol, taxonomy, policies: {name: digest},
-                 trials, voids: [{scenario, number, reason}], outcomes: {outcome: rate},
+                 trials, voids: [{scenario, number, cause, reason}], outcomes: {outcome: rate},
+                 replaced: {cause: voids that were played again}, retries,
+                 crashes: rate (of the server, per request),
                  trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
                  second_reader_objections, second_reader: {answer: count},
                  turns, completion_tokens,
@@ -46,6 +48,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
+from agenteval.core.tally import Tally
 from agenteval.report.agents import agent_rates
 from agenteval.report.view import (
     Aftermath,
@@ -171,6 +174,11 @@ def _groups(groups: Groups) -> Document:
     }
 
 
+def _void(void: Tally) -> Document:
+    names = ("scenario", "number", "cause", "reason")
+    return {name: getattr(void, name) for name in names}
+
+
 def _run(view: RunView) -> Document:
     run, score, ran = view.run, view.score, view.executions
     return {
@@ -189,10 +197,10 @@ def _run(view: RunView) -> Document:
         "taxonomy": run.taxonomy,
         "policies": dict(run.policies),
         "trials": score.trials,
-        "voids": [
-            {"scenario": void.scenario, "number": void.number, "reason": void.reason}
-            for void in score.voids
-        ],
+        "voids": [_void(void) for void in score.voids],
+        "replaced": dict(run.replaced),
+        "crashes": rate_document(Rate(len(run.crashes), run.requests)),
+        "retries": sum(one.retries for one in (*score.counted, *score.voids)),
         "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
         "trials_with_denial": rate_document(view.any_denial),
         "tool_errors": rate_document(clustered(ran.tool_errors)) if ran else None,

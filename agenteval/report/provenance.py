@@ -47,10 +47,16 @@ def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("server", f"{card.server} {card.server_version}".strip()),
         ("tool parser", card.tool_parser),
         ("tool calls", card.tools if card.tools == "native" else f"as text, {card.tools}"),
+        ("tool choice", card.tool_choice),
         ("replies", "streamed" if card.stream else "whole"),
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
     ]
-    return [(label, value) for label, value in known if value]
+    told = [(f"server says: {fact}", _short(value)) for fact, value in card.told.items()]
+    return [(label, value) for label, value in [*known, *told] if value]
+
+
+def _short(value: str) -> str:
+    return value[:DIGEST_SHOWN] if value.startswith("sha256:") else value
 
 
 def _prompt_tokens(view: RunView) -> list[tuple[str, str]]:

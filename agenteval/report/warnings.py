@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agenteval.core.run import ModelCard
 from agenteval.report.side import Side
 from agenteval.report.view import RunView
 
@@ -79,13 +80,34 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
         "pre-forked scripts": [view.run.prefork for view in views],
         "turn limit": [view.run.max_turns for view in views],
         "way to call tools": [view.run.model.tools for view in views],
+        "tool choice": [view.run.model.tool_choice for view in views],
         "sampling": [dict(view.run.model.sampling) for view in views],
         "scenarios": [{world[0] for world in view.score.worlds} for view in views],
     }
     differing = [name for name, seen in settings.items() if any(one != seen[0] for one in seen)]
+    differing += _otherwise_served([view.run.model for view in views])
     if not differing:
         return []
     return [f"These runs differ in more than the model: {', '.join(differing)}."]
+
+
+def _otherwise_served(cards: Sequence[ModelCard]) -> list[str]:
+    """In what the servers differ, as far as it is known: what one run does not tell is no word."""
+    served: dict[str, list[str]] = {
+        "server": [card.server for card in cards],
+        "server version": [card.server_version for card in cards],
+        "quantization": [card.quantization for card in cards],
+        "KV cache": [card.kv_cache for card in cards],
+        "tool parser": [card.tool_parser for card in cards],
+    }
+    facts = dict.fromkeys(fact for card in cards for fact in card.told if fact != "model")
+    one_model = len({card.served_id for card in cards}) == 1
+    for fact in facts:
+        if fact != "chat template" or one_model:  # each model has a template of its own
+            said = served.get(fact, [""] * len(cards))
+            told = [card.told.get(fact, "") for card in cards]
+            served[fact] = told if len(set(filter(None, told))) > 1 else said
+    return [name for name, seen in served.items() if len(set(filter(None, seen))) > 1]
 
 
 def _other_worlds(views: Sequence[RunView]) -> list[str]:

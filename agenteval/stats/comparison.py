@@ -107,7 +107,8 @@ def compare_all(
 
     if paired:
         shares = np.array([*map(_shares_at_one_rate, first, second)]).T
-        return [*map(_paired, first, second, flipped(shares, seed=seed).T)]
+        swapped, seen = flipped(shares, seed=seed).T, shares.sum(axis=0)
+        return [*map(_paired, first, second, swapped, seen)]
     ours, theirs = (np.hstack([np.array(column) for column in side]) for side in (first, second))
     gaps = _gaps(*exchanged(ours, theirs, seed=seed))
     return [_unpaired(*columns, seed) for columns in zip(first, second, gaps, strict=True)]
@@ -129,9 +130,9 @@ def _unpaired(first: Column, second: Column, gaps: "NDArray[np.float64]", seed: 
     return Difference(one, other, *newcombe(one, other), p, paired=False, effect=effect)
 
 
-def _paired(first: Column, second: Column, gaps: "NDArray[np.float64]") -> Difference:
+def _paired(first: Column, second: Column, gaps: "NDArray[np.float64]", seen: float) -> Difference:
     one, other = clustered(first), clustered(second)
-    p = _p_value(gaps, one.value - other.value)
+    p = _p_value(gaps, seen)
     low, high, effect = _paired_interval(first, second, one, other)
     return Difference(one, other, low, high, p, paired=True, effect=effect)
 
@@ -218,11 +219,19 @@ def _shares(
 
 
 def _shares_at_one_rate(first: Column, second: Column) -> list[float]:
-    """The same when both models have the rate of all calls together: they sum up to the gap."""
+    """The same when both models have the rate of all calls together.
+
+    A world in which neither erred adds nothing: its trials are alike whichever way they are
+    swapped, and what their calls alone would add breaks every tie of the rare errors elsewhere.
+    """
     sums = [[sum(at) for at in zip(*side, strict=True)] for side in (first, second)]
     (errors, calls), (other_errors, other_calls) = sums
     rate = (errors + other_errors) / (calls + other_calls)
-    return _shares(first, second, calls, other_calls, (rate, rate))
+    shares = _shares(first, second, calls, other_calls, (rate, rate))
+    return [
+        share if ours[0] or theirs[0] else 0.0
+        for share, ours, theirs in zip(shares, first, second, strict=True)
+    ]
 
 
 def _paired_interval(

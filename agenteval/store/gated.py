@@ -22,7 +22,7 @@ Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by
 _RUN = """SELECT id, model, simulated, complete, concurrency, trials_planned, policies,
     protocol, taxonomy, sandbox, prefork, max_turns FROM run"""
 _TRIALS = """SELECT id, scenario, seed, outcome, handshake, seconds FROM trial
-    WHERE run_id = :run ORDER BY id"""
+    WHERE run_id = :run AND NOT replaced ORDER BY id"""
 _CALLS = """SELECT trial_id, failure_class, count(*), count(call.seconds), sum(CASE WHEN
     "limit" <> '' OR exit_code < 0 OR exit_code >= 128 THEN 1 ELSE 0 END)
     FROM call JOIN trial ON trial.id = trial_id WHERE run_id = :run AND agent = ''
@@ -126,9 +126,14 @@ def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> G
         by_class={name: calls for name, calls, _, _ in counts if name},
         executed=sum(executed for _, _, executed, _ in counts),
         crashed=sum(crashed for _, _, _, crashed in counts),
-        handshake=all(step["reached"] for step in steps) if steps else None,
+        handshake=all(map(_closed, steps)) if steps else None,
         seconds=seconds,
     )
+
+
+def _closed(step: Mapping[str, Any]) -> bool:
+    """Reached, and not too early; runs from before the order was kept count as in order."""
+    return bool(step["reached"]) and step.get("in_order") is not False
 
 
 def _decoded(column: Any) -> Any:

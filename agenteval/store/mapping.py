@@ -1,13 +1,13 @@
 """Between rows and the values of core: every field goes down and comes back as it was."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort, Look, ModelCard, Run
+from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -46,10 +46,18 @@ def run_row(run: Run) -> RunRow:
         second_reader=dict(run.second_reader),
         card=asdict(run.model),
         policies=dict(run.policies),
+        options=asdict(run.options) if run.options else {},
+        scenarios=dict(run.scenarios),
+        per_token=run.per_token,
     )
 
 
-def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = ()) -> Run:
+def run_value(
+    row: RunRow,
+    trials: tuple[Trial, ...],
+    looks: tuple[Look, ...] = (),
+    replaced: Mapping[str, int] | None = None,
+) -> Run:
     return Run(
         id=row.id,
         model=ModelCard(**row.card),
@@ -67,6 +75,10 @@ def run_value(row: RunRow, trials: tuple[Trial, ...], looks: tuple[Look, ...] = 
         second_reader=row.second_reader,
         trials=trials,
         looks=looks,
+        options=Options(**row.options) if row.options else None,
+        scenarios=row.scenarios,
+        per_token=row.per_token,
+        replaced=replaced or {},
         effort=None if row.seconds is None else Effort(row.seconds, row.joules),
     )
 
@@ -215,7 +227,7 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         ending=Ending(row.ending) if ended else Ending.BROKEN,
         outcome=Outcome(row.outcome) if ended else Outcome.VOID,
         reason=row.reason if ended else INTERRUPTED,
-        cause=_cause(row),
+        cause=cause_of(row.outcome, row.cause),
         retries=row.retries,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
         seconds=row.seconds,
@@ -270,7 +282,8 @@ def _agents_in_flight(turns: list[TurnRow]) -> Iterator[AgentPart]:
         yield AgentPart(name, int(number), parent=0, depth=0, ending=Ending.BROKEN)
 
 
-def _cause(row: TrialRow) -> Cause | None:
-    if not row.outcome:
+def cause_of(outcome: str, cause: str) -> Cause | None:
+    """Of a stored trial; without an outcome it was in flight when the run died."""
+    if not outcome:
         return Cause.INTERRUPTED
-    return Cause(row.cause) if row.cause else None
+    return Cause(cause) if cause else None

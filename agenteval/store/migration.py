@@ -1,17 +1,22 @@
 """Tables as this version needs them: made when new, and widened when an older version made them.
 
-A change of schema so far adds columns, each with a default for the rows that are there, in place:
-nothing stored is lost, and doing it twice, or half of it, does no harm.
+A change of schema so far adds columns, each with a default for the rows that are there, or frees
+the rows of a constraint. It is done in place: nothing stored is lost, and doing it twice, or half
+of it, does no harm.
 """
 
-from sqlalchemy import Compiled, Engine, inspect
+import re
+
+from sqlalchemy import Compiled, Connection, Engine, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateColumn
 from sqlmodel import SQLModel
 
 from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
+from agenteval.store.rows import TrialRow
 
+TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
 OLDEST = 2  # the first schema that was released
 # Once there was no outcome of this name; what ended the trial was always kept.
 _TIMED_OUT = """UPDATE trial SET outcome = 'timed-out'
@@ -47,12 +52,47 @@ def _widen(engine: Engine) -> None:
         for column in table.columns:
             if column.name not in there:
                 _add(engine, table.name, CreateColumn(column).compile(dialect=engine.dialect))
+    _free_numbers(engine)
+    for index in TRIALS.indexes:
+        index.create(engine, checkfirst=True)
     with engine.begin() as connection:
         connection.exec_driver_sql(_TIMED_OUT)
     if engine.dialect.name == "sqlite":
         with engine.begin() as connection:
             if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != SCHEMA:
                 connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+
+
+def _free_numbers(engine: Engine) -> None:
+    """A trial that is played again has the number of the one it replaces: once no two might."""
+    known = inspect(engine).get_unique_constraints(TRIALS.name)
+    numbers = [one for one in known if "number" in one["column_names"]]
+    if not numbers:
+        return
+    with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            _made_anew(connection)
+        else:
+            dropped = f"ALTER TABLE trial DROP CONSTRAINT {numbers[0]['name']}"
+            connection.exec_driver_sql(dropped)
+
+
+def _made_anew(connection: Connection) -> None:
+    """SQLite drops no constraint: the table is written again without it, all or nothing."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    made = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'trial'"
+    sql = str(connection.exec_driver_sql(made).scalar_one())
+    without = re.sub(r",\s*UNIQUE \(run_id, scenario, number\)", "", sql)
+    if without == sql:
+        return  # another process was quicker
+    new = re.sub(r"^CREATE TABLE \"?trial\"?", "CREATE TABLE trial_new", without)
+    for step in (
+        new,
+        "INSERT INTO trial_new SELECT * FROM trial",
+        "DROP TABLE trial",
+        "ALTER TABLE trial_new RENAME TO trial",
+    ):
+        connection.exec_driver_sql(step)
 
 
 def _add(engine: Engine, table: str, column: Compiled) -> None:

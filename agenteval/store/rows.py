@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import JSON, Column, UniqueConstraint
+from sqlalchemy import JSON, Column, Index, UniqueConstraint, false, text
 from sqlmodel import Field, SQLModel
 
 from agenteval.store.text import ExactText
@@ -14,6 +14,10 @@ _EMPTY = {"server_default": ""}
 def _no_list() -> Column[Any]:
     """A column of JSON that is an empty list in rows of an older schema."""
     return Column(JSON, nullable=False, server_default="[]")
+
+
+def _no_dict() -> Column[Any]:
+    return Column(JSON, nullable=False, server_default="{}")
 
 
 class RunRow(SQLModel, table=True):
@@ -37,13 +41,27 @@ class RunRow(SQLModel, table=True):
     second_reader: dict[str, int] = Field(default={}, sa_column=Column(JSON, nullable=False))
     card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
+    options: dict[str, Any] = Field(default={}, sa_column=_no_dict())
+    scenarios: dict[str, str] = Field(default={}, sa_column=_no_dict())
+    per_token: float = Field(default=4.0, sa_column_kwargs={"server_default": "4"})
 
 
 class TrialRow(SQLModel, table=True):
-    """`outcome` is empty while the trial runs: what stands there after a crash was in flight."""
+    """`outcome` is empty while the trial runs: what stands there after a crash was in flight.
+
+    A `replaced` trial was void, and played again: it is kept, and no figure counts it.
+    """
 
     __tablename__ = "trial"
-    __table_args__ = (UniqueConstraint("run_id", "scenario", "number"),)
+    __table_args__ = (
+        Index(
+            "trial_in_force",
+            *("run_id", "scenario", "number"),
+            unique=True,
+            sqlite_where=text("NOT replaced"),
+            postgresql_where=text("NOT replaced"),
+        ),
+    )
 
     id: int | None = Field(default=None, primary_key=True)
     run_id: str = Field(foreign_key="run.id", index=True)
@@ -57,6 +75,7 @@ class TrialRow(SQLModel, table=True):
     retries: int = Field(default=0, sa_column_kwargs=_ZERO)
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
+    replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
 
 
@@ -138,3 +157,14 @@ class LookRow(SQLModel, table=True):
     verdict: str
     baseline: str
     rules: str
+
+
+class CrashRow(SQLModel, table=True):
+    """A crash of the server during a run."""
+
+    __tablename__ = "crash"
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    at: float
+    said: str

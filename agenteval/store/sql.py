@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,18 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.imported import ImportedCounts
-from agenteval.core.run import Effort, Look, Run
+from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.tally import Tally
+from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.store import mapping
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder
-from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.replacing import IN_FORCE, replaced, set_aside
+from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.serving import crashes, requests
 from agenteval.store.tallies import tallies
 
 
@@ -120,7 +124,7 @@ class SqlStore:
 
     def ended(self) -> Mapping[str, int]:
         """How many trials of each run have ended."""
-        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "")
+        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "", IN_FORCE)
         with Session(self._engine) as session:
             return dict(session.exec(query.group_by(TrialRow.run_id)).all())
 
@@ -136,25 +140,42 @@ class SqlStore:
             row = self._find(session, run_id)
             trials = session.exec(
                 select(TrialRow)
-                .where(TrialRow.run_id == row.id)
+                .where(TrialRow.run_id == row.id, IN_FORCE)
                 .order_by(TrialRow.scenario, col(TrialRow.number))
             ).all()
             turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
             calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
-            return mapping.run_value(
-                row,
-                tuple(
-                    mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
-                ),
-                _looks(session, row.id),
+            ended = (
+                mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
             )
+            return _run(session, row, tuple(ended))
 
     def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
         """A run without its trials, and their tallies: a small part of what `load` reads."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
-            run = mapping.run_value(row, (), _looks(session, row.id))
+            run = _run(session, row, ())
             return run, tuple(tallies(session.connection(), row.id))
+
+    def crash(self, run_id: str, crash: Crash) -> None:
+        """Keep that the server crashed."""
+        with Session(self._engine) as session:
+            session.add(CrashRow(run_id=run_id, **asdict(crash)))
+            session.commit()
+
+    def set_aside(self, run_id: str, *, voids: bool) -> Sequence[tuple[str, int]]:
+        """Have trials played again: those in flight when the run died and, if wanted, the voids.
+
+        They are kept, and marked as replaced. Gives the scenario and number of each.
+        """
+        with Session(self._engine) as session:
+            return set_aside(session, run_id, voids=voids)
+
+    def played(self, run_id: str) -> frozenset[tuple[str, int]]:
+        """Scenario and number of every trial in force."""
+        query = select(TrialRow.scenario, TrialRow.number)
+        with Session(self._engine) as session:
+            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, IN_FORCE)).all())
 
     def _find(self, session: Session, run_id: str) -> RunRow:
         newest = select(RunRow).order_by(col(RunRow.started).desc())
@@ -165,6 +186,11 @@ class SqlStore:
         raise UsageError(
             f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
         )
+
+
+def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
+    run = mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
+    return replace(run, requests=requests(session, row.id), crashes=crashes(session, row.id))
 
 
 def _looks(session: Session, run_id: str) -> tuple[Look, ...]:

@@ -13,7 +13,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Attempt, recovery_of
 from agenteval.core.tally import AgentCall, Tally, calls_by_agent
 from agenteval.core.trial import HandshakeStep
-from agenteval.store.mapping import INTERRUPTED
+from agenteval.store.mapping import INTERRUPTED, cause_of
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 TRIAL, TURN, CALL = (
@@ -45,13 +45,17 @@ def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
             recovery=recovery_of(made, turns=seen, texts=texts.get(row.id, {})),
             prompt_tokens=prompt_tokens,
             agents=agents.get(row.id, {}),
+            cause=cause_of(row.outcome, row.cause),
+            retries=row.retries,
         )
 
 
 def _trials(run_id: str) -> Select[Any]:
     at = TRIAL.c
-    columns = at.id, at.scenario, at.number, at.seed, at.outcome, at.reason, at.handshake
-    return select(*columns).where(at.run_id == run_id).order_by(at.scenario, at.number)
+    about = at.id, at.scenario, at.number, at.seed, at.outcome, at.reason, at.handshake
+    columns = (*about, at.cause, at.retries)
+    of_run = select(*columns).where(at.run_id == run_id, at.replaced.is_(False))
+    return of_run.order_by(at.scenario, at.number)
 
 
 def _turns(run_id: str) -> Select[Any]:

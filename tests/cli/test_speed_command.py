@@ -71,6 +71,8 @@ def test_a_log_becomes_json_whose_totals_add_up(cli, monkeypatch) -> None:
         ((), "name runs"),
         (("ingest",), "log files of vLLM"),
         (("nosuch",), "no run 'nosuch'"),
+        (("last", "-m", "sim/qwen3.5-27b"), "name runs, or a --model"),
+        (("-m", "sim/qwen3.5-27b", "--concurrency", "0"), "numbers from 1 to 9999"),
         (("ingest", "none.log"), "none.log: cannot be read"),
         (("ingest", "agenteval.toml"), "no engine line in 0 lines"),
     ],
@@ -111,5 +113,41 @@ def test_a_level_that_is_no_number_is_refused(cli, levels) -> None:
     assert (said.code, said.err.count("--concurrency"), said.out) == (2, 1, "")
 
 
+def test_a_model_is_asked_at_each_level_with_prompts_of_the_wanted_length(cli) -> None:
+    asked = ("--concurrency", "1,3", "--prompt-tokens", "500", "--requests", "4", "--json")
+    found = json.loads(cli("speed", "-m", "sim/qwen3.5-27b", *asked).out)
+    assert (
+        [(one["concurrency"], one["requests"], one["failed"], one["run"]) for one in found],
+        [one["prefill"]["n"] for one in found],  # no prompt can have been cached
+        [(one["useful"], one["simulated"]) for one in found],
+        all(one["tokens_per_second"] > 0 for one in found),
+    ) == ([(1, 4, 0, ""), (3, 4, 0, "")], [4, 4], [(None, True)] * 2, True)
+
+
+def test_a_server_that_never_replies_measures_nothing(cli, answering, reply) -> None:
+    broken = reply("500 Internal Server Error", "application/json", '{"error": "out of memory"}')
+    models = reply("200 OK", "application/json", '{"data": []}')
+    with answering(broken, models=models) as url:
+        said = cli("speed", "-m", "mine", "--base-url", url, "--requests", "1")
+    assert (said.code, "mine: no reply to 1 requests" in said.err, said.out) == (2, True, "")
+
+
+def test_a_real_server_that_counts_no_tokens_is_timed_all_the_same(cli, answering, reply) -> None:
+    said = {"choices": [{"message": {"content": "A story."}, "finish_reason": "stop"}]}
+    models = reply("200 OK", "application/json", '{"data": []}')
+    with answering(reply("200 OK", "application/json", json.dumps(said)), models=models) as url:
+        asked = ("--base-url", url, "--requests", "2", "--concurrency", "1", "--json")
+        (found,) = json.loads(cli("speed", "-m", "mine", *asked).out)
+    assert (found["requests"], found["completion_tokens"], found["prefill"]) == (2, 0, None)
+
+
 def test_a_level_named_twice_is_played_once() -> None:
     assert levels_of("4, 1,4") == (4, 1)
+
+
+def test_power_that_cannot_be_observed_is_said_and_the_run_goes_on(cli) -> None:
+    few = ("--trials", "1", "--power", "--json")
+    said = cli("run", "-m", "sim/qwen3.5-27b", *few, "media/rendered-plot")
+    (found,) = json.loads(cli("speed", "last", "--json").out)
+    assert (said.code, "power is not observable: a simulated model" in said.err) == (0, True)
+    assert (found["joules"], found["tokens_per_kwh"]) == (None, None)

@@ -64,3 +64,10 @@ def test_a_file_that_cannot_be_read_is_one_line(tmp_path):
     for name in ("latin.csv", "none.csv", "."):
         with pytest.raises(UsageError, match="cannot be read"):
             load_counts(tmp_path / name)
+
+
+def test_a_number_that_nobody_counted_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"counts\.csv:2: .*calls"):
+        read_counts(
+            ["model,calls,class,errors", "m,100000000000000000000,pipe,1"], where="counts.csv"
+        )

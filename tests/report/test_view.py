@@ -5,6 +5,7 @@ import pytest
 from agenteval.core.counts import ErrorCounts
 from agenteval.report.build import build_counts_view, build_view
 from agenteval.report.details import detail_tables
+from agenteval.report.provenance import provenance_table
 from agenteval.report.tables import comparison_table
 from agenteval.testing import card, denied, run, says, trial
 
@@ -113,3 +114,54 @@ def test_a_settled_difference_of_counts_alone_is_told_without_correction():
     )
     assert view.sentences[0].startswith("b makes fewer errors than a: settled (p < 0.001).")
     assert detail_tables(view) == ()
+
+
+SERVED = {"server": "llama.cpp b1", "chat template": "sha256:aa", "default sampling": "top_k 40"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "differing"),
+    [
+        ({"told": SERVED}, {"told": SERVED}, []),
+        ({"told": SERVED}, {}, []),
+        ({"server": "vLLM"}, {"server": "SGLang"}, ["server"]),
+        ({"server": "vLLM", "server_version": "0.19"}, {"server": "vLLM"}, []),
+        ({"quantization": "AWQ"}, {"quantization": "FP8"}, ["quantization"]),
+        ({"quantization": "AWQ"}, {}, []),
+        ({"kv_cache": "fp8"}, {"kv_cache": "fp16"}, ["KV cache"]),
+        ({"tool_parser": "hermes"}, {"tool_parser": "qwen3_coder"}, ["tool parser"]),
+        ({"told": SERVED}, {"told": SERVED | {"server": "llama.cpp b2"}}, ["server"]),
+        (
+            {"told": SERVED},
+            {"told": SERVED | {"default sampling": "top_k 1"}},
+            ["default sampling"],
+        ),
+        ({"told": SERVED}, {"told": SERVED | {"model": "other"}}, []),
+        (
+            {"told": SERVED, "served_id": "m"},
+            {"told": SERVED | {"chat template": "sha256:bb"}, "served_id": "m"},
+            ["chat template"],
+        ),
+        ({"told": SERVED}, {"told": SERVED | {"chat template": "sha256:bb"}}, []),
+    ],
+)
+def test_a_comparison_warns_of_what_is_known_to_be_served_differently(
+    first, second, differing
+) -> None:
+    made = [
+        run(trial("a"), trial("b"), model=card(name, **known), run_id=name)
+        for name, known in (("one", first), ("two", second))
+    ]
+    said = [line for line in build_view(made).warnings if "differ in more" in line]
+    expected = f"These runs differ in more than the model: {', '.join(differing)}."
+    assert said == ([expected] if differing else [])
+
+
+def test_provenance_shows_what_the_server_says() -> None:
+    made = run(trial("a"), model=card("one", told=SERVED | {"chat template": "sha256:" + "a" * 64}))
+    rows = {row.label: row.cells[0].value for row in provenance_table(build_view([made]).runs).rows}
+    assert {label: text for label, text in rows.items() if label.startswith("server says")} == {
+        "server says: server": "llama.cpp b1",
+        "server says: chat template": "sha256:aaaaaaaaaaaa",
+        "server says: default sampling": "top_k 40",
+    }

@@ -163,3 +163,11 @@ def test_equal_models_with_clustered_errors_are_rarely_told_apart():
         ]
         rejected += compare(*sides, seed=repetition).p < 0.05
     assert 0.01 <= rejected / 200 <= 0.095
+
+
+@pytest.mark.parametrize(("worlds", "p"), [(1, 1.0), (2, 0.5), (3, 0.25), (5, 0.0625)])
+def test_worlds_in_which_nobody_erred_make_no_difference_significant(worlds, p) -> None:
+    """As an exact sign test has it, though an erring trial is longer than the others."""
+    pairs = [((0, 7), (1, 10) if number < worlds else (0, 7)) for number in range(64)]
+
+    assert compare_paired(pairs, seed=1).p == pytest.approx(p, abs=0.02)

@@ -30,6 +30,7 @@ RUN = Run(
     policies={"demo": "abc"},
     prefork=True,
     complete=True,
+    requests=1,
     trials=(
         Trial(
             scenario="s",

@@ -5,9 +5,9 @@ import pytest
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort, ModelCard, Run
+from agenteval.core.run import Crash, Effort, ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
-from agenteval.errors import UsageError
+from agenteval.errors import Cause, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.sql import SqlStore
@@ -86,7 +86,7 @@ def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
     play(store)
     store.close_run("r1", complete=True, second_reader={"agreed": 3}, effort=Effort(9.5, 700.0))
     ended = {"complete": True, "second_reader": {"agreed": 3}, "effort": Effort(9.5, 700.0)}
-    assert store.load("r1") == replace(RUN, **ended, trials=(TRIAL,))
+    assert store.load("r1") == replace(RUN, **ended, trials=(TRIAL,), requests=1)
 
 
 def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(
@@ -138,3 +138,18 @@ def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:
     first.close()
     with pytest.raises(UsageError, match="written with schema 99"):
         SqlStore(path)
+
+
+def test_the_crashes_of_a_server_are_kept_with_all_requests_made(tmp_path) -> None:
+    store = SqlStore(str(tmp_path / "runs.db"))
+    store.add(RUN)
+    recorder = store.recorder(RUN, {"s": "d"})
+    for number, cause in ((1, Cause.CRASHED), (2, Cause.OURS), (3, None)):
+        key = TrialKey("s", number, 1)
+        recorder.begin(key)
+        recorder.turn(key, 0, TRIAL.turns[0])
+        recorder.finish(key, replace(TRIAL, cause=cause, retries=2))
+    store.crash(RUN.id, Crash(7.0, "the server is gone"))
+    run = store.load(RUN.id)
+    store.close()
+    assert (run.requests, run.crashes) == (3 + 6 + 1, (Crash(7.0, "the server is gone"),))
