@@ -53,6 +53,13 @@ class Sandbox(Protocol):
         """
         ...
 
+    async def stamp(self, paths: Sequence[str]) -> str:
+        """A text that is another one when any of these files was changed, made or removed.
+
+        Empty while that cannot be told: a file that was changed just now may change again unseen.
+        """
+        ...
+
     async def write(self, path: str, content: bytes) -> None:
         """Write a regular file below the workspace, making its folders."""
         ...

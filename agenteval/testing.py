@@ -14,6 +14,7 @@ from typing import Any
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
+from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
     CallRecord,
@@ -27,6 +28,7 @@ from agenteval.core.trial import (
 from agenteval.protocols import ToolSchema
 
 ALLOWED = Verdict(allowed=True)
+TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,4 +176,4 @@ def _record(turn: int, place: int, made: Made) -> CallRecord:
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
     reason = "tool_calls" if calls else "stop"
-    return Turn(text, calls, reason, Usage(100, 20), "{}", 1.0)
+    return Turn(text, calls, reason, Usage(100, 20, cached_tokens=80), "{}", 1.0, TIMING)

@@ -5,6 +5,7 @@ Self is the CPU time of this process alone, without the commands it starts.
 """
 
 import asyncio
+import gc
 import json
 import resource
 import statistics
@@ -35,7 +36,7 @@ from agenteval.sandbox.namespaces import Namespaces
 from agenteval.store.sql import SqlStore
 
 CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them
-REPEATS = 3
+REPEATS = 5
 TRIALS, CONCURRENCY = 8, 8
 TURNS = (10, 50)
 STREAMS, TOKENS_PER_SECOND, SECONDS = 16, 150, 4
@@ -310,6 +311,7 @@ def own_cpu() -> float:
 
 async def measured(work: Awaitable[None], units: int) -> float:
     """Milliseconds of our own CPU for each unit."""
+    gc.collect()  # of what was imported, and of what the harness before left
     before = own_cpu()
     await work
     return 1000 * (own_cpu() - before) / units

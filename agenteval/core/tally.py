@@ -20,6 +20,8 @@ AgentCall = tuple[
 class Tally:
     """`errors` counts the denied calls by their primary class, `retries` what was sent again.
 
+    `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
+
     `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
     are there any but those of the first agent.
     """
@@ -35,6 +37,7 @@ class Tally:
     recovery: TrialRecovery
     cause: Cause | None = None
     retries: int = 0
+    prompt_tokens: int = 0
     agents: Mapping[str, Cluster] = field(default_factory=dict)
 
     @property
@@ -73,6 +76,7 @@ def tally(trial: Trial) -> Tally:
         recovery=trial_recovery(trial),
         cause=trial.cause,
         retries=trial.retries,
+        prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
         agents=calls_by_agent(
             [
                 (part.name, not record.verdict.allowed)

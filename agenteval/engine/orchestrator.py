@@ -17,6 +17,7 @@ from agenteval.engine.hands import Hands
 from agenteval.engine.play import Play
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.watch import Watch
+from agenteval.engine.world import Database
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Health, Model, Observer, Recorder, SandboxBackend, TrialKey
 
@@ -107,7 +108,7 @@ class Orchestrator:
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
-            watch=Watch(stage.scenario, prompt, hands.sandbox),
+            watch=Watch(stage.scenario, prompt, Database(hands.sandbox, stage.scenario.database)),
         )
 
 

@@ -7,18 +7,21 @@ from agenteval.core.prompt import Prompt
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.template import fill
 from agenteval.core.trial import HandshakeStep
-from agenteval.engine.world import Row, holding, passes, rows, snapshot
-from agenteval.protocols import Sandbox
+from agenteval.engine.world import Database, Row, holding, passes, rows
 
 
 @dataclass(slots=True)
 class Watch:
-    """Keeps what was seen first; `files` is the world's database while nothing has run since."""
+    """Keeps what was seen first; `files` is the world's database while nothing has run since.
+
+    `held` says whether the goal's checks hold there, once that was asked.
+    """
 
     scenario: Scenario
     prompt: Prompt
-    sandbox: Sandbox
+    database: Database
     files: Mapping[str, bytes] | None = None
+    held: tuple[Mapping[str, bytes], bool] | None = None
     reached: dict[str, HandshakeStep] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
 
@@ -37,10 +40,13 @@ class Watch:
         ]
 
     async def goal_met(self) -> bool:
-        if not all(holding(await self._now(), self.prompt.goal)):
+        files = await self._now()
+        if self.held is None or self.held[0] is not files:
+            self.held = files, all(holding(files, self.prompt.goal))
+        if not self.held[1]:
             return False
         for test in self.scenario.tests:
-            if not await passes(self.sandbox, test, self.prompt.variables):
+            if not await passes(self.database.sandbox, test, self.prompt.variables):
                 return False
         return True
 
@@ -51,7 +57,7 @@ class Watch:
 
     async def _now(self) -> Mapping[str, bytes]:
         if self.files is None:
-            self.files = await snapshot(self.sandbox, self.scenario.database)
+            self.files = await self.database.now()
         return self.files
 
     def _note_steps(self, files: Mapping[str, bytes], agent: str, turn: int, position: int) -> None:

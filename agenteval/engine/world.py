@@ -5,6 +5,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.draw import Value
@@ -14,16 +15,34 @@ from agenteval.core.variant import Variables
 from agenteval.protocols import Sandbox
 
 DATABASE = "world.db"
+SUFFIXES = ("", "-wal")
 LOG = f"{DATABASE}-wal"
 Row = Mapping[str, Value]
 FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
 STEPS = 50_000_000  # of SQLite's machine: a second or so; a world may hold a view that never ends
 
 
+@dataclass(slots=True)
+class Database:
+    """The world's database as it is now: read again only when its files were changed."""
+
+    sandbox: Sandbox
+    path: str
+    files: dict[str, bytes] | None = None
+    stamp: str = ""
+
+    async def now(self) -> Mapping[str, bytes]:
+        """The same value as before while nothing was changed."""
+        stamp = await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
+        if self.files is None or not stamp or stamp != self.stamp:
+            self.files, self.stamp = await snapshot(self.sandbox, self.path), stamp
+        return self.files
+
+
 async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
     """The database's files as they are now; empty when the model destroyed them."""
     files = {}
-    for suffix in ("", "-wal"):
+    for suffix in SUFFIXES:
         try:
             files[DATABASE + suffix] = await sandbox.read(database + suffix)
         except OSError:  # gone, or no regular file any more

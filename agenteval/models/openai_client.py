@@ -1,8 +1,8 @@
 """A served model, asked through the openai SDK: its settings, its transport, its errors.
 
-The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. It has
-the settings, the key and the connections; completions are sent past its `create`, which walks every
-message of a request, and past its `post`, which builds the same headers anew each time.
+The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. What is
+sent and what comes are bytes: its `create` would walk every message of a request, its parser every
+piece of a reply, and neither keeps what a server did wrong.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from typing import Self
 
 import aiohttp
 import httpx2
-from openai import APIStatusError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
@@ -32,7 +32,6 @@ from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
 from agenteval.protocols import ToolSchema
 
 SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
-_HEADERS = ("Accept", "Authorization", "Content-Type", "User-Agent")  # of those that the SDK has
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
@@ -43,18 +42,13 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
-        self._http = http_client()
         self._client = AsyncOpenAI(
             base_url=self._url,
             api_key=key_of(entry.api_key_env),
             max_retries=0,
             timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
-            http_client=self._http,
+            http_client=http_client(),
         )
-        self._completions = httpx2.URL(f"{self._url}/chat/completions")
-        headers = {**self._client.default_headers, **self._client.auth_headers}
-        self._headers = [(name, str(headers[name])) for name in _HEADERS]
-        self._headers.append(("Accept-Encoding", "identity"))
         self._answers = ""  # the model that the first reply names
 
     async def __aenter__(self) -> Self:
@@ -98,13 +92,11 @@ class OpenAIModel:
                     raise
                 raise failed(self._url, error, begun=False) from error
             try:
-                if response.status_code < 400 and _is_stream(response):
+                if _is_stream(response):
                     return self._same(await _streamed(response, asked, started))
                 whole = await response.aread()
             finally:
                 await response.aclose()
-        if response.status_code >= 400:
-            raise RefusedError(response.status_code, response.text, retry_after(response))
         received, usage = read_reply(whole)
         seconds = time.perf_counter() - started
         turn = turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
@@ -119,16 +111,17 @@ class OpenAIModel:
         return turn
 
     async def _post(self, body: bytes) -> httpx2.Response:
-        """The response, whose body is still to be read."""
-        timeout = {"connect": self._entry.timeouts.connect, "read": self._entry.timeouts.request}
-        request = httpx2.Request(
-            "POST",
-            self._completions,
-            headers=self._headers,
-            content=body,
-            extensions={"timeout": timeout},
-        )
-        return await self._http.send(request, stream=True)
+        """The response, whose body is still to be read. Raises RefusedError for an error status."""
+        try:
+            return await self._client.post(
+                "/chat/completions", cast_to=httpx2.Response, content=body, stream=True
+            )
+        except APIStatusError as error:
+            said, later = error.response.text, retry_after(error.response)
+            raise RefusedError(error.status_code, said, later) from error
+        except APIConnectionError as error:
+            below = error.__cause__ or error
+            raise below from below.__cause__  # retries and voids depend on what it was
 
     async def served(self) -> Mapping[str, str]:
         """Id and owner of every model that `/models` lists; empty where a server has no such page.

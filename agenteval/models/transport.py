@@ -40,8 +40,11 @@ class Body(httpx2.AsyncByteStream):
         return part
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        while part := await self.part():
-            yield part
+        try:
+            while part := await self.part():
+                yield part
+        finally:  # the SDK, which reads the body of an error, does not close what it cannot read
+            await self.aclose()
 
     async def aclose(self) -> None:
         self._response.release()  # a connection whose body has not ended is closed

@@ -7,6 +7,7 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Funnel, Score, executions
+from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.compared import compared_sentences
 from agenteval.report.garbles import arrivals_of
@@ -134,6 +135,7 @@ def _run_view(run: Run, scored: Score, errors: Errors, seen: Collection[Outcome]
         score=scored,
         executions=executions(run.trials) if run.trials else None,
         arrivals=arrivals_of(run) if run.trials else None,
+        served=as_served(run.trials) if run.trials else None,
         errors=errors,
         any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
         outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),

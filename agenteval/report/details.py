@@ -9,6 +9,7 @@ from agenteval.report.executions import executions_tables
 from agenteval.report.garbles import garble_tables
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import provenance_table
+from agenteval.report.served import served_tables
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
@@ -31,6 +32,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         *denial_tables(view.runs),
         *garble_tables(view.runs),
         *executions_tables(view.runs),
+        *served_tables(view.runs),
         provenance_table(view.runs),
     )
 

@@ -209,6 +209,7 @@ def _run(view: RunView) -> Document:
         "second_reader": dict(view.run.second_reader),
         "turns": score.turns,
         "completion_tokens": ran.completion_tokens if ran else None,
+        "speed": asdict(view.served) if view.served else None,
         "arrivals": _arrivals(view.arrivals) if view.arrivals else None,
         "recovery": _aftermath(view.aftermath),
         "scenarios": {one.name: _scenario(one) for one in view.scenarios},

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agenteval.core.run import ModelCard
+from agenteval.core.served import spread
 from agenteval.report.tables import MARK, Cell, Row, Table, heads
 from agenteval.report.view import RunView
 
@@ -24,6 +25,7 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("state", "complete" if run.complete else "NOT COMPLETE"),
         ("trials", f"{view.played} of {run.trials_planned}"),
         *_model_facts(run.model),
+        *_prompt_tokens(view),
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
         ("pre-forked scripts", "yes" if run.prefork else "no"),
         ("seed", str(run.seed)),
@@ -55,6 +57,14 @@ def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
 
 def _short(value: str) -> str:
     return value[:DIGEST_SHOWN] if value.startswith("sha256:") else value
+
+
+def _prompt_tokens(view: RunView) -> list[tuple[str, str]]:
+    """Median and range of first requests, as the server counts: its chat template is in them."""
+    told = [one.prompt_tokens for one in view.score.counted if one.prompt_tokens]
+    if (seen := spread(told)) is None:
+        return []
+    return [("prompt tokens", f"{seen.median:g} ({min(told)}-{max(told)}) n={seen.n}")]
 
 
 def architecture(card: ModelCard) -> str:

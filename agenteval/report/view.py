@@ -8,6 +8,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
+from agenteval.core.served import AsServed
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
@@ -157,13 +158,14 @@ class Arrivals:
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions` and `arrivals` are None where only the tallies were read.
+    `executions`, `arrivals` and `served` are None where only the tallies were read.
     """
 
     run: Run
     score: Score
     executions: Executions | None
     arrivals: Arrivals | None
+    served: AsServed | None
     errors: Errors
     any_denial: Rate  # trials with at least one denial
     outcomes: tuple[tuple[Outcome, Rate], ...]

@@ -49,6 +49,10 @@ class Session:
         _raise_errno(reply, path)
         return content
 
+    async def stamp(self, paths: Sequence[str]) -> str:
+        reply, _ = await self._ask({"do": "stamp", "paths": [*paths]}, seconds=GRACE_SECONDS)
+        return str(reply["stamp"])
+
     async def write(self, path: str, content: bytes) -> None:
         await self.write_all({path: content}, fixture=False)
 

@@ -235,6 +235,20 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
     )
 
 
+def ended_values(trial: Trial) -> Values:
+    """What the row of a trial gets when the trial has ended."""
+    return {
+        "ending": trial.ending,
+        "outcome": trial.outcome,
+        "reason": trial.reason,
+        "cause": trial.cause or "",
+        "retries": trial.retries,
+        "seconds": trial.seconds,
+        "handshake": [asdict(step) for step in trial.handshake],
+        "agents": [agent_fields(part) for part in trial.agents],
+    }
+
+
 def agent_fields(part: AgentPart) -> Values:
     """What the trial's row keeps of a sub-agent; its turns and calls are rows of their own."""
     return {

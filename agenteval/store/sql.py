@@ -36,6 +36,7 @@ class SqlStore:
         """
         where = Location(url)
         self.url, self.shown = where.url, str(where)
+        self._writing: Connection | None = None  # of the recorders
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
@@ -53,6 +54,8 @@ class SqlStore:
             ) from error
 
     def close(self) -> None:
+        if self._writing is not None:
+            self._writing.close()
         self._engine.dispose()
 
     def connect(self) -> Connection:
@@ -115,7 +118,9 @@ class SqlStore:
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
         """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
-        return RunRecorder(self._engine, run.id, run.taxonomy, digests)
+        if self._writing is None:
+            self._writing = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        return RunRecorder(self._writing, run.id, run.taxonomy, digests)
 
     def ended(self) -> Mapping[str, int]:
         """How many trials of each run have ended."""

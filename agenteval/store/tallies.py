@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, and_, func, select, union
+from sqlalchemy import Connection, Select, Table, and_, case, func, select, union
 from sqlmodel import SQLModel
 
 from agenteval.core.call import ToolCall
@@ -27,11 +27,12 @@ Texts = dict[int, dict[int, str]]  # by trial and turn
 
 def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
     """In the order of `SqlStore.load`, and equal to the tallies of what that gives."""
-    turns: dict[int, int] = dict(map(tuple, database.execute(_turns(run_id)).all()))
+    turns = {trial: (count, asked) for trial, count, asked in database.execute(_turns(run_id))}
     attempts, texts = _attempts(database, run_id), _texts_after_denials(database, run_id)
     agents = _agents(database, run_id)
     for row in database.execute(_trials(run_id)).all():
         made = attempts.get(row.id, [])
+        seen, prompt_tokens = turns.get(row.id, (0, 0))
         yield Tally(
             scenario=row.scenario,
             number=row.number,
@@ -41,7 +42,8 @@ def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
             calls=len(made),
             errors=Counter(one.failure_class for one in made if one.failure_class),
             handshake=tuple(HandshakeStep(**step) for step in row.handshake),
-            recovery=recovery_of(made, turns=turns.get(row.id, 0), texts=texts.get(row.id, {})),
+            recovery=recovery_of(made, turns=seen, texts=texts.get(row.id, {})),
+            prompt_tokens=prompt_tokens,
             agents=agents.get(row.id, {}),
             cause=cause_of(row.outcome, row.cause),
             retries=row.retries,
@@ -57,7 +59,10 @@ def _trials(run_id: str) -> Select[Any]:
 
 
 def _turns(run_id: str) -> Select[Any]:
-    query = select(TURN.c.trial_id, func.count()).group_by(TURN.c.trial_id)
+    """How many turns each trial has, and the prompt tokens of its first."""
+    at = TURN.c
+    first = func.max(case((at.number == 0, at.prompt_tokens), else_=0))
+    query = select(at.trial_id, func.count(), first).group_by(at.trial_id)
     return _of_run(query, TURN, run_id)
 
 

@@ -1,10 +1,12 @@
 import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from agenteval.core.scenario import Check
-from agenteval.engine.world import holding, snapshot
+from agenteval.engine.world import Database, holding, snapshot
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 
@@ -55,5 +57,37 @@ class Emptied:
         return b"db"
 
 
+@dataclass
+class Stamped(Emptied):
+    stamps: Iterator[str]
+    reads: int = 0
+
+    async def read(self, path: str) -> bytes:
+        if path.endswith("-wal"):
+            raise FileNotFoundError(path)
+        self.reads += 1
+        return b"%d" % self.reads
+
+    async def stamp(self, paths: Sequence[str]) -> str:
+        assert paths == ["w.db", "w.db-wal"]
+        return next(self.stamps)
+
+
 async def test_a_snapshot_takes_what_is_there() -> None:
     assert await snapshot(Emptied(), "w.db") == {"world.db": b"db"}
+
+
+@pytest.mark.parametrize(
+    ("stamps", "reads"),
+    [
+        (["a", "a", "a"], 1),
+        (["a", "b", "b"], 2),
+        (["", "", ""], 3),  # it cannot be told
+        (["", "a", "a"], 2),
+    ],
+)
+async def test_a_database_is_read_again_only_when_it_may_have_changed(stamps, reads) -> None:
+    world = Stamped(iter(stamps))
+    database = Database(world, "w.db")
+    seen = [await database.now() for _ in stamps]
+    assert (world.reads, seen[-1]) == (reads, {"world.db": b"%d" % reads})

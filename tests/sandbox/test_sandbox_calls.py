@@ -1,5 +1,7 @@
 """What a call gives back, on every backend."""
 
+import asyncio
+
 import pytest
 
 from agenteval.core.scenario import Limits
@@ -66,3 +68,28 @@ async def test_nothing_outlives_its_call(backend):
         left = await sandbox.run(["ps", "-eo", "pid=,comm="])
     seen = dict(line.split() for line in left.output.splitlines())
     assert [name for pid, name in seen.items() if pid != "1"] == ["ps"]
+
+
+WAYS = {
+    "changed": ["sh", "-c", "echo more >> notes.txt"],
+    "written anew, as long and as old": [
+        "sh",
+        "-c",
+        "printf 'two\\none\\n' > new; touch -r notes.txt new; mv new notes.txt",
+    ],
+    "removed": ["rm", "notes.txt"],
+    "a file made beside it": ["touch", "notes.txt-wal"],
+}
+
+
+@pytest.mark.parametrize("argv", WAYS.values(), ids=WAYS)
+async def test_a_stamp_tells_that_a_file_was(backend, argv):
+    paths = ["notes.txt", "notes.txt-wal"]
+    async with backend.open(FILES, Limits()) as sandbox:
+        new = await sandbox.stamp(paths)
+        await asyncio.sleep(0.1)
+        before = [await sandbox.stamp(paths) for _ in range(2)]
+        await sandbox.run(argv)
+        await asyncio.sleep(0.1)
+        after = await sandbox.stamp(paths)
+    assert (new, before[0] == before[1], before[0] == after) == ("", True, False)

@@ -49,6 +49,8 @@ def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wi
                 return runner.run(request["argv"])
             case "read":
                 return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
+            case "stamp":
+                return {"stamp": files.stamp(request["paths"])}, b""
             case "write":
                 return _write_all(runner, request, body), b""
             case other:

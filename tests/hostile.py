@@ -55,3 +55,13 @@ def floods(part: bytes, times: int, *, kind: str = "text/event-stream", status: 
             await writer.drain()
 
     return play
+
+
+def in_turn(*plays: Play) -> Play:
+    """Another play for each request; the server is good for nothing when they are all over."""
+    left = iter(plays)
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        await next(left)(writer)
+
+    return play
