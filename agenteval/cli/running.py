@@ -14,7 +14,7 @@ from rich.console import Console
 from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
-from agenteval.cli.served import measured, preflight, served_card
+from agenteval.cli.served import check_length, measured, preflight, served_card
 from agenteval.cli.watching import GateWatch
 from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
@@ -178,7 +178,10 @@ class Session:
     async def _measured(self, model: OpenAIModel) -> Setting:
         if self.plan.resume:
             return replace(self.plan.setting, per_token=self.plan.resume.per_token)
-        return await measured(model, self.stages[0].scenario, self.plan.setting)
+        scenarios = [stage.scenario for stage in self.stages]
+        setting = await measured(model, scenarios[0], self.plan.setting)
+        check_length(scenarios, setting)
+        return setting
 
     def _begun(self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int) -> Run:
         """The run to play, in the store. Raises UsageError when it cannot be gone on with."""

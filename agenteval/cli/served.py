@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.context import posed
+from agenteval.core.prompt import render
 from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
 from agenteval.core.setting import Setting
@@ -81,3 +82,14 @@ async def measured(model: Model, scenario: Scenario, setting: Setting) -> Settin
     counted = turn.usage.prompt_tokens
     characters = sum(len(message.content) for message in messages)
     return replace(setting, per_token=characters / counted) if counted else setting
+
+
+def check_length(scenarios: Sequence[Scenario], setting: Setting) -> None:
+    """Raises UsageError when a prompt is longer by itself than it is to be filled up to."""
+    for scenario in scenarios if setting.context else ():
+        bare = sum(len(message.content) for message in render(scenario, 0, setting).messages)
+        if bare > setting.context * setting.per_token:
+            raise UsageError(
+                f"--context {setting.context}: the prompt of {scenario.name} alone has about "
+                f"{round(bare / setting.per_token)} tokens. Give more, or 0 for none"
+            )

@@ -69,6 +69,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     [
         (("--profile", "cursor"), "no profile 'cursor'. Known: strict, opencode, claude-code"),
         (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
+        (("--context", "100"), "--context 100: the prompt of media/rendered-plot alone has about"),
         (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
         (("--prompt-variant", "faulty.md"), "--prompt-variant faulty.md: 'colour' is undefined"),
     ],
