@@ -25,11 +25,6 @@ class Timing:
     def gaps(self) -> tuple[float, float, float, float]:
         return self.gap_mean, self.gap_median, self.gap_p95, self.gap_longest
 
-    @property
-    def generating(self) -> float:
-        """From the first piece to the last."""
-        return self.gap_mean * (self.pieces - 1)
-
 
 def timing_of(arrivals: Sequence[float]) -> Timing | None:
     """The timing of pieces that came so many seconds after the request; None for no piece."""

@@ -15,9 +15,3 @@ from agenteval.core.timing import Timing, timing_of
 )
 def test_the_pieces_of_a_stream_become_first_mean_median_p95_and_longest(arrivals, timing) -> None:
     assert timing_of(arrivals) == timing
-
-
-def test_generating_is_from_the_first_piece_to_the_last() -> None:
-    timing = timing_of([1.0, 2.0, 4.0])
-    assert timing is not None
-    assert timing.generating == 3.0
