@@ -221,15 +221,15 @@ def _shares(
 def _shares_at_one_rate(first: Column, second: Column) -> list[float]:
     """The same when both models have the rate of all calls together.
 
-    A world in which neither erred adds nothing: its trials are alike whichever way they are
-    swapped, and what their calls alone would add breaks every tie of the rare errors elsewhere.
+    A world in which no call counts, or every one does, adds nothing: its trials are alike whichever
+    way they are swapped, and what their sizes alone would add breaks every tie elsewhere.
     """
     sums = [[sum(at) for at in zip(*side, strict=True)] for side in (first, second)]
     (errors, calls), (other_errors, other_calls) = sums
     rate = (errors + other_errors) / (calls + other_calls)
     shares = _shares(first, second, calls, other_calls, (rate, rate))
     return [
-        share if ours[0] or theirs[0] else 0.0
+        share if 0 < ours[0] + theirs[0] < ours[1] + theirs[1] else 0.0
         for share, ours, theirs in zip(shares, first, second, strict=True)
     ]
 

@@ -171,3 +171,10 @@ def test_worlds_in_which_nobody_erred_make_no_difference_significant(worlds, p) 
     pairs = [((0, 7), (1, 10) if number < worlds else (0, 7)) for number in range(64)]
 
     assert compare_paired(pairs, seed=1).p == pytest.approx(p, abs=0.02)
+
+
+def test_to_count_what_did_not_happen_gives_the_same_p() -> None:
+    pairs = [((3, 4), (1, 3)), ((2, 2), (0, 0)), ((0, 5), (0, 1)), ((4, 6), (2, 5))] * 6
+    others = [((n - e, n), (m - f, m)) for (e, n), (f, m) in pairs]
+
+    assert compare_paired(pairs, seed=1).p == compare_paired(others, seed=1).p
