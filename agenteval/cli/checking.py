@@ -13,6 +13,8 @@ from agenteval.cli.checking_faults import (
     slips_of,
     solution_faults,
 )
+from agenteval.core.profiles import PROFILES, STRICT
+from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
@@ -80,8 +82,9 @@ def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
-    The solution is played in the world of each variant, the slips in one world more. Whoever does
-    nothing comes last, in a world that the solution was played in before.
+    The solution is played in the world of each variant, and in the first one under every harness
+    profile; the slips in one world more. Whoever does nothing comes last, in a world that the
+    solution was played in before.
     """
     scenarios = [stage.scenario for stage in stages]
     slips = {stage.scenario.name: slips_of(stage, _slipping(stage)) for stage in stages}
@@ -91,6 +94,11 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     first = [_key(stage, 0) for stage in stages]
     solved = await played(stages, variants, Oracle(scenarios), backend)
     slipped = await played(stages, another, Oracle(scenarios, written), backend)
+    elsewhere = {
+        name: await played(stages, first, Oracle(scenarios), backend, Setting(profile))
+        for name, profile in PROFILES.items()
+        if profile is not STRICT
+    }
     idle = [await played(stages, first, Talker(text), backend) for text in ("", CLAIM)]
     proofs = []
     for stage in stages:
@@ -98,6 +106,9 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
         made = slips[stage.scenario.name]
         faults = [fault for trial in trials for fault in solution_faults(stage, trial)]
         faults += judged_faults(stage, _seeds(stage))
+        for name, other in elsewhere.items():
+            found = solution_faults(stage, other[_key(stage, 0)])
+            faults += [f"under the profile {name}: {fault}" for fault in found]
         faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
         faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
         faults += [fault async for fault in kept_faults(stage, backend)]
@@ -106,7 +117,11 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
 
 
 async def played(
-    stages: Sequence[Stage], keys: Sequence[TrialKey], model: Model, backend: SandboxBackend
+    stages: Sequence[Stage],
+    keys: Sequence[TrialKey],
+    model: Model,
+    backend: SandboxBackend,
+    setting: Setting = DEFAULT,
 ) -> Mapping[TrialKey, Trial]:
     """The trials of these keys, played by `model` and stored nowhere."""
     kept = _Kept()
@@ -118,6 +133,7 @@ async def played(
             recorder=kept,
             observer=kept,
             concurrency=CONCURRENCY,
+            setting=setting,
         )
         await orchestrator.play(stages, keys)
     return kept.trials
