@@ -115,7 +115,7 @@ def test_what_solves_another_world_does_not_solve_this_one(scenario, workspace, 
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_hardly_two_seeds_read_the_same(scenario):
+def test_no_two_seeds_read_the_same(scenario):
     tasks = {render(scenario, seed).task for seed in range(60)}
 
     assert len(tasks) == 60
