@@ -8,7 +8,6 @@ earlier calls are asks for `--help` of listed scripts, their output cleared as h
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.chance import Chance
@@ -106,7 +105,9 @@ def _chat(prompt: Prompt, profile: Profile, chance: Chance) -> Iterator[tuple[Me
             if step.tool == BASH and (found := _SCRIPT.search(str(step.arguments["command"])))
         }
     )
-    for number in count():
+    number = 0
+    while True:
+        number += 1
         thing = chance.choice(THINGS)
         question = Message("user", f"{chance.choice(ASKED)} {thing}?")
         looked: tuple[Message, ...] = ()

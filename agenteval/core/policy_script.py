@@ -80,7 +80,7 @@ class _Reader:
             if word == "--":
                 return self._last_words(line, at, left, run) or self._owed(line, seen, left)
             if _is_option(line, word):
-                after = self._deal(line, left, run) or self._option(line, at, seen)
+                after = self._deal(left, run) or self._option(line, at, seen)
                 if HELP.name in seen or not isinstance(after, int):
                     return None if isinstance(after, int) else after
                 run, at = [], after
@@ -88,11 +88,11 @@ class _Reader:
             if line.commands and len(run) == len(left):
                 if word not in line.commands:
                     return Misuse(at, _no_such("sub-command", word, line.commands))
-                before = self._deal(line, left, run) or self._owed(line, seen, left)
+                before = self._deal(left, run) or self._owed(line, seen, left)
                 return before or self.read(line.commands[word], at + 1)
             run.append(at)
             at += 1
-        return self._deal(line, left, run) or self._owed(line, seen, left, is_whole=True)
+        return self._deal(left, run) or self._owed(line, seen, left, is_whole=True)
 
     def _last_words(
         self, line: CommandLine, at: int, left: list[Argument], run: list[int]
@@ -106,9 +106,9 @@ class _Reader:
             return Misuse(at, "-- may not stand before a sub-command")
         if not left:
             return Misuse(at, "nothing is left that could follow --")
-        return self._deal(line, left, [*run, *rest])
+        return self._deal(left, [*run, *rest])
 
-    def _deal(self, line: CommandLine, left: list[Argument], run: list[int]) -> Misuse | None:
+    def _deal(self, left: list[Argument], run: list[int]) -> Misuse | None:
         """Gives the words of a run to as many of the positionals left as can all be served."""
         if not run:
             return None
@@ -117,8 +117,6 @@ class _Reader:
         while left and spare >= left[0].fewest:
             fitting.append(left.pop(0))
             spare -= fitting[-1].fewest
-        if spare and line.commands and not left:
-            return Misuse(run[-1], _no_such("sub-command", self.argv[run[-1]], line.commands))
         queue = iter(run)
         for argument in fitting:
             room = spare if argument.most is None else argument.most - argument.fewest

@@ -224,6 +224,7 @@ def test_two_dashes_end_the_options_as_in_argparse(argv: list[str]) -> None:
         (FLAT, ["a", "b", "--pair=x"], "--pair needs its values as words of their own"),
         (FLAT, ["-v", "a"], "rest is missing"),
         (SPLIT, ["a", "b", "c"], "'c' is one word too many"),
+        (CommandLine.of([], (Argument("pair", fewest=2, most=2),)), ["a"], "pair is missing"),
     ],
 )
 def test_what_does_not_fit_is_told_with_its_cure(
