@@ -89,10 +89,11 @@ def write(store: SqlStore, name: str, rate: float, calls: int) -> int:
         identity = len(trials) + 1 + (1_000_000 if name == "b" else 0)
         trials.append(trial_row(identity, name, made))
         turn_rows += [
-            turn_values(identity, at, turn) | {"raw": REPLY} for at, turn in enumerate(made.turns)
+            turn_values(identity, at, turn, agent="") | {"raw": REPLY}
+            for at, turn in enumerate(made.turns)
         ]
         call_rows += [
-            call_values(identity, one, policy="p", taxonomy="1")
+            call_values(identity, one, agent="", policy="p", taxonomy="1")
             | {"reply": REPLY, "output": REPLY, "seconds": 0.1}
             for one in made.calls
         ]
