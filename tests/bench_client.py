@@ -62,7 +62,8 @@ def _event(delta: object, finish: str | None = None) -> bytes:
 
 
 def _usage(tokens: int) -> dict[str, int]:
-    return {"prompt_tokens": 100, "completion_tokens": tokens, "total_tokens": 100 + tokens}
+    # No count of the prompt: one that stays the same is taken for a context that was cut.
+    return {"prompt_tokens": 0, "completion_tokens": tokens, "total_tokens": tokens}
 
 
 def _call(number: int) -> dict[str, object]:
