@@ -9,12 +9,6 @@ PACKAGE = Path(__file__).parent.parent / "agenteval"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Where a function begins; a command's options are its table of contents and do not count."""
-    options = any("o." in ast.unparse(each.annotation or each) for each in node.args.kwonlyargs)
-    return node.body[0].lineno if options else node.lineno
-
-
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_module_is_small_and_says_its_subject(path: Path) -> None:
     text = path.read_text()
@@ -23,7 +17,7 @@ def test_a_module_is_small_and_says_its_subject(path: Path) -> None:
         node.name
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (node.end_lineno or 0) - _first_line(node) + 1 > 40
+        and (node.end_lineno or 0) - node.lineno + 1 > 40
     ]
     docstring = ast.get_docstring(tree) or ""
     assert (len(text.splitlines()) <= 300, long) == (True, [])

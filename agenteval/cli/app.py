@@ -14,6 +14,7 @@ from agenteval.cli.explain import explain
 from agenteval.cli.gate import gate
 from agenteval.cli.models import models
 from agenteval.cli.plan import plan
+from agenteval.cli.run import HELP as RUN
 from agenteval.cli.run import run
 from agenteval.cli.scenarios import app as scenarios
 from agenteval.cli.show import show
@@ -45,7 +46,7 @@ def main(
     """How reliably does a served model call its tools under your allow list?"""
 
 
-app.command(name="run")(run)
+app.command(name="run", help=RUN)(run)
 app.command(name="show")(show)
 app.command(name="speed")(speed)
 app.command(name="gate")(gate)

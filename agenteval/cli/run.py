@@ -12,6 +12,25 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from agenteval.cli.running import Plan
 
+HELP = """\
+Play scenarios with a served model and count its errors per 100 tool calls.
+
+With --gate and --baseline a gate looks at planned points, and stops once it is certain.
+
+Examples:
+- `agenteval run --model qwen3.6-35b scenarios/`
+
+- `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
+
+- `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
+
+- `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
+
+- `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
+
+- `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
+"""
+
 
 def run(  # noqa: PLR0913 -- each is an option of the command line
     called: typer.Context,
@@ -40,23 +59,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     retry_void: o.RetryVoid = False,
     allow_simulated: o.AllowSimulated = False,
 ) -> None:
-    """Play scenarios with a served model and count its errors per 100 tool calls.
-
-    With --gate and --baseline a gate looks at planned points, and stops once it is certain.
-
-    Examples:
-    - `agenteval run --model qwen3.6-35b scenarios/`
-
-    - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
-
-    - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
-
-    - `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
-
-    - `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
-
-    - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
-    """
+    """Play scenarios with a served model: HELP tells the rest."""
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
     from agenteval.cli.watching import watch_for  # noqa: PLC0415

@@ -15,16 +15,12 @@ from agenteval.cli.effort import Spent, power_meter
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
 from agenteval.cli.served import check_length, measured, preflight, served_card
+from agenteval.cli.stages import judges, load_stages
 from agenteval.cli.watching import GateWatch
-from agenteval.config.allowlists import find, load_policy
-from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
-from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
-from agenteval.core.policy import Policy
 from agenteval.core.run import ModelCard, Options, Run
-from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
@@ -36,7 +32,6 @@ from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import SandboxBackend, TrialKey
 from agenteval.report.live import Live, live
 from agenteval.sandbox.choose import choose
-from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 
@@ -91,44 +86,6 @@ def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
                 f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
                 f"first one: {reasons[0]}. Look at the server's log, then run again"
             )
-
-
-def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
-    """The scenarios, each with its allow list and its world's files. Raises UsageError."""
-    where = roots()
-    scenarios = load_scenarios(targets, roots=where)
-    played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
-    names = {scenario.policy for scenario in scenarios}
-    names |= {agent.policy for agents in played.values() for agent in agents}
-    policies = {name: load_policy(name, roots=where) for name in names}
-    for scenario in scenarios:
-        files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
-        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
-            check_scripts(policies[name], find(name, where), scenario, files)
-    return tuple(
-        Stage(
-            scenario,
-            _offered(policies[scenario.policy], scenario),
-            partial(load_fixture, scenario, roots=where),
-            {one.name: _offered(policies[one.policy], one) for one in played[scenario.name]},
-        )
-        for scenario in scenarios
-    )
-
-
-def _offered(policy: Policy, agent: Scenario | Agent) -> Policy:
-    """The policy with the tools that the agent is offered: to the model there are no others."""
-    tools = {name: rule for name, rule in policy.tools.items() if name in agent.tools}
-    return replace(policy, tools=tools)
-
-
-def _digests(stages: Sequence[Stage]) -> dict[str, str]:
-    """Whose calls are judged by which allow list."""
-    return {
-        judged_by(stage.scenario.name, agent): policy.digest
-        for stage in stages
-        for agent, policy in {"": stage.policy, **stage.agents}.items()
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +181,7 @@ class Session:
                 model=model,
                 backend=backend,
                 second_reader=second_reader,
-                recorder=self.store.recorder(run, _digests(self.stages)),
+                recorder=self.store.recorder(run, judges(self.stages)),
                 observer=progress,
                 concurrency=run.concurrency,
                 setting=setting,

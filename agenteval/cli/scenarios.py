@@ -94,7 +94,7 @@ def check(
     - `agenteval scenarios check my-scenarios/inbox`
     """
     from agenteval.cli import checking  # noqa: PLC0415
-    from agenteval.cli.running import load_stages  # noqa: PLC0415
+    from agenteval.cli.stages import load_stages  # noqa: PLC0415
 
     proofs = checking.check(load_stages(targets or []), sandbox)
     if as_json:

@@ -51,8 +51,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Say how fast a model is served, by how many requests it has at the same time.
 
-    Of stored runs, from their turns, with the calls that were worth it; of a model that is asked
-    now, with prompts that no cache can know; or of any use it had, from vLLM's log.
+    Of stored runs; of a model asked now, with prompts no cache can know; or out of vLLM's log.
 
     Examples:
     - `agenteval speed --model my-model --concurrency 1,2,4,8 --prompt-tokens 30000`

@@ -18,7 +18,7 @@ class GatedTrial:
     """The counts of one trial.
 
     A crash is an executed command that a limit or a signal ended. `handshake` says whether all its
-    steps were reached, and is None where the scenario has none.
+    steps were reached in their order, and is None where the scenario has none.
     """
 
     scenario: str

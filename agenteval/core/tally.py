@@ -11,9 +11,7 @@ from agenteval.core.trial import HandshakeStep, Trial
 from agenteval.errors import Cause
 
 World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
-AgentCall = tuple[
-    str, bool
-]  # the name of the sub-agent that made a call, and whether it was denied
+AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether it was denied
 
 
 @dataclass(frozen=True, slots=True)

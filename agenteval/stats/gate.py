@@ -106,7 +106,7 @@ def judge_gate(
     baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
 ) -> Judgement:
     """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
-    rules = decided(rules, candidate)
+    rules = decided(rules, baseline, candidate)
     found = tuple(measures(baseline, candidate, rules))
     adjusted = holm([_p_fail(measure) for measure in found])
     criteria = tuple(
@@ -128,11 +128,15 @@ def judge_gate(
     )
 
 
-def decided(rules: Rules, candidate: GatedRun) -> Rules:
-    """The rules with what they leave open decided by how the run was planned, never by counts."""
+def decided(rules: Rules, *runs: GatedRun) -> Rules:
+    """The rules with what they leave open decided by the scenarios there are, never by counts.
+
+    The baseline's are among them, so that no look at a candidate under way decides otherwise than
+    the one before it.
+    """
     if rules.over is not Over.AUTO:
         return rules
-    many = len({trial.scenario for trial in candidate.trials}) >= MANY_SCENARIOS
+    many = len({trial.scenario for run in runs for trial in run.trials}) >= MANY_SCENARIOS
     return replace(rules, over=Over.SCENARIOS if many else Over.TRIALS)
 
 

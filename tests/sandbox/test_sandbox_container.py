@@ -7,7 +7,7 @@ from available import ENGINE, installed
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named
 from users import start
 
-from agenteval.cli.running import load_stages
+from agenteval.cli.stages import load_stages
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.container import Container

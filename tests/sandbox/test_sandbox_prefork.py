@@ -4,7 +4,7 @@ import pytest
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named, shown
 from witness import WITNESS
 
-from agenteval.cli.running import load_stages
+from agenteval.cli.stages import load_stages
 from agenteval.core.prompt import render
 from agenteval.core.scenario import Limits
 from agenteval.core.shell import read_simple

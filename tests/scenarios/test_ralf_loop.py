@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.cli.checking import played
-from agenteval.cli.running import load_stages
+from agenteval.cli.stages import load_stages
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Trial, Turn

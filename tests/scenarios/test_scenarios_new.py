@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.cli.running import load_stages
 from agenteval.cli.scenarios import app
+from agenteval.cli.stages import load_stages
 from agenteval.core.prompt import render
 from agenteval.errors import UsageError
 
