@@ -42,12 +42,13 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
+        self._completions = f"{self._url}/chat/completions"  # a relative URL costs two more parses
         self._client = AsyncOpenAI(
             base_url=self._url,
             api_key=key_of(entry.api_key_env),
             max_retries=0,
-            timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
-            http_client=http_client(),
+            timeout=entry.timeouts.request,
+            http_client=http_client(connect=entry.timeouts.connect),
         )
         self._answers = ""  # the model that the first reply names
 
@@ -88,8 +89,6 @@ class OpenAIModel:
             try:
                 response = await self._post(body)
             except (aiohttp.ClientConnectionError, ConnectionError) as error:
-                if isinstance(error, aiohttp.SocketTimeoutError):
-                    raise
                 raise failed(self._url, error, begun=False) from error
             try:
                 if _is_stream(response):
@@ -114,7 +113,7 @@ class OpenAIModel:
         """The response, whose body is still to be read. Raises RefusedError for an error status."""
         try:
             return await self._client.post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, stream=True
+                self._completions, cast_to=httpx2.Response, content=body, stream=True
             )
         except APIStatusError as error:
             said, later = error.response.text, retry_after(error.response)
@@ -130,9 +129,7 @@ class OpenAIModel:
         """
         try:
             async with asyncio.timeout(self._entry.timeouts.connect):
-                reply = await self._client.with_options(
-                    timeout=self._entry.timeouts.connect
-                ).models.with_raw_response.list()
+                reply = await self._client.models.with_raw_response.list()
             body = reply.text
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
@@ -171,10 +168,11 @@ async def _streamed(response: httpx2.Response, asked: Asked, started: float) -> 
     while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
     seconds = time.perf_counter() - started
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_SECONDS):
-            while await body.part():  # a connection is used again only when its body has ended
-                continue
+    if not body.ended:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while await body.part():  # a connection is used again only when its body has ended
+                    continue
     received, usage = reader.received()
     return turn_of(
         received,
