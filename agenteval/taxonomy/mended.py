@@ -53,9 +53,12 @@ def _ones(found: re.Match[str]) -> str:
 
 
 def facts_of(text: str) -> ShellFacts:
-    """What stands in a denied text. `errors` are those that bash has with it too."""
-    shell = _without_wanted_commands(read_facts(text))
-    if len(text) > _LONGEST or not (shell.errors or strays(shell)):
+    """What stands in a denied text.
+
+    `errors` are those that bash has with it too, and the reserved words where none may stand.
+    """
+    shell = _facts_of(text)
+    if len(text) > _LONGEST or not shell.errors:
         return shell
     mended = text
     for mistake, other in _MENDS:
@@ -63,11 +66,20 @@ def facts_of(text: str) -> ShellFacts:
     mended = _closed(mended)
     if mended == text:
         return shell
-    again = _without_wanted_commands(read_facts(mended))
-    return shell if again.errors or strays(again) else again
+    again = _facts_of(mended)
+    return shell if again.errors else again
 
 
-def strays(shell: ShellFacts) -> list[Span]:
+def _facts_of(text: str) -> ShellFacts:
+    shell = read_facts(text)
+    if shell.errors:
+        shell = _without_wanted_commands(shell)
+    if not _INNER.isdisjoint([command.words.first for command in shell.commands]):
+        shell = shell._replace(errors=[*shell.errors, *_strays(shell)])
+    return shell
+
+
+def _strays(shell: ShellFacts) -> list[Span]:
     """The reserved words that stand where a command begins and have nothing to end there."""
     return [
         command.words[0].span
