@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from agenteval.cli.app import app
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import Policy, World, allows
+from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.core.policy_lint import lint
 from agenteval.errors import UsageError
 from agenteval.formats.convert import convert
