@@ -34,6 +34,10 @@ class Health(Protocol):
         """The failure as it is known after a look at the server: it may have been a crash."""
         ...
 
+    async def context(self) -> int | None:
+        """How many tokens its context holds; None where it does not tell."""
+        ...
+
 
 class Sandbox(Protocol):
     """One trial's own world: a private workspace in which commands run and nothing escapes."""

@@ -19,6 +19,9 @@ class Unwatched:
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         return error
 
+    async def context(self) -> int | None:
+        return None
+
 
 @dataclass(slots=True)
 class Asking:

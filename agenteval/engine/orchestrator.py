@@ -15,6 +15,7 @@ from agenteval.core.trial import Trial
 from agenteval.engine.asking import PAUSES, Asking, Unwatched
 from agenteval.engine.hands import Hands
 from agenteval.engine.play import Play
+from agenteval.engine.reading import Reading
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Database
@@ -50,6 +51,7 @@ class Orchestrator:
     max_turns: int | None = None
     health: Health = field(default_factory=Unwatched)
     pauses: Sequence[float] = PAUSES
+    reading: Reading = field(default_factory=Reading)
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -109,6 +111,7 @@ class Orchestrator:
             recorder=self.recorder,
             observer=self.observer,
             watch=Watch(stage.scenario, prompt, Database(hands.sandbox, stage.scenario.database)),
+            reading=self.reading,
         )
 
 

@@ -117,28 +117,6 @@ async def test_a_void_is_stored_with_its_cause(play) -> None:
     )
 
 
-@dataclass
-class Forgetful:
-    """Counts fewer prompt tokens each time."""
-
-    counts: list[int]
-
-    async def ask(self, messages, tools, *, seed) -> Turn:
-        await asyncio.sleep(0)
-        turn = trial("pwd").turns[0]
-        return replace(turn, usage=Usage(self.counts.pop(0), 20))
-
-
-async def test_a_context_that_the_server_cut_makes_the_trial_void(play) -> None:
-    (void,) = await play(Forgetful([900, 950, 500]))
-    assert (void.cause, len(void.turns), len(void.calls), "after 950" in void.reason) == (
-        Cause.CONTEXT_CUT,
-        3,
-        2,
-        True,
-    )
-
-
 @pytest.mark.parametrize(
     ("parts", "often"),
     [
