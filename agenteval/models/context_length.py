@@ -7,7 +7,7 @@ from agenteval.models.pages import Pages
 
 
 async def context_length(pages: Pages, model: str) -> int | None:
-    """Told by vLLM and SGLang in their list, by llama.cpp of a slot, by Ollama of what is loaded."""
+    """Told by vLLM and SGLang in their list, llama.cpp of a slot, Ollama of what is loaded."""
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
         page = await pages.get(path)
         length = read(page.json, model) if page else None
