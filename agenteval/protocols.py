@@ -27,6 +27,14 @@ class Model(Protocol):
         ...
 
 
+class Pace(Protocol):
+    """Who knows how slow the server is."""
+
+    def stretch(self) -> float:
+        """What limits are multiplied with, by all replies so far, those under way included."""
+        ...
+
+
 class Health(Protocol):
     """Who looks after the server while a run goes on."""
 

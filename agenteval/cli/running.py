@@ -189,6 +189,7 @@ class Session:
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
                 health=health,
+                pace=model,
             )
             complete, spent = False, Spent()
             try:

@@ -192,6 +192,7 @@ class Play:
             seconds=sum(turn.seconds for loop in self.loops.values() for turn in loop.turns),
             agents=tuple(others),
             retries=self.model.retries,
+            stretched=self.model.stretched,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-SCHEMA = 6  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 7  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 

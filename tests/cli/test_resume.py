@@ -133,10 +133,10 @@ def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
     said = cli("run", "--resume", "last")
+    why = "is being played by another process; wait until that has ended"
     assert (refused.code, refused.err.strip().splitlines()[-1], said.code) == (
         2,
-        f"agenteval: run {stored(project).id} is being played by another process; "
-        "wait until that has ended",
+        f"agenteval: run {stored(project).id} {why}",
         0,
     )
     assert seen(stored(project)) == seen(unbroken)
