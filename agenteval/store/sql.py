@@ -47,7 +47,7 @@ class SqlStore:
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             cure = (
-                "install its driver"
+                "install its driver (for PostgreSQL: agenteval[postgres])"
                 if isinstance(error, ModuleNotFoundError)
                 else ("give a file path or a database URL such as sqlite:///runs.db")
             )
