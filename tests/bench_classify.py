@@ -20,9 +20,9 @@ import tree_sitter_bash
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import BASH, ToolCall
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_facts import read_facts
-from agenteval.core.shell_leaves import read_leaves
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.leaves import read_leaves
 from agenteval.taxonomy.judge import judge, judge_many
 
 OWN = Path(__file__).parent / "corpus" / "commands.txt"
@@ -111,7 +111,7 @@ def main() -> None:
         f"verdict over parse {verdicts / floor:.1f}, not simple ones "
         f"{denied_verdicts / denied_floor:.1f}\n"
         f"start-up: python {start_up('-c', ''):.0f} ms, with the readers "
-        f"{start_up('-c', 'import agenteval.core.shell_facts'):.0f} ms, `agenteval classify` "
+        f"{start_up('-c', 'import agenteval.core.shell.fact_reader'):.0f} ms, `agenteval classify` "
         f"{start_up('-m', 'agenteval', 'classify', '--json', 'ls'):.0f} ms\n"
         f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n"
     )

@@ -12,7 +12,7 @@ from agenteval.config.article import POLICY, load_article
 from agenteval.config.paths import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.policy import Policy
+from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
 from agenteval.errors import UsageError
 from agenteval.report import console, html, json, markdown

@@ -20,8 +20,8 @@ from agenteval.cli.watching import GateWatch
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.core.outcome import Outcome
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
-from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError

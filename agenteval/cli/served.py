@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.context import posed
-from agenteval.core.prompt import render
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
-from agenteval.core.setting import Setting
 from agenteval.engine.tools import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import told

@@ -11,10 +11,10 @@ import msgspec
 from agenteval.config import allowlist_tables as tables
 from agenteval.config.toml import read_toml
 from agenteval.core.call import BASH
-from agenteval.core.policy import Policy
-from agenteval.core.policy_tools import READ, WRITE, ToolRule
-from agenteval.core.policy_values import Kind
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import READ, WRITE, ToolRule
+from agenteval.core.policy.values import Kind
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 
 FOLDER = "allowlists"

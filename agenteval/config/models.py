@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agenteval.config.paths import PROJECT_FILE
 from agenteval.config.toml import load_toml
 from agenteval.core.run import ModelCard
-from agenteval.core.text_dialects import DIALECTS
+from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
 SIMULATED = "sim/"

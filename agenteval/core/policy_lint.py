@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval.core.dialect_opencode import OpenCode, wildcard
-from agenteval.core.patterns import CommandPattern, WordPattern
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import MOVES, BashRules
-from agenteval.core.programs import base_name, interpreter
-from agenteval.core.shell import NEEDS_CARE, program_obstacle
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.dialects.opencode import OpenCode, wildcard
+from agenteval.core.policy.bash import MOVES, BashRules
+from agenteval.core.policy.patterns import CommandPattern, WordPattern
+from agenteval.core.policy.policy import Policy
+from agenteval.core.shell.gate import NEEDS_CARE, program_obstacle
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import base_name, interpreter
 
 
 class Trouble(StrEnum):

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
-from agenteval.core.prompt import Prompt
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.reading import Sent, cut, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tools

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.context import posed
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.policy import Policy, World
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
-from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
 from agenteval.engine.asking import PAUSES, Asking, Unwatched
 from agenteval.engine.hands import Hands

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from jinja2 import TemplateError
 
 from agenteval.core.chance import Chance
-from agenteval.core.context import lengthened
 from agenteval.core.outcome import Ending, Outcome, outcome
-from agenteval.core.policy import Policy
-from agenteval.core.prompt import Prompt, render_agent
+from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.context import lengthened
+from agenteval.core.prompt.prompt import Prompt, render_agent
+from agenteval.core.prompt.setting import Setting
+from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent, CodeTest, Scenario
-from agenteval.core.setting import Setting
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
-from agenteval.core.variant import Variables
 from agenteval.engine.asking import Asking
 from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, json_with_comments
 

@@ -5,13 +5,13 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_codex import Codex, PrefixRule
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.dialects.codex import Codex, PrefixRule
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import ScriptRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.shell.leaves import Construct
 from agenteval.formats.left_behind import left_behind
 from agenteval.formats.own_toml import to_toml
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from agenteval.core.call import BASH
-from agenteval.core.dialect_claude import ClaudeCode
-from agenteval.core.dialect_codex import Codex
-from agenteval.core.dialect_opencode import DEFAULTS, OpenCode, OpenCode10
-from agenteval.core.policy import Policy
+from agenteval.core.dialects.claude import ClaudeCode
+from agenteval.core.dialects.codex import Codex
+from agenteval.core.dialects.opencode import DEFAULTS, OpenCode, OpenCode10
+from agenteval.core.policy.policy import Policy
 
 
 def left_behind(policy: Policy) -> tuple[str, ...]:

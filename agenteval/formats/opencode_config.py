@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_opencode import (
+from agenteval.core.dialects.opencode import (
     DEFAULTS,
     EDIT_TOOLS,
     TOOLS,
@@ -14,11 +14,11 @@ from agenteval.core.dialect_opencode import (
     OpenCode10,
     PermissionRule,
 )
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import tomli_w
 
-from agenteval.core.patterns import PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import ScriptRule
-from agenteval.core.policy_script import HELP, CommandLine
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.policy_values import Argument
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.patterns import PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.script import HELP, CommandLine
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.policy.values import Argument
 
 _NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 

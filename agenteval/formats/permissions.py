@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from agenteval.config.allowlists import load_policy
-from agenteval.core.policy import Policy
+from agenteval.core.policy.policy import Policy
 from agenteval.errors import UsageError
 
 _SUFFIXES = (".json", ".jsonc", ".md", ".rules")

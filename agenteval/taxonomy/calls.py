@@ -3,13 +3,13 @@
 import json
 
 from agenteval.core.call import BASH
-from agenteval.core.facts import Span
 from agenteval.core.nearest import names
-from agenteval.core.policy import admitted_path, elsewhere
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import path_argument
-from agenteval.core.programs import base_name
-from agenteval.core.shell import Obstacle
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.policy import admitted_path, elsewhere
+from agenteval.core.policy.tools import path_argument
+from agenteval.core.shell.facts import Span
+from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.programs import base_name
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
 

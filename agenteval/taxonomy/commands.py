@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.facts import SubstitutionKind
-from agenteval.core.patterns import normalise
-from agenteval.core.policy_mismatch import Miss
-from agenteval.core.programs import (
+from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.patterns import normalise
+from agenteval.core.shell.facts import SubstitutionKind
+from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import (
     DESTRUCTIVE,
     NETWORK,
     READ_ONLY,
     base_name,
     is_shell,
 )
-from agenteval.core.shell import Obstacle
-from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 

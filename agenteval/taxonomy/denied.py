@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
-from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span
-from agenteval.core.policy import Policy, World, admits_redirect
-from agenteval.core.policy_bash import changes_folder
-from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
-from agenteval.core.programs import code_at
-from agenteval.core.shell import NotSimple, Simple
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import changes_folder
+from agenteval.core.policy.mismatch import Mismatch, Miss, mismatch
+from agenteval.core.policy.policy import Policy, World, admits_redirect
+from agenteval.core.shell.facts import Command, RedirectKind, ShellFacts, Span
+from agenteval.core.shell.gate import NotSimple, Simple
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import code_at
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
-from agenteval.core.facts import ShellFacts
-from agenteval.core.policy import UNKNOWN_WORLD, Gate, Policy, World, allows
-from agenteval.core.programs import interpreter
-from agenteval.core.shell import NotSimple, Simple, read_simple
-from agenteval.core.shell_leaves import read_leaves
-from agenteval.core.shell_wrappers import is_wrapper
+from agenteval.core.policy.policy import UNKNOWN_WORLD, Gate, Policy, World, allows
+from agenteval.core.shell.facts import ShellFacts
+from agenteval.core.shell.gate import NotSimple, Simple, read_simple
+from agenteval.core.shell.leaves import read_leaves
+from agenteval.core.shell.programs import interpreter
+from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.mended import facts_of

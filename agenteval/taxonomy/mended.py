@@ -7,8 +7,8 @@ of the text only when the tree has nothing left to complain about, and only to e
 import re
 from collections.abc import Callable
 
-from agenteval.core.facts import ShellFacts, Span
-from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import ShellFacts, Span
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))

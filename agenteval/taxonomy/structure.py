@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
-from agenteval.core.programs import FILTERS, base_name
-from agenteval.core.shell import Obstacle
-from agenteval.core.shell_embedded import embedded_in
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.facts import Command, RedirectKind, Span, SubstitutionKind
+from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 

@@ -2,7 +2,7 @@
 
 import re
 
-from agenteval.core.shell import Obstacle
+from agenteval.core.shell.gate import Obstacle
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import strays
 from agenteval.taxonomy.registry import Seen, failure_class

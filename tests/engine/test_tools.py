@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
-from agenteval.core.profiles import PROFILES, STRICT
+from agenteval.core.prompt.profiles import PROFILES, STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.engine import tools

@@ -7,7 +7,7 @@ from agenteval.cli.app import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import World, allows
+from agenteval.core.policy.policy import World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.convert import TARGETS, convert
 from agenteval.formats.permissions import load_any

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
-from agenteval.core.dialect_codex import Codex, PrefixRule
-from agenteval.core.dialect_opencode import OpenCode, OpenCode10, PermissionRule, wildcard
-from agenteval.core.policy import Policy, World, allows
+from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
+from agenteval.core.dialects.codex import Codex, PrefixRule
+from agenteval.core.dialects.opencode import OpenCode, OpenCode10, PermissionRule, wildcard
+from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.judge import judge

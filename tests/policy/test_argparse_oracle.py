@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.policy_script import HELP, CommandLine, misuse
-from agenteval.core.policy_values import Argument, Kind
+from agenteval.core.policy.script import HELP, CommandLine, misuse
+from agenteval.core.policy.values import Argument, Kind
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 

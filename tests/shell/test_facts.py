@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.facts import RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:

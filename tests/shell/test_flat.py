@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import shell_texts
 
-from agenteval.core.shell_draft import Gathered
-from agenteval.core.shell_flat import read_flat
-from agenteval.core.shell_leaves import Leaves, read_leaves
-from agenteval.core.shell_source import Source
-from agenteval.core.shell_walk import Walk
+from agenteval.core.shell.draft import Gathered
+from agenteval.core.shell.flat import read_flat
+from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.source import Source
+from agenteval.core.shell.walk import Walk
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 

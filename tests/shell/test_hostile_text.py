@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.facts import SubstitutionKind
-from agenteval.core.shell import NotSimple, Obstacle, Simple, read_simple
-from agenteval.core.shell_embedded import embedded_in
-from agenteval.core.shell_facts import read_facts
-from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import SubstitutionKind
+from agenteval.core.shell.gate import NotSimple, Obstacle, Simple, read_simple
+from agenteval.core.shell.leaves import Leaves, read_leaves
 
 N = 100_000
 REPEATED = ["$(", "(", "( ", "{", "{ ", "[", "`", "'", '"', "\\", "\\\n", "|", ">", ";", "&", "a|"]

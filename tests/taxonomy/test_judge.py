@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.patterns import CommandPattern
-from agenteval.core.policy import Policy, World, allows
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern
+from agenteval.core.policy.policy import Policy, World, allows
+from agenteval.core.policy.tools import ToolRule
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge, judge_many
 
