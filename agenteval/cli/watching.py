@@ -35,7 +35,7 @@ class GateWatch:
 
     def check(self, run: Run) -> None:
         """Raises UsageError for a run, not begun yet, that could not be judged."""
-        candidate = GatedRun.begun(run)
+        candidate = GatedRun.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
