@@ -8,8 +8,11 @@ from agenteval.config.paths import roots, shipped
 from agenteval.core.conditions import differing_asked
 from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
+from agenteval.stats.gate import GateVerdict
 from agenteval.stats.rules import Rules
 from agenteval.store.gated import load_gated, opened
+
+EXIT_CODES = {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.INCONCLUSIVE: 3}
 
 
 def rules_at(path: Path | None) -> tuple[Rules, str]:

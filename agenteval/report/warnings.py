@@ -37,12 +37,13 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{view.played} of {run.trials_planned} trials are here."
         )
-    if run.looks and view.played < run.trials_planned:
+    if run.saved:
         last = run.looks[-1]
         found.append(
             f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
-            f"{last.verdict}, after {view.played} of {run.trials_planned} trials. Rates of a run "
-            "that was stopped for them lean towards that verdict."
+            f"{last.verdict}, after {last.trials} of {run.trials_planned} trials, which saved "
+            f"{run.saved} ({run.saved / run.trials_planned:.0%}). Rates of a run that was stopped "
+            "for them lean towards that verdict."
         )
     if view.score.voids:
         found.append(

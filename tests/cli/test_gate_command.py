@@ -1,6 +1,7 @@
 """May the candidate replace the baseline? As a user and his CI ask it."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -311,13 +312,40 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     (project / "wide.toml").write_text("[margin]\npoints = 90\n[plan]\nlooks = 5\n")
     cli("run", *SIM)
     base = cli("show").out.split()[0]
-    said = cli("run", *SIM, "--gate", "wide.toml", "--baseline", base, "--allow-simulated")
+    gate = ("--gate", "wide.toml", "--baseline", base, "--allow-simulated")
+    said, quiet = cli("run", *SIM, *gate), cli("run", *SIM, *gate, "--json")
     listed = cli("show").out.splitlines()[0]
     judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
                  "--rules", "wide.toml")  # fmt: skip
-    assert ("PASS; stopped, which saves" in said.err, "not finished" in listed) == (True, False)
-    assert "a gate ended the run at look" in " ".join(said.out.split())
+    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-1]
+    told = re.search(r"after (\d) of 5 trials. Stopped early: (\d) of 5 trials", verdict)
+    run = json.loads(quiet.out)["runs"][0]
+    assert (said.code, quiet.code, "not finished" in listed) == (0, 0, False)
+    assert f"over {base}: PASS SIMULATED at look" in verdict
+    assert int(told[1]) + int(told[2]) == 5
+    assert "PASS; the run ends here" in said.err
+    assert "a gate ended the run at look" in words
+    assert f"which saved {told[2]} (" in words
+    assert (run["trials_saved"], run["looks"][-1]["verdict"]) == (int(told[2]), "PASS")
+    assert f"over {base}: PASS SIMULATED" in quiet.err
     assert "was looked at" in " ".join(judged.out.split())
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "verdict"),
+    [
+        ("[margin]\npoints = 90\n[minimum]\ntrials = 99\n", 3, "INCONCLUSIVE"),
+        ("[margin]\npoints = 90\n[never]\nclasses = ['blocked-path']\n", 1, "FAIL"),
+    ],
+)
+def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
+    cli, project, rules, code, verdict
+):
+    (project / "mine.toml").write_text(rules)
+    cli("run", *SIM)
+    said = cli("run", "-m", "sim/qwen3.5-122b", *SIM[2:], "--gate", "mine.toml",
+               "--baseline", "last", "--allow-simulated")  # fmt: skip
+    assert (said.code, f": {verdict} SIMULATED at look" in said.out) == (code, True)
 
 
 @pytest.mark.parametrize(
