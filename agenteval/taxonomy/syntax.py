@@ -32,14 +32,18 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
     for span in (*call.shell.errors, *strays(call.shell)):
         return Seen(span)
     stop = call.stop
-    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call.text, stop.start)):
+    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call, stop.start)):
         return Seen(call.span(stop.start, len(call.text)))
     return None
 
 
-def _has_no_meaning(text: str, at: int) -> bool:
+def _has_no_meaning(call: DeniedCall, at: int) -> bool:
     """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
-    if text.startswith((";;", ";&", ")"), at):
+    text = call.text
+    if text.startswith(")", at):  # of $(<f) it is only the end
+        groups = (*(span for _, span in call.shell.substitutions), *call.shell.subshells)
+        return all(span.end != at + 1 for span in groups)
+    if text.startswith((";;", ";&"), at):
         return True
     before = text[:at].rstrip(" \t")[-1:]
     return bool(before and before not in _BEFORE_BRACKET and _BRACKET.match(text, at))
