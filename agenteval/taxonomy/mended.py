@@ -17,19 +17,31 @@ _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 
 def facts_of(text: str) -> ShellFacts:
-    """What stands in a denied text. `errors` are those that bash has with it too."""
-    shell = _without_wanted_commands(read_facts(text))
-    if len(text) > _LONGEST or not (shell.errors or strays(shell)):
+    """What stands in a denied text.
+
+    `errors` are those that bash has with it too, and the reserved words where none may stand.
+    """
+    shell = _facts_of(text)
+    if len(text) > _LONGEST or not shell.errors:
         return shell
     for other in mended(text):
         if other != text:
-            again = _without_wanted_commands(read_facts(other))
-            if not (again.errors or strays(again)):
+            again = _facts_of(other)
+            if not again.errors:
                 return again
     return shell
 
 
-def strays(shell: ShellFacts) -> list[Span]:
+def _facts_of(text: str) -> ShellFacts:
+    shell = read_facts(text)
+    if shell.errors:
+        shell = _without_wanted_commands(shell)
+    if not _INNER.isdisjoint([command.words.first for command in shell.commands]):
+        shell = shell._replace(errors=[*shell.errors, *_strays(shell)])
+    return shell
+
+
+def _strays(shell: ShellFacts) -> list[Span]:
     """The reserved words that stand where a command begins and have nothing to end there."""
     return [
         command.words[0].span
