@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from test_resume import STORE, begun, seen
+from test_resume import BEGUN, STORE, begun, seen, waited
 
 from agenteval.core.run import Run
 from agenteval.core.scoring import score
@@ -58,7 +58,9 @@ def unbroken(tmp_path_factory) -> tuple[dict[int, Run], float]:
 
 
 def killed(project: Path, seconds: float, *arguments: str) -> None:
+    """So many seconds after its start; a new run, after it is stored."""
     with begun(project, *arguments) as running:
+        waited(project, BEGUN, 1)
         try:
             running.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -68,7 +70,7 @@ def killed(project: Path, seconds: float, *arguments: str) -> None:
 @pytest.mark.timeout(1800)
 def test_runs_killed_at_random_moments_end_as_if_nothing_had_been(cli, project, unbroken) -> None:
     chance, (whole, seconds) = random.Random(KILLS), unbroken
-    killed(project, chance.uniform(seconds / 4, seconds), *SWEEP)
+    killed(project, chance.uniform(0, seconds), *SWEEP)
     for kill in range(1, KILLS):
         for run in runs(project).values():
             if kill % 3 == 2:
