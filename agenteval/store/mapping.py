@@ -175,7 +175,7 @@ def call_values(
         "garbled": call.garbled,
         "allowed": record.verdict.allowed,
         "failure_class": primary.failure_class if primary else "",
-        "findings": [asdict(finding) for finding in record.verdict.findings],
+        "findings": [_finding_fields(finding) for finding in record.verdict.findings],
         "objection": record.objection,
         "policy": policy,
         "taxonomy": taxonomy,
@@ -198,6 +198,10 @@ def call_value(row: CallRow) -> CallRecord:
         execution=_execution(row),
         objection=row.objection,
     )
+
+
+def _finding_fields(finding: Finding) -> Values:
+    return finding._asdict() | {"evidence": finding.evidence._asdict()}
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

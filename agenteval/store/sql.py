@@ -21,6 +21,7 @@ from agenteval.store.claim import claimed
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
+from agenteval.store.names import meant
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.replacing import IN_FORCE, replaced, set_aside
 from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
@@ -137,7 +138,7 @@ class SqlStore:
             return [mapping.run_value(row, ()) for row in rows]
 
     def load(self, run_id: str) -> Run:
-        """A whole run; `last` is the newest. Raises UsageError for an unknown id."""
+        """A whole run, by what names it (`store.names`). Raises UsageError."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
             trials = session.exec(
@@ -190,15 +191,26 @@ class SqlStore:
         with Session(self._engine) as session:
             return frozenset(session.exec(query.where(TrialRow.run_id == run_id, *wanted)).all())
 
-    def _find(self, session: Session, run_id: str) -> RunRow:
-        newest = select(RunRow).order_by(col(RunRow.started).desc())
-        row = session.exec(newest).first() if run_id == "last" else session.get(RunRow, run_id)
-        if row is not None:
-            return row
-        known = ", ".join(session.exec(select(RunRow.id)).all()[-5:]) or "none yet"
-        raise UsageError(
-            f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
-        )
+    def meant(self, word: str) -> str:
+        """The id of the run or of the imported counts that a user means. Raises UsageError."""
+        with Session(self._engine) as session:
+            return self._meant(session, word)
+
+    def _meant(self, session: Session, word: str) -> str:
+        runs = session.exec(select(RunRow.id).order_by(col(RunRow.started).desc())).all()
+        newest = col(ImportedRow.imported).desc()
+        tables = session.exec(select(ImportedRow.id).order_by(newest)).all()
+        return meant(word, runs, tables, where=self.shown)
+
+    def _find(self, session: Session, word: str) -> RunRow:
+        found = self._meant(session, word)
+        row = session.get(RunRow, found)
+        if row is None:
+            raise UsageError(
+                f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
+                "compares them with others, and a gate can have them as its baseline"
+            )
+        return row
 
 
 def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
