@@ -19,7 +19,7 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import score
 from agenteval.store.sql import SqlStore
 
-KILLS = int(os.environ.get("AGENTEVAL_KILLS", "4"))
+KILLS = int(os.environ.get("AGENTEVAL_KILLS", "3"))
 SWEEP = (
     *("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "5", "--concurrency", "1,4"),
     *("ralf/two-stages", "data/pantry-audit"),
