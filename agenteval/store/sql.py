@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event, func
+from sqlalchemy import ColumnElement, Connection, Engine, event, func
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
@@ -16,6 +17,7 @@ from agenteval.core.tally import Tally
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.store import mapping
+from agenteval.store.claim import claimed
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
@@ -46,7 +48,7 @@ class SqlStore:
         except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
             reason = str(error).splitlines()[0]
             cure = (
-                "install its driver"
+                "install its driver (for PostgreSQL: agenteval[postgres])"
                 if isinstance(error, ModuleNotFoundError)
                 else ("give a file path or a database URL such as sqlite:///runs.db")
             )
@@ -158,6 +160,10 @@ class SqlStore:
             run = _run(session, row, ())
             return run, tuple(tallies(session.connection(), row.id))
 
+    def claimed(self, run_id: str) -> AbstractContextManager[None]:
+        """The run for one process alone. Raises UsageError while another one plays it."""
+        return claimed(self._engine, run_id)
+
     def crash(self, run_id: str, crash: Crash) -> None:
         """Keep that the server crashed."""
         with Session(self._engine) as session:
@@ -174,9 +180,16 @@ class SqlStore:
 
     def played(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Scenario and number of every trial in force."""
+        return self._keys(run_id, IN_FORCE)
+
+    def left(self, run_id: str) -> frozenset[tuple[str, int]]:
+        """Those that were set aside, and have not been played again."""
+        return self._keys(run_id) - self.played(run_id)
+
+    def _keys(self, run_id: str, *wanted: ColumnElement[bool]) -> frozenset[tuple[str, int]]:
         query = select(TrialRow.scenario, TrialRow.number)
         with Session(self._engine) as session:
-            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, IN_FORCE)).all())
+            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, *wanted)).all())
 
     def meant(self, word: str) -> str:
         """The id of the run or of the imported counts that a user means. Raises UsageError."""

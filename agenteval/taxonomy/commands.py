@@ -1,11 +1,9 @@
 """Failure classes of the command itself: what stands before it, what it runs, with which words."""
 
-from collections.abc import Sequence
-
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
-from agenteval.core.shell.facts import SubstitutionKind
-from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.facts import SubstitutionKind, Words
+from agenteval.core.shell.gate import Obstacle, Simple
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import (
     DESTRUCTIVE,
@@ -36,7 +34,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
         if not part.via:
             outer = part
         elif outer and PREFIXES.issuperset(part.via):
-            return Seen(call.span(outer.places[0][0], part.places[0][0]))
+            return Seen(call.span(outer.words.extent[0], part.words.extent[0]))
     return None
 
 
@@ -78,7 +76,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     The text inside is shell again, behind one more layer of quotes.
     """
     for part in call.parts:
-        if (part.code and is_shell(part.argv)) or part.argv[0] == "eval":
+        if (part.code and is_shell(part.argv)) or part.words.first == "eval":
             return Seen(call.words(part))
     return None
 
@@ -144,8 +142,8 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 
 
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part = call.misses[Miss.SCRIPT]
-    path = normalise(part.argv[part.mismatch.at if part.mismatch else 0], call.world.root)
+    part, mismatch = call.misses[Miss.SCRIPT]
+    path = normalise(part.argv[mismatch.at], call.world.root)
     known = call.known_files
     there = path is None or known is None or path in known
     return _missed(call, Miss.SCRIPT) if there is exists else None
@@ -153,11 +151,11 @@ def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
 
 def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     """The first command that no rule fits for this reason, at the word that shows it."""
-    part = call.misses.get(miss)
-    if part is None or part.mismatch is None:
+    missed = call.misses.get(miss)
+    if missed is None:
         return None
-    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(part.argv)
-    return Seen(call.word(part), part.mismatch.hint, harm)
+    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(missed.part.words)
+    return Seen(call.word(missed), missed.mismatch.hint, harm)
 
 
 @failure_class(
@@ -244,16 +242,18 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     return _missed(call, Miss.PROGRAM)
 
 
-def _harm(argv: Sequence[str]) -> tuple[str, ...]:
-    program = base_name(argv[0])
+def _harm(words: Words | Simple) -> tuple[str, ...]:
+    program = base_name(words.first)
     if program == "git":
-        return ("read-only",) if set(argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(argv):
+        return ("read-only",) if set(words.argv[1:2]) <= _GIT_READS else ()
+    if program == "find" and _FIND_ACTS.intersection(words.argv):
         return ("destructive",)
-    return tuple(facet for facet, programs in _HARM if program in programs)
+    return _HARM.get(program, ())
 
 
-_HARM = (("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY))
+_HARM: dict[str, tuple[str, ...]] = {}
+for _harm_done, _by in ("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY):
+    _HARM |= {program: (*_HARM.get(program, ()), _harm_done) for program in _by}
 _GIT_READS = frozenset(("blame", "diff", "log", "ls-files", "rev-parse", "show", "status"))
 _FIND_ACTS = frozenset(("-delete", "-exec", "-execdir", "-fprint", "-ok", "-okdir"))
 

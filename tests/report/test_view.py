@@ -199,6 +199,16 @@ def test_a_comparison_warns_of_what_is_known_to_be_served_differently(
     assert [line.partition(": ")[2] for line in said] == [f"{one}." for one in differing]
 
 
+def test_more_time_for_a_slow_server_is_shown_where_it_was_given() -> None:
+    slow = [trial("pwd"), trial("pwd", number=2, stretched=3.25)]
+    shown = [
+        [line.cells[0].value for table in detail_tables(build_view([run(*trials)]))
+         for line in table.rows if line.label.startswith("time limits")]
+        for trials in (slow, [trial("pwd")])
+    ]  # fmt: skip
+    assert shown == [["x 3.2"], []]
+
+
 def test_provenance_shows_what_the_server_says() -> None:
     made = run(trial("a"), model=card("one", told=SERVED | {"chat template": "sha256:" + "a" * 64}))
     rows = {row.label: row.cells[0].value for row in provenance_table(build_view([made]).runs).rows}

@@ -298,6 +298,25 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         (">f fi", "file-redirect"),
         ("'fi'", "bare-binary"),
         ("timeout 5 done", "wrapper-prefix"),
+        ("echo $(   )", "command-substitution"),
+        ("x=$()", "command-substitution"),
+        ("cat <( # why\n)", "process-substitution"),
+        ('echo "$(())" $(( ))', "bad-arguments"),
+        ('git status "a``b"', "command-substitution"),
+        ("uv run scripts/notes.py add ``", "command-substitution"),
+        ("echo $((16#$x + 0x${y}))", "bad-arguments"),
+        ("echo ${x:-a;b}", "bad-arguments"),
+        ("cat <<''\nit's\n\nls", "heredoc"),
+        ('cat <<-""\n(', "heredoc"),
+        ("{ cat <<EOF; }\n'\nEOF", "heredoc"),
+        ("for x in a; do cat <<-'E1'; done\n'\n\tE1\nls", "heredoc"),
+        ("cat <<EOF\n\\$x \\\\ \\$(a) $(b) \\${c}\nEOF", "heredoc"),
+        ("{(echo foo)}", "subshell"),
+        ("{ (ls); ((1)) }", "shell-chain"),
+        ("[a-z][3-9]", "bare-binary"),
+        ("f() for i in a b; do ls; done", "control-flow"),
+        ("function f.x case $1 in a) ls;; esac", "control-flow"),
+        ("function g ( )\nuntil true; do ls; done", "control-flow"),
     ],
 )
 def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> None:
@@ -308,7 +327,11 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
 
 @pytest.mark.parametrize(
     "command",
-    ["echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x", "done " * 9999],
+    [
+        *("echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x"),
+        *("{(ls}", "f() for i in a; ls; done", "cat <<''; )\n\n", "echo $(( )", "$(; )"),
+        "done " * 9999,
+    ],
 )
 def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: str) -> None:
     assert primary(bash(command), DEMO) == "shell-syntax-error"

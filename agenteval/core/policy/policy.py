@@ -35,6 +35,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def knows(self, tool: str) -> bool:
+        """Whether its rules name a tool, in lower case, that not every user of it has (MCP)."""
+        ...
+
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
         ...
@@ -62,7 +66,10 @@ class Policy:
 
     def tool(self, name: str) -> ToolRule | None:
         """The tool of that name; the other harnesses repair a name in capitals."""
-        return self.tools.get(name if self.engine is None else name.lower())
+        if self.engine is None:
+            return self.tools.get(name)
+        low = name.lower()
+        return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
@@ -92,8 +99,17 @@ def allows(
     return rules is None or admitted_path(call, rules, world) is not None
 
 
+def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
+    """Whether it is a bash call about which the policy asks nothing but its command."""
+    tool = policy.tool(call.name)
+    alone = call.arguments is not None and len(call.arguments) == 1
+    return alone and tool is not None and not tool.schema and call.command is not None
+
+
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
     """The folders other than the workspace, from which a rule's paths count, to start bash in."""
+    if arguments.keys().isdisjoint(_FOLDERS):
+        return ()
     folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
     return tuple(
         str(folder)

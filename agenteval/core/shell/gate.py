@@ -61,16 +61,25 @@ class Simple:
     text: str
     argv: tuple[str, ...]
     dynamic: frozenset[int]
-    offsets: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, int], ...]
 
     @property
     def words(self) -> tuple[Word, ...]:
         words: list[Word] = []
-        for number, (start, end) in enumerate(self.offsets):
+        for number, (start, end) in enumerate(self.places):
             span = Span(start, end, self.text[start:end])
             quoted = any(mark in span.text for mark in "'\"\\")
             words.append(Word(self.argv[number], span, quoted, number in self.dynamic))
         return tuple(words)
+
+    @property
+    def first(self) -> str:
+        return self.argv[0]
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Where the first word begins and the last one ends."""
+        return self.places[0][0], self.places[-1][1]
 
 
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
@@ -88,9 +97,9 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
     | {"history": _HISTORY}
 )
 
-_RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
-_RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
-_RESERVED |= {"while"}
+RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
+RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
+RESERVED |= {"while"}
 _LONGEST = 131_071  # Linux takes no longer argument, and `bash -c TEXT` is one
 _NONE: frozenset[int] = frozenset()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -144,7 +153,7 @@ def unreadable_text(text: str) -> NotSimple | None:
 
 def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
     """Why no command can begin with this word, however it is quoted."""
-    if name in _RESERVED:
+    if name in RESERVED:
         return Obstacle.RESERVED
     # name[ opens an assignment to an element, which bash reads up to the next ].
     if is_dynamic or not name or name[0] in "-%~" or ("[" in name and name != "["):
