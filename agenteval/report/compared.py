@@ -6,7 +6,7 @@ from math import comb
 
 from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
 from agenteval.report.sentences import count_sentences
-from agenteval.report.standing import lead, more_needed, p_text, p_told
+from agenteval.report.standing import EQUAL, OPEN, SURE, TOO_FEW, lead, more_needed, p_text, p_told
 from agenteval.report.view import Groups, Pair, View
 from agenteval.stats.comparison import SETTLED, Difference
 from agenteval.stats.multiple import holm
@@ -47,7 +47,7 @@ def _classes(pair: Pair) -> str:
     if not settled:
         least = min(one.adjusted for one in pair.classes)
         return (
-            f"Not settled: whether {both} differ in any single class of errors; the smallest p is "
+            f"{OPEN}: whether {both} differ in any single class of errors; the smallest p is "
             f"{p_text(least).removeprefix('= ')} after correction for {among} classes. One class "
             "takes more calls than all together."
         )
@@ -57,7 +57,7 @@ def _classes(pair: Pair) -> str:
         for one in settled
     ]
     return (
-        f"Settled: {both} differ in {len(settled)} of {among} classes of errors, each p after "
+        f"{SURE}: {both} differ in {len(settled)} of {among} classes of errors, each p after "
         f"correction for all: {'; '.join(told)}."
     )
 
@@ -83,7 +83,7 @@ def _figure_sentence(
 ) -> str:
     if not figure.value:
         return (
-            f"No difference seen: neither {pair.first} nor {pair.second} {words.did} than the "
+            f"{EQUAL}: neither {pair.first} nor {pair.second} {words.did} than the "
             f"other, {figure.first} each."
         )
     more, less, rates, low, high = (
@@ -127,7 +127,7 @@ def _others(groups: Groups) -> str:
     if _smallest(one, other) >= SETTLED:
         enough = next(models for models in count(2) if _smallest(models, models) < SETTLED)
         return (
-            f"Cannot be settled with so few models: whether {asked}. With {one} against {other} no "
+            f"{TOO_FEW}: whether {asked}. With {one} against {other} no "
             f"p below {_smallest(one, other):.2f} is possible, whatever they do; {enough} of each "
             "could settle it."
         )

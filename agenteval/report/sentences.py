@@ -8,7 +8,7 @@ present tense, and what was only seen in the past.
 from collections.abc import Sequence
 
 from agenteval.core.outcome import Outcome
-from agenteval.report.standing import lead, more_needed, p_told
+from agenteval.report.standing import EQUAL, lead, more_needed, p_told
 from agenteval.report.view import Pair, RunView
 from agenteval.stats.comparison import SETTLED
 from agenteval.stats.rates import Rate
@@ -37,7 +37,7 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
     gap = pair.difference
     if not gap.value:
         return (
-            f"No difference seen: {pair.first} and {pair.second} made {_per_100(gap.first)} errors "
+            f"{EQUAL}: {pair.first} and {pair.second} made {_per_100(gap.first)} errors "
             f"per 100 calls each; {_calls(pair)}."
         )
     fewer, more, low, high = (

@@ -5,14 +5,18 @@ from math import ceil, isinf
 from agenteval.stats.comparison import POWER, SETTLED, Difference
 from agenteval.stats.multiple import dearer
 
+# The words that a sentence begins with.
+SURE, NEAR, OPEN = "Settled", "Marginal, not settled", "Not settled"
+EQUAL, TOO_FEW = "No difference seen", "Cannot be settled with so few models"
+LEADS = (SURE, NEAR, OPEN, EQUAL, TOO_FEW)
 MARGINAL = 0.1  # a p below this, yet not settled, is worth a second look
 
 
 def lead(p: float, adjusted: float) -> str:
     """The word that a sentence begins with: decided after correction, near by itself."""
     if adjusted < SETTLED:
-        return "Settled"
-    return "Marginal, not settled" if p < MARGINAL else "Not settled"
+        return SURE
+    return NEAR if p < MARGINAL else OPEN
 
 
 def p_told(p: float, adjusted: float, among: int) -> str:
