@@ -74,8 +74,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     show_sweep([] if as_json else runs)
     check_usable(runs, interrupted=interrupted)
-    if watch:
-        raise typer.Exit(close(watch, runs, store, quiet=as_json))
+    raise typer.Exit(close(watch, runs, store, quiet=as_json))
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
