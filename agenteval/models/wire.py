@@ -135,7 +135,8 @@ def usage(counts: Mapping[str, Any] | None) -> Usage:
     return Usage(
         prompt_tokens=prompt if cached <= prompt else prompt + cached,
         completion_tokens=_count(counts, "completion_tokens"),
-        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
+        or _count(counts, "reasoning_tokens"),  # where SGLang has it
         cached_tokens=cached,
     )
 
