@@ -1,7 +1,6 @@
 """A denied call with all that the failure classes ask about it."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
@@ -54,8 +53,7 @@ class Missed(NamedTuple):
     mismatch: Mismatch
 
 
-@dataclass(slots=True)  # frozen, its ten fields would take a microsecond more to set
-class DeniedCall:
+class DeniedCall(NamedTuple):
     """One denied call. `command` is None unless it is a bash call that carries one.
 
     `text` is what evidence points into: the command, or the argument text of another tool's call.
@@ -65,18 +63,14 @@ class DeniedCall:
 
     call: ToolCall
     command: str | None
+    text: str
     policy: Policy
     world: World
     shell: ShellFacts
     parts: Sequence[Part]
+    misses: Mapping[Miss, Missed]
     stop: NotSimple | None = None
     objection: str = ""
-    text: str = field(init=False)
-    misses: Mapping[Miss, Missed] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.text = self.call.raw if self.command is None else self.command
-        self.misses = misses_of(self.parts, self.policy, self.world)
 
     @property
     def is_mended(self) -> bool:
@@ -90,13 +84,12 @@ class DeniedCall:
     def span(self, start: int, end: int) -> Span:
         return Span(start, end, self.text[start:end])
 
-    @property
-    def known_files(self) -> frozenset[str] | None:
-        """The files of the world as far as anybody says; None when nobody does."""
+    def may_exist(self, path: str) -> bool:
+        """Whether there is such a file in the world, or nobody says which there are."""
         if self.world.files is not None:
-            return self.world.files
-        listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
-        return listed or None
+            return path in self.world.files
+        files = self.policy.files
+        return not files or path in files or path in self.policy.bash.listed
 
     def words(self, part: Part) -> Span:
         """The words of a command, from the first to the last."""
@@ -118,32 +111,31 @@ class DeniedCall:
                 yield redirect.span
 
     @property
-    def signs(self) -> set[str]:
+    def signs(self) -> frozenset[str]:
         """What there is in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
         which a part is missed, and for which the reader stopped; and five names of our own.
         """
-        signs: set[str] = set(self.misses)
-        shell = self.shell
-        if shell.text:
-            signs.update(compress(_FIELDS, shell))
-            signs.update([kind for kind, _ in shell.substitutions])
-            signs.update([redirect.kind for redirect in shell.redirects])
+        signs: list[str] = [*self.misses]
+        if self.shell.text:
+            signs += compress(_FIELDS, self.shell)
+            signs += [kind for kind, _ in self.shell.substitutions]
+            signs += [redirect.kind for redirect in self.shell.redirects]
         for part in self.parts:
             if part.via:
-                signs.add("wrapped")
+                signs.append("wrapped")
             if part.code:
-                signs.add("code")
+                signs.append("code")
             if part.words.first == "eval":
-                signs.add("eval")
+                signs.append("eval")
         if self.stop:
-            signs.add(self.stop.reason)
+            signs.append(self.stop.reason)
         if self.objection:
-            signs.add("objection")
+            signs.append("objection")
         if not is_only_a_command(self.call, self.policy):
-            signs.add("call")
-        return signs
+            signs.append("call")
+        return frozenset(signs)
 
     @property
     def move(self) -> Span | None:

@@ -11,13 +11,13 @@ from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import DeniedCall, one_part, parts_of
+from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.mended import facts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
-ALLOWED = Verdict(allowed=True)
+ALLOWED = Verdict()
 _NO_SHELL = ShellFacts("")
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
@@ -33,7 +33,10 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
         return ALLOWED
     if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
-        return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts))
+        misses = misses_of(parts, policy, world)
+        return _explain(
+            DeniedCall(call, command, gate.text, policy, world, _NO_SHELL, parts, misses)
+        )
     return _deny(call, policy, world, gate)
 
 
@@ -60,11 +63,16 @@ def _deny(
     call: ToolCall, policy: Policy, world: World, gate: Gate | None, objection: str = ""
 ) -> Verdict:
     command = call.command
-    shell = _NO_SHELL if command is None else facts_of(command)
-    parts = parts_of(shell, policy, world)
+    text, shell = call.raw, _NO_SHELL
+    if command is not None:
+        text, shell = command, facts_of(command)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
+    parts = parts_of(shell, policy, world)
+    misses = misses_of(parts, policy, world)
     stop = reader if isinstance(reader, NotSimple) else None
-    return _explain(DeniedCall(call, command, policy, world, shell, parts, stop, objection))
+    return _explain(
+        DeniedCall(call, command, text, policy, world, shell, parts, misses, stop, objection)
+    )
 
 
 def judge_many(
@@ -93,12 +101,12 @@ def _explain(denied: DeniedCall) -> Verdict:
     permitted = denied.policy.bash.constructs
     findings = [
         _finding(each, seen, denied, alone)
-        for each in _worth_a_look(frozenset(denied.signs))
+        for each in _worth_a_look(denied.signs)
         if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
     ]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
-    return Verdict(allowed=False, findings=tuple(findings))
+    return Verdict(findings=tuple(findings))
 
 
 @lru_cache(maxsize=1024)

@@ -81,8 +81,9 @@ def _nearest_rule(
 ) -> Mismatch | None:
     if not patterns:
         return None
-    best = max(patterns, key=lambda rule: rule.agreeing(argv, dynamic))
-    at = best.agreeing(argv, dynamic)
+    agreeing = [rule.agreeing(argv, dynamic) for rule in patterns]
+    at = max(agreeing)
+    best = patterns[agreeing.index(at)]
     if at in dynamic:
         return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
     return Mismatch(Miss.WORDS, at, f"allowed is `{best.text}`")

@@ -79,6 +79,8 @@ def allows(
 
     `gate` is what `read_simple` says of a bash call's command, when that is known already.
     """
+    if policy.engine is None and is_only_a_command(call, policy):
+        return allows_command(str(call.command), policy, world, gate=gate)
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
@@ -93,10 +95,11 @@ def allows(
 
 
 def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
-    """Whether it is a bash call about which the policy asks nothing but its command."""
-    tool = policy.tool(call.name)
-    alone = call.arguments is not None and len(call.arguments) == 1
-    return alone and tool is not None and not tool.schema and call.command is not None
+    """Whether it is a bash call of which nothing but the command matters."""
+    if call.name != BASH or call.arguments is None or len(call.arguments) > 1:
+        return False
+    tool = policy.tools.get(BASH)
+    return tool is not None and not tool.schema and call.command is not None
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

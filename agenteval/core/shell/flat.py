@@ -7,6 +7,7 @@ with any other trait is left to the tree.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agenteval.core.shell.facts import Command, Heredoc, Redirect, RedirectKind, ShellFacts, Span
 from agenteval.core.shell.gate import RESERVED, unreadable_text
@@ -101,12 +102,15 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
 def _files(source: Source, start: int, end: int) -> list[Redirect]:
     redirects = []
     for found in _EACH_REDIRECT.finditer(source.text, start, end):
-        number, operator, target = found.group(1, 2, 3)
-        if not target.isalnum():
-            target = word_value(source.text, *found.span(3))[0]
-        kind = RedirectKind.of(number, operator, target)
+        kind, target = _kind_and_target(*found.group(1, 2, 3))
         redirects.append(Redirect(kind, source.span(*found.span()), target))
     return redirects
+
+
+@lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
+def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+    target = word_value(word)[0]
+    return RedirectKind.of(number, operator, target), target
 
 
 def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
