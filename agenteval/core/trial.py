@@ -131,7 +131,8 @@ class Trial:
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
     `reason` says why it is void, or what it did again and again; `cause` is that of a void.
-    `retries` counts the requests that were sent again, as the server had not taken them.
+    `retries` counts the requests that were sent again, as the server had not taken them;
+    `stretched` says how many times its time the trial was given, as the server is slow.
     """
 
     scenario: str
@@ -147,3 +148,4 @@ class Trial:
     agents: tuple[AgentPart, ...] = ()
     cause: Cause | None = None
     retries: int = 0
+    stretched: float = 1.0

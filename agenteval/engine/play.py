@@ -1,7 +1,7 @@
 """One trial: its first agent, and the sub-agents that are asked for, one after the other."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jinja2 import TemplateError
@@ -13,11 +13,13 @@ from agenteval.core.prompt.context import lengthened
 from agenteval.core.prompt.prompt import Prompt, render_agent
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
+from agenteval.core.reading import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
 from agenteval.engine.asking import Asking
 from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop
+from agenteval.engine.reading import Reading
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Row, run_program
 from agenteval.errors import InfrastructureError
@@ -59,6 +61,7 @@ class Play:
     recorder: Recorder
     observer: Observer
     watch: Watch
+    reading: Reading = field(default_factory=Reading)
     parts: dict[str, AgentPart] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
     last: str = ""  # the label of the agent that ended last
@@ -85,6 +88,9 @@ class Play:
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
+
+    async def read(self, requests: Sequence[Sent]) -> None:
+        await self.reading.check(requests, self.model.health)
 
     async def made(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
@@ -186,6 +192,7 @@ class Play:
             seconds=sum(turn.seconds for loop in self.loops.values() for turn in loop.turns),
             agents=tuple(others),
             retries=self.model.retries,
+            stretched=self.model.stretched,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

@@ -1,6 +1,7 @@
 """A policy written down for another harness, and what of it that harness can't say."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -106,7 +107,8 @@ def _opencode_paths(rules: PathRules) -> dict[str, str]:
 def _to_claude(policy: Policy) -> tuple[str, list[str]]:
     allow, deny = [], []
     for start, open_end in _commands(policy):
-        allow.append(f"Bash({start}:*)" if open_end else f"Bash({start})")
+        escaped = re.sub(r"([()\\])", r"\\\1", start)
+        allow.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
     for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
         if tool in policy.tools:
             allow += [f"{name}(/{glob})" for glob in rules.allow]

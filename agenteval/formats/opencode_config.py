@@ -39,7 +39,7 @@ def read(path: Path, *, old: bool = False) -> Policy:
     """
     text = path.read_text(encoding="utf-8-sig")
     content = front_matter(path, text) if path.suffix == ".md" else json_with_comments(path, text)
-    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
+    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table, old=old))
     engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
     return _policy(path, engine, own)
 
@@ -55,14 +55,18 @@ def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield table
 
 
-def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _own_rules(path: Path, table: Mapping[str, Any], *, old: bool) -> Iterator[PermissionRule]:
     permission = table.get("permission", {})
     if isinstance(permission, str):
         permission = {"*": permission}
     if not isinstance(permission, Mapping):
         raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
-    yield from _from_tools(path, table.get("tools", {}))
-    yield from _rules(path, permission)
+    switches = _switches(path, table.get("tools", {}))
+    if old:
+        yield from _rules(path, switches)
+        yield from _rules(path, permission)
+    else:  # a permission replaces the switch of its name, and stands in its place
+        yield from _rules(path, {**switches, **permission})
 
 
 def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
@@ -96,15 +100,16 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
             yield PermissionRule(str(key), home, action)
 
 
-def _from_tools(path: Path, tools: Any) -> Iterator[PermissionRule]:
-    """The older switch, `tools: {write: false}`: it comes before the permissions."""
+def _switches(path: Path, tools: Any) -> dict[str, Action]:
+    """The older form, `tools: {write: false}`, as permissions."""
     if not isinstance(tools, Mapping):
         raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
+    switches: dict[str, Action] = {}
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
             raise UsageError(f"{path}: tools.{name}: expected true or false, got {enabled!r}")
-        key = "edit" if name in EDIT_TOOLS else str(name)
-        yield PermissionRule(key, "*", "allow" if enabled else "deny")
+        switches["edit" if name in EDIT_TOOLS else str(name)] = "allow" if enabled else "deny"
+    return switches
 
 
 def _old_engine(own: tuple[PermissionRule, ...]) -> OpenCode10:

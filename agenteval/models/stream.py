@@ -133,6 +133,11 @@ class StreamReader:
             self._calls.append(call)
         return call
 
+    @property
+    def pieces(self) -> int:
+        """How many came so far: about as many as tokens."""
+        return len(self._arrivals)
+
     def timing(self) -> Timing | None:
         return timing_of(self._arrivals)
 

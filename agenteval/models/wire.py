@@ -125,13 +125,18 @@ def decoded(body: bytes) -> str:
 
 
 def usage(counts: Mapping[str, Any] | None) -> Usage:
-    """Token counts of a reply; 0 for what the server leaves out."""
+    """Token counts of a reply; 0 for what the server leaves out.
+
+    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
+    """
     counts = counts or {}
+    prompt = _count(counts, "prompt_tokens")
+    cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
     return Usage(
-        prompt_tokens=_count(counts, "prompt_tokens"),
+        prompt_tokens=prompt if cached <= prompt else prompt + cached,
         completion_tokens=_count(counts, "completion_tokens"),
         reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=_count(_part(counts, "prompt_tokens_details"), "cached_tokens"),
+        cached_tokens=cached,
     )
 
 

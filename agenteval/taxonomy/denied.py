@@ -104,7 +104,8 @@ class DeniedCall(NamedTuple):
         """The redirects of these kinds that the policy does not open, or not to that file."""
         for redirect in self.shell.redirects:
             if redirect.kind in wanted and not (
-                _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+                self.parts  # without a command no redirect is admitted
+                and _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
                 and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
                 and admits_redirect(redirect, self.policy, self.world)
             ):

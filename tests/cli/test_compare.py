@@ -88,6 +88,19 @@ def test_imported_counts_are_stored_listed_and_compared_with_a_run(cli, publishe
     assert cli("import", "counts", published).out.split()[0] != ids[0]
 
 
+def test_the_beginning_of_an_id_names_a_run_everywhere(cli, project):
+    keep("20260102-mine", 7)
+    keep("20260103-yours", 2)
+    compared = json.loads(cli("compare", "20260102", "20260103", "--json").out)
+    shown = json.loads(cli("show", "20260103", "--json").out)
+    refused = [cli(*of) for of in (("show", "2026"), ("speed", "2026"), ("compare", "2026", "x"))]
+    assert [model["model"] for model in compared["models"]] == ["20260102-mine", "20260103-yours"]
+    assert shown["runs"][0]["id"] == "20260103-yours"
+    assert [(one.code, "'2026' begins the ids of 2 runs" in one.err) for one in refused] == [
+        (2, True)
+    ] * 3
+
+
 def test_imported_counts_are_no_run_to_be_shown(cli, published):
     one = cli("import", "counts", published).out.split()[0]
     said = cli("show", one)
@@ -101,7 +114,7 @@ def test_runs_that_met_the_same_worlds_are_compared_world_by_world(cli, project)
     text = " ".join(said.out.split())
     assert "In the same worlds: first minus second" in text
     assert "yours makes fewer errors than mine: settled (p = 0.0" in text
-    assert "These runs differ in more than the model: sandbox." in text
+    assert "These runs differ in more than the model: sandbox (bubblewrap / none)." in text
     assert "Report: reports/both.md" in text
     page = (project / "reports" / "both.md").read_text()
     assert "## mine against yours, by class" in page

@@ -129,7 +129,7 @@ def test_a_tool_that_no_rule_of_opencode_is_about_is_offered() -> None:
 def test_the_last_rule_of_opencode_counts_and_without_one_everything_is_allowed(
     tmp_path: Path,
 ) -> None:
-    bare = load(write(tmp_path, "a.json", {}))
+    bare = load(write(tmp_path, "opencode.json", {}))
     assert allows(bash("ls"), bare, WORLD)
     last = load(write(tmp_path, "b.json", {"permission": {"bash": {"ls *": "deny", "*": "allow"}}}))
     assert allows(bash("ls x"), last, WORLD)

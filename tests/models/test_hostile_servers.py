@@ -90,6 +90,32 @@ async def test_a_flood_of_100_mb_takes_bounded_memory(kind) -> None:
     assert peak < 3 * LARGEST_BODY
 
 
+def drips(pieces: int, every: float) -> Play:
+    """So many words, each at its time however busy the machine is, and the end."""
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for piece in range(pieces):
+            writer.write(WORD)
+            await asyncio.sleep(began + every * piece - loop.time())
+        await _write(writer, event({}, "stop"))
+
+    return play
+
+
+async def test_a_server_that_is_slow_and_goes_on_gets_more_time() -> None:
+    """Thirty tokens a second, where limits are written for forty: seven seconds become nine."""
+    async with serving(drips(250, every=0.033)) as url:
+        entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=7.0))
+        async with OpenAIModel(entry) as model:
+            turn = await model.ask(LATER, [], seed=1)
+            assert (turn.timing.pieces, 8 < turn.seconds < 9, 1.2 < model.stretch() < 1.5) == (
+                *(250, True, True),
+            )
+
+
 async def test_a_compressed_reply_is_refused_as_its_size_is_unknown() -> None:
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\r\nx"
     async with serving(lambda writer: _write(writer, head)) as url:

@@ -151,19 +151,26 @@ def test_architectures_of_counts_without_trials_are_compared_as_they_stand():
 @pytest.mark.parametrize(
     ("known", "expected"),
     [
-        ({"policies": {"notes": "other"}}, "allow lists"),
-        ({"taxonomy": "2"}, "taxonomy version"),
-        ({"protocol": "2"}, "prompts"),
-        ({"sandbox": "container"}, "sandbox"),
-        ({"prefork": True}, "pre-forked scripts"),
-        ({"max_turns": 7}, "turn limit"),
-        ({"model": card("b", tools="hermes/1")}, "way to call tools"),
-        ({"model": card("b", sampling={"temperature": 0.0})}, "sampling"),
+        (
+            {"taxonomy": "2", "sandbox": "container"},
+            "in more than the model: taxonomy version (1 / 2), sandbox (bubblewrap / container)",
+        ),
+        ({"model": card("a"), "concurrency": 1}, "of one model differ in: concurrency (4 / 1)"),
     ],
 )
 def test_what_differs_besides_the_model_is_named(known, expected):
     view = build_comparison([side("a", 3), side("b", 3, **known)])
-    assert view.warnings == (f"These runs differ in more than the model: {expected}.",)
+    (line,) = view.warnings
+    assert (line.startswith("These runs "), line.endswith(f"{expected}.")) == (True, True)
+
+
+def test_runs_of_one_model_are_labelled_by_what_differs_and_else_by_their_ids():
+    sweep = build_comparison([side("a", 3, concurrency=level) for level in (1, 2)])
+    alike = build_comparison([side("a", 3, run_id=run_id) for run_id in ("r1", "r2")])
+    assert [[one.label for one in view.models] for view in (sweep, alike)] == [
+        ["a (concurrency 1)", "a (concurrency 2)"],
+        ["a (r1)", "a (r2)"],
+    ]
 
 
 def test_other_worlds_are_warned_of():

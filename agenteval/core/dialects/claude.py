@@ -27,15 +27,28 @@ _FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.
     ("grep", "glob", "ls"), "read"
 )
 _LONGEST_PATH = 4096  # what Linux opens
-# What needs no rule at all inside the project.
-_FREE = frozenset(("read", "todowrite", "task", "exitplanmode"))
+_RENAMED = {"agent": "task", "killbash": "killshell"}
+# What needs no rule at all inside the project (docs, "tools reference").
+FREE = frozenset(
+    (
+        *("read", "todowrite", "task", "exitplanmode", "enterplanmode", "askuserquestion"),
+        *("bashoutput", "killshell", "taskcreate", "taskget", "tasklist", "taskupdate"),
+        *("taskoutput", "taskstop", "toolsearch", "sendmessage", "lsp", "listmcpresourcestool"),
+        *("readmcpresourcetool", "enterworktree", "exitworktree", "notebookread"),
+        *("croncreate", "crondelete", "cronlist"),
+    )
+)
 _READERS = frozenset(("cat", "head", "tail"))
+_ESCAPED = re.compile(r"\\([()\\])")
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpecifier:
-    """One rule, as `Bash(git diff:*)`: a tool in lower case and what of it; "" means all of it."""
+    """One rule, as `Bash(git diff:*)`: a tool in lower case and what of it; "" means all of it.
+
+    Brackets and backslashes of a command are written with a backslash before them.
+    """
 
     tool: str
     what: str = ""
@@ -46,8 +59,13 @@ class ToolSpecifier:
     @classmethod
     def parse(cls, text: str) -> "ToolSpecifier":
         name, _, rest = text.strip().partition("(")
-        tool, what = name.lower(), rest.removesuffix(")")
-        return cls(tool, "" if tool == BASH and what in {"*", ":*"} else what)
+        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
+        return cls(_RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
+
+    def names(self, tool: str) -> bool:
+        """Whether it is about the tool; the name of an MCP server stands for all its tools."""
+        pattern = wildcard_regex(self.tool)
+        return pattern.fullmatch(tool) is not None or tool.startswith(f"{self.tool}__")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +79,22 @@ class ClaudeCode:
     folders: tuple[str, ...] = ()
     name: str = "claude-code"
 
+    def knows(self, tool: str) -> bool:
+        rules = (*self.allow, *self.ask, *self.deny)
+        return tool in _RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
+
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        tool = _RENAMED.get(tool, tool)
         if tool == BASH:
             start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
             return start == root and self.allows_command(arguments["command"], root)
         if subject := _subject(tool, arguments):
             return self._decide(
                 lambda rule: rule.tool == tool and _fits_subject(rule.what, subject),
-                otherwise=tool in _FREE,
+                otherwise=tool in FREE,
             )
+        if tool.startswith("mcp__"):
+            return self._decide(lambda rule: rule.names(tool) and not rule.what, otherwise=False)
         paths = path_arguments(arguments) or (None,)
         return all(self._allows_path(tool, path, root) for path in paths)
 
@@ -127,7 +152,7 @@ class ClaudeCode:
         within = whole is None or any(
             inside(whole, absolute(folder, root)) is not None for folder in (root, *self.folders)
         )
-        return within and (family in _FREE or (family == "edit" and self.mode == "acceptEdits"))
+        return within and (family in FREE or (family == "edit" and self.mode == "acceptEdits"))
 
 
 def _read_by(part: Part) -> frozenset[str]:
@@ -149,7 +174,8 @@ def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _fits_subject(what: str, subject: str) -> bool:
-    return not what or wildcard_regex(what).fullmatch(subject) is not None
+    """A rule for a skill may end in `:*`, for whatever it is given; that is not known here."""
+    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
 
 
 def _fits_command(what: str, part: str) -> bool:

@@ -38,6 +38,9 @@ class Codex:
     rules: tuple[PrefixRule, ...]
     name: str = "codex"
 
+    def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
+        return False
+
     def allows(
         self,
         tool: str,

@@ -82,6 +82,11 @@ class OpenCode:
                 return not (rule.pattern == "*" and rule.action == "deny")
         return True
 
+    def knows(self, tool: str) -> bool:
+        own = self.rules[len(DEFAULTS) :]
+        named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
+        return named and self.offers(tool)
+
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, _start(arguments, root))
@@ -117,6 +122,9 @@ class OpenCode10:
 
     def offers(self, tool: str) -> bool:
         return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
+
+    def knows(self, tool: str) -> bool:
+        return self.actions.get(tool) == "allow"
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:

@@ -35,6 +35,10 @@ class Engine(Protocol):
     @property
     def name(self) -> str: ...
 
+    def knows(self, tool: str) -> bool:
+        """Whether its rules name a tool, in lower case, that not every user of it has (MCP)."""
+        ...
+
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
         ...
@@ -62,7 +66,10 @@ class Policy:
 
     def tool(self, name: str) -> ToolRule | None:
         """The tool of that name; the other harnesses repair a name in capitals."""
-        return self.tools.get(name if self.engine is None else name.lower())
+        if self.engine is None:
+            return self.tools.get(name)
+        low = name.lower()
+        return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
 
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""

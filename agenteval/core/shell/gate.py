@@ -30,6 +30,7 @@ class Obstacle(StrEnum):
 
     EMPTY = "no command"
     LENGTH = "more text than a shell can be given"
+    PARTS = "more commands than are read"
     CONTROL = "control character or lone surrogate"
     OPERATOR = "operator"
     LINE = "second line"
@@ -117,7 +118,8 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
 RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
 RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 RESERVED |= {"while"}
-_LONGEST = 131_071  # Linux takes no longer argument, and `bash -c TEXT` is one
+LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
+_MOST_BYTES = 4  # of a character
 _NONE: frozenset[int] = frozenset()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
@@ -127,7 +129,7 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if BARE_WORDS.match(text) and text.isprintable() and len(text) <= _LONGEST:
+    if BARE_WORDS.match(text) and text.isprintable() and len(text) <= LONGEST:
         argv = text.split()  # printable, it has no other blanks than spaces
         reason = program_obstacle(argv[0], is_dynamic=False)
         return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
@@ -162,11 +164,15 @@ def _read_words(text: str) -> Simple | NotSimple:
 
 def unreadable_text(text: str) -> NotSimple | None:
     """What rules a text out before any of its words is read."""
-    if len(text) > _LONGEST:
-        return NotSimple(Obstacle.LENGTH, _LONGEST)
+    if len(text) * _MOST_BYTES > LONGEST and length_in_bytes(text) > LONGEST:
+        return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
     if not text.isprintable() and (control := _CONTROL.search(text)):
         return NotSimple(Obstacle.CONTROL, control.start())
     return None
+
+
+def length_in_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
