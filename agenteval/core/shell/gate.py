@@ -129,11 +129,13 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if BARE_WORDS.match(text) and text.isprintable() and len(text) <= LONGEST:
-        argv = text.split()  # printable, it has no other blanks than spaces
-        reason = program_obstacle(argv[0], is_dynamic=False)
-        return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
-    return unreadable_text(text) or _read_words(text)
+    if unreadable := unreadable_text(text):
+        return unreadable
+    if not (BARE_WORDS.match(text) and text.isprintable()):
+        return _read_words(text)
+    argv = text.split()  # printable, it has no other blanks than spaces
+    reason = program_obstacle(argv[0], is_dynamic=False)
+    return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
 
 
 def _read_words(text: str) -> Simple | NotSimple:
