@@ -1,23 +1,22 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 
-from agenteval.core.call import ToolCall
+from agenteval.core.call import ToolCall, new
 from agenteval.core.policy.bash import changes_folder
 from agenteval.core.policy.mismatch import Mismatch, Miss, is_strange, mismatch, unlisted
 from agenteval.core.policy.policy import (
     Policy,
     World,
     admits_redirect,
-    is_only_a_command,
 )
-from agenteval.core.shell.facts import Command, RedirectKind, ShellFacts, Span, Words
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
 from agenteval.core.shell.gate import NotSimple, Simple
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import code_at
+from agenteval.core.shell.programs import code_at, only_itself
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
@@ -57,6 +56,7 @@ class DeniedCall(NamedTuple):
     """One denied call. `command` is None unless it is a bash call that carries one.
 
     `text` is what evidence points into: the command, or the argument text of another tool's call.
+    `is_only_a_command` when nothing else about the call matters.
     `shell` and `parts` are empty without a command. `misses` holds for each reason the first part
     that no rule fits for it. `stop` is where the reader that decides for this policy gave up.
     """
@@ -69,20 +69,21 @@ class DeniedCall(NamedTuple):
     shell: ShellFacts
     parts: Sequence[Part]
     misses: Mapping[Miss, Missed]
+    is_only_a_command: bool
     stop: NotSimple | None = None
     objection: str = ""
 
     @property
     def is_mended(self) -> bool:
         """Whether the facts are about other words than those of the call."""
-        return bool(self.shell.text) and self.shell.text != self.command
+        return self.shell.text not in ("", self.text)
 
     @property
     def whole(self) -> Span:
         return Span(0, len(self.text), self.text)
 
     def span(self, start: int, end: int) -> Span:
-        return Span(start, end, self.text[start:end])
+        return new(Span, (start, end, self.text[start:end]))
 
     def may_exist(self, path: str) -> bool:
         """Whether there is such a file in the world, or nobody says which there are."""
@@ -100,16 +101,14 @@ class DeniedCall(NamedTuple):
         words, at = missed.part.words, missed.mismatch.at
         return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
 
-    def closed_redirects(self, *wanted: RedirectKind) -> Iterator[Span]:
-        """The redirects of these kinds that the policy does not open, or not to that file."""
-        for redirect in self.shell.redirects:
-            if redirect.kind in wanted and not (
-                self.parts  # without a command no redirect is admitted
-                and _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
-                and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
-                and admits_redirect(redirect, self.policy, self.world)
-            ):
-                yield redirect.span
+    def opens(self, redirect: Redirect) -> bool:
+        """Whether the policy opens such redirects, and to that file."""
+        return (
+            _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+            and bool(self.parts)  # without a command no redirect is admitted
+            and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
+            and admits_redirect(redirect, self.policy, self.world)
+        )
 
     @property
     def signs(self) -> frozenset[str]:
@@ -134,7 +133,7 @@ class DeniedCall(NamedTuple):
             signs.append(self.stop.reason)
         if self.objection:
             signs.append("objection")
-        if not is_only_a_command(self.call, self.policy):
+        if not self.is_only_a_command:
             signs.append("call")
         return frozenset(signs)
 
@@ -190,11 +189,14 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
     return [
-        Part(
-            command.words,
-            *_take(command.words, policy, world, is_core=number in cores),
-            command.via,
-            command.nested,
+        new(
+            Part,
+            (
+                command.words,
+                *_take(command.words, policy, world, is_core=number in cores),
+                command.via,
+                command.nested,
+            ),
         )
         for number, command in enumerate(commands)
     ]
@@ -206,7 +208,7 @@ def _take(
     """How the policy takes a command: its code, and whether it is admitted, missed, strange."""
     if is_strange(policy.bash, words.first):
         return None, False, is_core, True
-    code = code_at(words.argv)
+    code = None if only_itself(words.first) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
     return code, admitted, is_core and not admitted and code is None, False
 

@@ -47,12 +47,13 @@ def mismatch(
     root: str = "/workspace",
 ) -> Mismatch:
     """Why the command, which `rules.admits` denied, is denied."""
-    at = script_at(argv)
-    if at is not None:
-        return _script_mismatch(rules, argv, at, dynamic, root)
-    inner = after_runner(argv)
-    if inner and inner < len(argv):
-        return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
+    if not only_itself(argv[0]):
+        at = script_at(argv)
+        if at is not None:
+            return _script_mismatch(rules, argv, at, dynamic, root)
+        inner = after_runner(argv)
+        if inner and inner < len(argv):
+            return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
     return (
         _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
         or _nearest_runner(rules, argv)

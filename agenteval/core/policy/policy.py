@@ -86,8 +86,6 @@ def allows(
 
     `gate` is what `read_simple` says of a bash call's command, when that is known already.
     """
-    if policy.engine is None and is_only_a_command(call, policy):
-        return allows_command(str(call.command), policy, world, gate=gate)
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
         return False
@@ -106,7 +104,7 @@ def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
     if call.name != BASH or call.arguments is None or len(call.arguments) > 1:
         return False
     tool = policy.tools.get(BASH)
-    return tool is not None and not tool.schema and call.command is not None
+    return tool is not None and not tool.schema and isinstance(call.arguments.get("command"), str)
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

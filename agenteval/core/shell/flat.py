@@ -9,7 +9,16 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agenteval.core.shell.facts import Command, Heredoc, Redirect, RedirectKind, ShellFacts, Span
+from agenteval.core.call import new
+from agenteval.core.shell.facts import (
+    Command,
+    Heredoc,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    Span,
+    Words,
+)
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
@@ -50,8 +59,8 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
             return None
         own = tuple(_redirects(source, found)) if found.end(3) > end else ()
         redirects += own
-        words = source.plain_words(start, end, program)
-        commands.append(Command(words, source.span(start, end), (), own, via))
+        words = Words(text, start, end, program, source.base, source.stand_in)
+        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
