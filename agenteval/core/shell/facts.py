@@ -101,7 +101,7 @@ class Words(Sequence[Word]):
         start, end = raw_places[0]
         first = text[start:end]
         if not _SPECIAL.isdisjoint(first):
-            first = word_value(text, start, end)[0]
+            first = word_value(first)[0]
         return cls(text, start, raw_places[-1][1], first, base, stand_in, raw_places)
 
     def __bool__(self) -> bool:
@@ -149,10 +149,13 @@ class Words(Sequence[Word]):
         self._quoted: set[int] = set()
         self._dynamic: set[int] = set()
         text = self._text
-        values = [text[start:end] for start, end in self._places]
+        if self._raw_places is None:
+            values: list[str] = PLAIN_WORD.findall(text, self._start, self._end)
+        else:
+            values = [text[start:end] for start, end in self._raw_places]
         for number, value in enumerate(values):
             if not _SPECIAL.isdisjoint(value):
-                values[number], quoted, dynamic = word_value(text, *self._places[number])
+                values[number], quoted, dynamic = word_value(value)
                 if quoted:
                     self._quoted.add(number)
                 if dynamic:
