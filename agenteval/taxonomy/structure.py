@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import Command, RedirectKind, Span, SubstitutionKind
+from agenteval.core.shell.facts import Command, RedirectKind, Span, SubstitutionKind, outside
 from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
@@ -97,7 +97,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     if call.move:
         return Seen(call.move, facets=("cd",), despite=True)
     inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
-    outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
+    outer = outside(call.shell.chains, inside)
     if not outer:
         return _lone_semicolon(call)
     if any(span.text == "||" for span in outer):
@@ -294,7 +294,3 @@ def _joints(call: DeniedCall) -> Iterable[tuple[Command, Command]]:
 def _from_bar(call: DeniedCall, before: Command, command: Command) -> Span:
     bar = call.text.find("|", before.span.end, command.span.start)
     return call.span(command.span.start if bar < 0 else bar, command.span.end)
-
-
-def _within(span: Span, outer: Iterable[Span]) -> bool:
-    return any(each.start <= span.start and span.end <= each.end for each in outer)
