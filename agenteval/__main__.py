@@ -1,6 +1,7 @@
 """Entry point: runs the CLI and makes one line and exit code 2 of a user's error."""
 
 import sys
+from typing import NoReturn
 
 
 def main() -> None:
@@ -10,8 +11,18 @@ def main() -> None:
     try:
         app()
     except UsageError as error:
-        print(f"agenteval: {error}", file=sys.stderr)  # noqa: T201 -- before any console exists
-        sys.exit(2)
+        _end(str(error))
+    except UnicodeEncodeError as error:  # bytes of the command line that are no text
+        _end(f"{error.object!r}: not UTF-8 text: name it otherwise")
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _end(f"{error.filename!s:.200}: cannot be read or written: {error.strerror}")
+
+
+def _end(said: str) -> NoReturn:
+    print(f"agenteval: {said}", file=sys.stderr)  # noqa: T201 -- before any console exists
+    sys.exit(2)
 
 
 if __name__ == "__main__":
