@@ -12,8 +12,16 @@ from agenteval.errors import UsageError
 from agenteval.report.gate.explain import Explained, render
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
+from agenteval.stats.reach import out_of_reach
 from agenteval.stats.rules import Over, Rules
-from agenteval.stats.simulation import Clustering, Design, Truth, design_of, truth_of
+from agenteval.stats.simulation import (
+    Clustering,
+    Design,
+    Truth,
+    design_of,
+    simulated_pairs,
+    truth_of,
+)
 
 SEED = 1
 TRIALS_PLAYED = 30_000  # in one rehearsal of a whole gate: a second or two
@@ -35,12 +43,12 @@ def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
 def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
     """Print what the rules mean for runs of the baseline's size, or of a common one."""
     rules, source = rules_at(path)
-    if baseline is None:
+    run = gated_run(baseline, store) if baseline else None
+    if run is None:
         rehearsal, size = _published(rules)
     else:
-        run = gated_run(baseline, store)
         mark = " (SIMULATED)" if run.simulated else ""
-        rehearsal, size = rehearsal_of(run, rules), f"Like {run.id}{mark}"
+        rehearsal, size = rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)
@@ -51,7 +59,19 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
     }
     rng = np.random.default_rng(SEED)
     played = {name: rehearsal.characteristics(one, rng) for name, one in candidates.items()}
-    render(Explained(rehearsal, source, f"{size}: {in_words(rehearsal)}.", played), Console())
+    like = run or next(simulated_pairs(design, truth, truth, rng=rng, pairs=1))[0]
+    reach = out_of_reach(like, like, rehearsal.rules)
+    words = f"{size}: {in_words(rehearsal)}."
+    asked = replace(rules, over=rehearsal.rules.over)
+    render(Explained(asked, rehearsal.pairs, source, words, played, reach), Console())
+
+
+def _seen_in(rules: Rules, run: GatedRun) -> Rules:
+    """The rules, of a table without those for which it has nothing to rehearse with."""
+    if not run.of_counts:
+        return rules
+    budgets = {budget: of for budget, of in rules.budgets.items() if budget == "errors"}
+    return replace(rules, budgets=budgets)
 
 
 def in_words(rehearsal: Rehearsal) -> str:

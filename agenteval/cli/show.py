@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from agenteval.core.imported import ImportedCounts
     from agenteval.core.run import Run
-    from agenteval.store.sql import SqlStore
 
 ARTICLE = "article"
 RunIds = Annotated[
@@ -55,22 +54,13 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     opened = SqlStore(store)
     try:
         if runs:
-            loaded = _loaded(runs, opened)
+            loaded = [opened.load(run) for run in runs]
             show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
         else:
             _list(opened.runs(), opened.ended(), opened.shown)
             _list_imported(opened.imported().values())
     finally:
         opened.close()
-
-
-def _loaded(runs: "Sequence[str]", store: "SqlStore") -> "list[Run]":
-    if imported := [run for run in runs if run in store.imported()]:
-        raise UsageError(
-            f"{imported[0]} holds imported counts: no run stands behind them. See "
-            f"`agenteval compare {' '.join(runs)}`"
-        )
-    return [store.load(run) for run in runs]
 
 
 def _list(runs: "Sequence[Run]", ended: "Mapping[str, int]", store: str) -> None:

@@ -53,7 +53,9 @@ class Timeouts(_Strict):
     """Seconds."""
 
     connect: float = Field(default=5.0, gt=0)
-    request: float = Field(default=300.0, gt=0, description="from request to the last byte")
+    request: float = Field(
+        default=300.0, gt=0, description="from request to the last byte; more on a slow server"
+    )
 
 
 class ModelEntry(_Strict):

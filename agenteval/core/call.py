@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 BASH = "bash"
 
@@ -31,8 +31,7 @@ class ToolCall:
         return command if isinstance(command, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """The part of a call that shows a failure class.
 
     `start` and `end` are character offsets into the command of a bash call, and into `raw` of any
@@ -44,9 +43,11 @@ class Evidence:
     end: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One failure class seen in one call. `hint` is the cure, in words a model can act on."""
+class Finding(NamedTuple):
+    """One failure class seen in one call. `hint` is the cure, in words a model can act on.
+
+    A named tuple, as its evidence is: a denied call has several, and must not wait for them.
+    """
 
     failure_class: str
     evidence: Evidence

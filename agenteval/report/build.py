@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from agenteval.core.conditions import Conditions, apart
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
@@ -95,12 +96,23 @@ def _seed(sides: Sequence[Side]) -> int:
 
 
 def _labels(sides: Sequence[Side]) -> list[str]:
-    """Each model's name, with what tells it apart where several sides have the same model."""
+    """Each model's name; where several have it, with what tells their runs apart."""
     names = [side.label for side in sides]
-    return [
-        name if names.count(name) == 1 else f"{name} ({side.run.id if side.run else 'counts'})"
-        for name, side in zip(names, sides, strict=True)
-    ]
+    labels = list(names)
+    for name in {name for name in names if names.count(name) > 1}:
+        at = [place for place, one in enumerate(names) if one == name]
+        for place, told in zip(at, _told_apart([sides[one] for one in at]), strict=True):
+            labels[place] = f"{name} ({told})"
+    return labels
+
+
+def _told_apart(sides: Sequence[Side]) -> list[str]:
+    """By their conditions where these suffice, else by what they are called in the store."""
+    if runs := [side.run for side in sides if side.run]:
+        told = apart([Conditions.of(run) for run in runs])
+        if len(set(told)) == len(sides):
+            return told
+    return [side.run.id if side.run else f"counts {at + 1}" for at, side in enumerate(sides)]
 
 
 def _rows(

@@ -175,7 +175,7 @@ def call_values(
         "garbled": call.garbled,
         "allowed": record.verdict.allowed,
         "failure_class": primary.failure_class if primary else "",
-        "findings": [asdict(finding) for finding in record.verdict.findings],
+        "findings": [_finding_fields(finding) for finding in record.verdict.findings],
         "objection": record.objection,
         "policy": policy,
         "taxonomy": taxonomy,
@@ -198,6 +198,10 @@ def call_value(row: CallRow) -> CallRecord:
         execution=_execution(row),
         objection=row.objection,
     )
+
+
+def _finding_fields(finding: Finding) -> Values:
+    return finding._asdict() | {"evidence": finding.evidence._asdict()}
 
 
 def _finding(stored: dict[str, Any]) -> Finding:
@@ -229,6 +233,7 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         reason=row.reason if ended else INTERRUPTED,
         cause=cause_of(row.outcome, row.cause),
         retries=row.retries,
+        stretched=row.stretched,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
         seconds=row.seconds,
         agents=tuple(_agents(row, turns, calls)),
@@ -243,6 +248,7 @@ def ended_values(trial: Trial) -> Values:
         "reason": trial.reason,
         "cause": trial.cause or "",
         "retries": trial.retries,
+        "stretched": trial.stretched,
         "seconds": trial.seconds,
         "handshake": [asdict(step) for step in trial.handshake],
         "agents": [agent_fields(part) for part in trial.agents],
@@ -258,6 +264,8 @@ def agent_fields(part: AgentPart) -> Values:
         "depth": part.depth,
         "ending": part.ending,
         "reason": part.reason,
+        "turn": part.turn,
+        "position": part.position,
     }
 
 

@@ -11,7 +11,7 @@ from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
+from agenteval.taxonomy.denied import DeniedCall, one_part, parts_of
 from agenteval.taxonomy.mended import facts_of
 from agenteval.taxonomy.registry import FailureClass, Seen
 
@@ -33,8 +33,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
         return ALLOWED
     if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
-        misses = misses_of(parts)
-        return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
+        return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts))
     return _deny(call, policy, world, gate)
 
 
@@ -63,10 +62,9 @@ def _deny(
     command = call.command
     shell = _NO_SHELL if command is None else facts_of(command)
     parts = parts_of(shell, policy, world)
-    misses = misses_of(parts)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
     stop = reader if isinstance(reader, NotSimple) else None
-    return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, stop, objection))
+    return _explain(DeniedCall(call, command, policy, world, shell, parts, stop, objection))
 
 
 def judge_many(
@@ -93,11 +91,14 @@ def judge_many(
 def _explain(denied: DeniedCall) -> Verdict:
     alone = denied.alone
     permitted = denied.policy.bash.constructs
-    findings = [
-        _finding(each, seen, denied, alone)
+    found = [
+        (each, seen)
         for each in _worth_a_look(frozenset(denied.signs))
-        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
+        if (seen := each.look(denied))
     ]
+    # A construct that is permitted as such explains only what nothing else does: its odd forms.
+    closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
+    findings = [_finding(each, seen, denied, alone) for each, seen in closed or found]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
     return Verdict(allowed=False, findings=tuple(findings))
@@ -112,17 +113,14 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:
-    hint = seen.hint or failure_class.cure
-    if "{alone}" in hint:
-        hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
-    facets = seen.facets
+    span, hint, facets, _ = seen
     if alone:
         facets += ("script-listed",)
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    start, end, text = seen.span
-    if start < end:  # the facts may be about mended words; what is shown are those of the call
+    start, end, text = span
+    if start < end and denied.is_mended:  # what is shown are the words of the call
         start, end = min(start, len(denied.text)), min(end, len(denied.text))
         text = denied.text[start:end]
     evidence = Evidence(text, start, end)
-    return Finding(failure_class.id, evidence, hint, facets)
+    return Finding(failure_class.id, evidence, hint or failure_class.cured(alone), facets)

@@ -50,6 +50,14 @@ class FailureClass:
     seen_in: frozenset[str] = frozenset()
     rest: bool = False
 
+    def cured(self, alone: str) -> str:
+        """The cure, about the listed command inside the denied one; "" where there is none."""
+        if "{alone}" not in self.cure:
+            return self.cure
+        if not alone:
+            return self.cure.replace("`{alone}`", "one listed command")
+        return self.cure.replace("{alone}", alone)
+
 
 def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named where it is given
     *,

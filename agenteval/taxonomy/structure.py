@@ -86,7 +86,7 @@ def pipe(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in=["chains", "pipelines", Obstacle.OPERATOR],
+    seen_in=["chains", "pipelines", "background", "substitutions", Obstacle.OPERATOR],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -137,7 +137,7 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
     cure="Run the inner command in a call of its own and write its result out.",
     construct=Construct.COMMAND_SUBSTITUTION,
-    seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER],
+    seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER, Obstacle.EXPANSION],
 )
 def command_substitution(call: DeniedCall) -> Seen | None:
     """A command inside the words of another, $(...) or backticks.
@@ -145,9 +145,10 @@ def command_substitution(call: DeniedCall) -> Seen | None:
     What the outer command gets is not known before the inner one has run, so no rule can check it.
     """
     stop = call.stop
-    if stop and call.policy.bash.constructs and call.text.startswith("`", stop.start):
+    seen = _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
+    if stop and call.text.startswith("`", stop.start) and (call.policy.bash.constructs or not seen):
         return Seen(call.span(stop.start, stop.start + 1), despite=True)
-    return _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
+    return seen
 
 
 def _in_expansion(call: DeniedCall) -> Seen | None:

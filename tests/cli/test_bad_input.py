@@ -62,6 +62,39 @@ def test_what_the_machine_refuses_is_one_line_too(project, arguments, said) -> N
     assert (ended.returncode, len(lines), said in lines[0]) == (2, 1, True), ended.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run", "--modle", "x"), "run: no such option: --modle; did you mean --model?"),
+        (("gate", "--zzz"), "gate: no such option: --zzz."),
+        (("run", "--trials", "x"), "run: --trials: 'x' is not a whole number."),
+        (("run", "--trials", "0"), "run: --trials: 0 is not in the range x>=1."),
+        (("speed", "--window", "x"), "speed: --window: 'x' is not a number."),
+        (("run", "--rules", "mid"), "run: --rules: 'mid' is not one of 'start', 'end', 'both'."),
+        (("compare",), "compare: missing argument 'runs'."),
+        (("doctor", "now"), "doctor: got unexpected extra argument(s) (now)."),
+        (
+            ("scenarios", "shw"),
+            "scenarios: no such command 'shw'. Did you mean 'show'?",
+        ),
+    ],
+)
+def test_an_argument_that_no_command_takes(cli, arguments, line) -> None:
+    command = line.split(":", maxsplit=1)[0]
+    assert one_line(cli(*arguments)) == f"agenteval: {line} See agenteval {command} --help\n"
+
+
+def test_an_option_without_its_value_is_told_before_the_command_is_known(cli) -> None:
+    assert one_line(cli("run", "--trials")) == (
+        "agenteval: option --trials requires an argument. See agenteval --help\n"
+    )
+
+
+def test_no_command_at_all_prints_the_help_and_no_complaint(cli) -> None:
+    said = cli("import")
+    assert (said.code, "counts" in said.out, said.err) == (2, True, "")
+
+
 @pytest.mark.parametrize("variable", ["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"])
 def test_the_environment_goes_before_the_file_and_a_flag_before_both(
     cli, project, monkeypatch, variable

@@ -81,7 +81,7 @@ def test_more_text_than_a_shell_can_be_given_is_not_simple():
 def test_only_the_head_of_text_that_is_too_hard_to_parse_is_told():
     facts = read_facts("a | " * 5_000 + "(")
     assert 900 < len(facts.commands) < 1_100
-    assert facts.errors == []
+    assert not facts.errors
 
 
 @pytest.mark.parametrize(

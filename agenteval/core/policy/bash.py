@@ -60,6 +60,11 @@ class BashRules:
             self._by_runner.setdefault(script.runner, {})[script.path] = script
         self._has_bare = () in self._by_runner
         self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
+        self._first_words = frozenset((*self._by_program, *self.by_first_word))
+
+    def knows(self, program: str) -> bool:
+        """Whether a rule may fit a command that begins with this word."""
+        return program in self._first_words or bool(self._loose) or self._has_bare
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from agenteval.core.policy.bash import BashRules, stem
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.script import misuse
-from agenteval.core.shell.programs import FAMILIAR, after_runner, script_at
+from agenteval.core.shell.programs import FAMILIAR, after_runner, only_itself, script_at
 
 _NONE: frozenset[int] = frozenset()
 
@@ -29,6 +29,16 @@ class Mismatch(NamedTuple):
     hint: str
 
 
+def is_strange(rules: BashRules, program: str) -> bool:
+    """Whether no rule can be about a command that begins so, whatever words follow."""
+    return only_itself(program) and not rules.knows(program)
+
+
+def unlisted(rules: BashRules, program: str) -> Mismatch:
+    """Why a command is denied that is strange to the rules."""
+    return Mismatch(Miss.PROGRAM, 0, _nearest_listed(rules, program))
+
+
 def mismatch(
     rules: BashRules,
     argv: Sequence[str],
@@ -46,7 +56,7 @@ def mismatch(
     return (
         _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
         or _nearest_runner(rules, argv)
-        or Mismatch(Miss.PROGRAM, 0, _nearest_listed(rules, argv[0]))
+        or unlisted(rules, argv[0])
     )
 
 

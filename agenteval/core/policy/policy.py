@@ -99,8 +99,17 @@ def allows(
     return rules is None or admitted_path(call, rules, world) is not None
 
 
+def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
+    """Whether it is a bash call about which the policy asks nothing but its command."""
+    tool = policy.tool(call.name)
+    alone = call.arguments is not None and len(call.arguments) == 1
+    return alone and tool is not None and not tool.schema and call.command is not None
+
+
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
     """The folders other than the workspace, from which a rule's paths count, to start bash in."""
+    if arguments.keys().isdisjoint(_FOLDERS):
+        return ()
     folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
     return tuple(
         str(folder)

@@ -20,12 +20,16 @@ def read_facts(text: str) -> ShellFacts:
     return _Reader(text).facts(Source(text), ())
 
 
-def _walked(source: Source) -> Gathered:
+def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
     from agenteval.core.shell.walk import Walk  # noqa: PLC0415 -- start-up: most need no tree
 
     found = Gathered()
     Walk(source, found).run()
-    return found
+    facts = found.freeze(source.text, via)
+    if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
+        # Our doing, or the tree is wrong: the splitter accounts for everything.
+        return facts._replace(errors=())
+    return facts
 
 
 class _Reader:
@@ -34,34 +38,16 @@ class _Reader:
 
     def facts(self, source: Source, via: tuple[str, ...]) -> ShellFacts:
         """The facts about a text, which may be one that a nested shell gets to read."""
-        found = read_flat(source) or _walked(source)
-        errors = found.errors
-        if errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
-            errors = []  # our doing, or the tree is wrong: the splitter accounts for everything
+        facts = read_flat(source, via) or _walked(source, via)
+        if not any(map(is_wrapper, [command.words.first for command in facts.commands])):
+            return facts
         inner: list[ShellFacts] = []
         commands: list[Command] = []
-        for draft in found.drafts:
-            if not draft.is_empty:
-                command = draft.freeze(via)
-                commands.append(command)
-                if command.words and is_wrapper(command.program):
-                    commands.extend(self._inside(command, inner))
-        return ShellFacts(  # by place, which takes half as long as by name
-            source.text,
-            commands,
-            [tuple([d.freeze(via) for d in drafts]) for drafts in found.pipelines],
-            found.chains,
-            found.redirects,
-            found.heredocs,
-            found.substitutions,
-            found.assignments,
-            found.background,
-            found.subshells,
-            found.control,
-            found.negations,
-            errors,
-            inner,
-        )
+        for command in facts.commands:
+            commands.append(command)
+            if is_wrapper(command.program):
+                commands.extend(self._inside(command, inner))
+        return facts._replace(commands=commands, inner=inner)
 
     def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
         if len(outer.via) == MAX_WRAPPED:
@@ -86,6 +72,5 @@ class _Reader:
         return Source(text, at) if at >= 0 else Source(text, 0, extent)
 
     def _extent(self, words: Words) -> Span:
-        places = words.places
-        start, end = places[0][0], places[-1][1]
+        start, end = words.extent
         return Span(start, end, self._whole[start:end])

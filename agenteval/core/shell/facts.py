@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, overload
 
 from agenteval.core.shell.values import word_value
+from agenteval.core.shell.words import PLAIN_WORD
 
 Place = tuple[int, int]
 _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
@@ -61,22 +62,53 @@ class Word(NamedTuple):
 class Words(Sequence[Word]):
     """The words of a command, read when they are asked for.
 
-    `argv` and `places` (in the whole text) are there without making a `Word` of each.
+    `first` is there at once, and so is where they begin and end. `argv` and `places` (in the whole
+    text) are there without making a `Word` of each. Without `raw_places` the words are plain ones,
+    and are found where they are when somebody asks.
     """
 
-    __slots__ = ("_argv", "_base", "_dynamic", "_quoted", "_raw_places", "_stand_in", "_text")
+    __slots__ = (
+        *("_argv", "_base", "_dynamic", "_end", "_quoted", "_raw_places", "_stand_in", "_start"),
+        *("_text", "first"),
+    )
 
-    def __init__(
-        self, text: str, raw_places: Sequence[Place], base: int = 0, stand_in: Span | None = None
+    def __init__(  # noqa: PLR0913, PLR0917 -- made for each command: by place and at once
+        self,
+        text: str,
+        start: int,
+        end: int,
+        first: str,
+        base: int = 0,
+        stand_in: Span | None = None,
+        raw_places: Sequence[Place] | None = None,
     ) -> None:
+        self.first = first  # `argv[0]`; "" without words
         self._text = text
-        self._raw_places = raw_places
+        self._start = start
+        self._end = end
         self._base = base
         self._stand_in = stand_in
+        self._raw_places = raw_places
         self._argv: tuple[str, ...] | None = None
 
+    @classmethod
+    def at(
+        cls, text: str, raw_places: Sequence[Place], base: int = 0, stand_in: Span | None = None
+    ) -> "Words":
+        """The words at these places of a text."""
+        if not raw_places:
+            return cls(text, 0, 0, "", base, stand_in, ())
+        start, end = raw_places[0]
+        first = text[start:end]
+        if not _SPECIAL.isdisjoint(first):
+            first = word_value(text, start, end)[0]
+        return cls(text, start, raw_places[-1][1], first, base, stand_in, raw_places)
+
+    def __bool__(self) -> bool:
+        return self._raw_places is None or len(self._raw_places) > 0
+
     def __len__(self) -> int:
-        return len(self._raw_places)
+        return len(self._places)
 
     @overload
     def __getitem__(self, at: int) -> Word: ...
@@ -84,12 +116,12 @@ class Words(Sequence[Word]):
     def __getitem__(self, at: slice) -> "Words": ...
     def __getitem__(self, at: int | slice) -> "Word | Words":
         if isinstance(at, slice):
-            return Words(self._text, self._raw_places[at], self._base, self._stand_in)
+            return Words.at(self._text, self._places[at], self._base, self._stand_in)
         number = range(len(self))[at]
         value = self.argv[number]
         return Word(
             value,
-            self._span(*self._raw_places[number]),
+            self._span(*self._places[number]),
             number in self._quoted,
             number in self._dynamic,
         )
@@ -100,29 +132,27 @@ class Words(Sequence[Word]):
         return Span(start + self._base, end + self._base, self._text[start:end])
 
     @property
+    def _places(self) -> Sequence[Place]:
+        if self._raw_places is None:
+            words = PLAIN_WORD.finditer(self._text, self._start, self._end)
+            self._raw_places = [word.span() for word in words]
+        return self._raw_places
+
+    @property
     def argv(self) -> tuple[str, ...]:
         """The words after quote removal."""
         if self._argv is None:
             self._argv = self._read()
         return self._argv
 
-    @property
-    def first(self) -> str:
-        """`argv[0]`, for which the other words need not be read; "" without words."""
-        if self._argv is None and self._raw_places:
-            start, end = self._raw_places[0]
-            value = self._text[start:end]
-            return value if _SPECIAL.isdisjoint(value) else word_value(self._text, start, end)[0]
-        return self._argv[0] if self._argv else ""
-
     def _read(self) -> tuple[str, ...]:
         self._quoted: set[int] = set()
         self._dynamic: set[int] = set()
         text = self._text
-        values = [text[start:end] for start, end in self._raw_places]
+        values = [text[start:end] for start, end in self._places]
         for number, value in enumerate(values):
             if not _SPECIAL.isdisjoint(value):
-                values[number], quoted, dynamic = word_value(text, *self._raw_places[number])
+                values[number], quoted, dynamic = word_value(text, *self._places[number])
                 if quoted:
                     self._quoted.add(number)
                 if dynamic:
@@ -141,8 +171,22 @@ class Words(Sequence[Word]):
             return [self._stand_in[:2]] * len(self)
         base = self._base
         if not base:
-            return self._raw_places
-        return [(start + base, end + base) for start, end in self._raw_places]
+            return self._places
+        return [(start + base, end + base) for start, end in self._places]
+
+    def place(self, number: int) -> Place:
+        """Where a word begins and ends in the whole text."""
+        if number == 0 and self._raw_places is None and self._stand_in is None:
+            start = self._start + self._base
+            return start, start + len(self.first)
+        return self.places[number]
+
+    @property
+    def extent(self) -> Place:
+        """Where the first word begins in the whole text, and the last one ends."""
+        if self._stand_in is not None:
+            return self._stand_in[:2]
+        return self._start + self._base, self._end + self._base
 
 
 class Redirect(NamedTuple):
@@ -188,7 +232,7 @@ class ShellFacts(NamedTuple):
 
     text: str
     commands: Sequence[Command] = ()
-    pipelines: Sequence[tuple[Command, ...]] = ()  # of two commands or more
+    pipelines: Sequence[Sequence[Command]] = ()  # of two commands or more
     chains: Sequence[Span] = ()  # one for each operator: && || ; newline
     redirects: Sequence[Redirect] = ()
     heredocs: Sequence[Heredoc] = ()

@@ -6,111 +6,118 @@ with any other trait is left to the tree.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from agenteval.core.shell.draft import Draft, Gathered
-from agenteval.core.shell.facts import Heredoc, Redirect, RedirectKind
-from agenteval.core.shell.gate import program_obstacle, unreadable_text
+from agenteval.core.shell.facts import Command, Heredoc, Redirect, RedirectKind, ShellFacts, Span
+from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
+from agenteval.core.shell.words import PLAIN
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
-_PLAIN = r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"(?:[^"\\$`]++|\\[^\n])*+"|\\[^ \t\n])++"""
-_WORD = rf"(?!\#|[0-9]++[<>]){_PLAIN}"
+_WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
 _DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
-_EACH_WORD = re.compile(_PLAIN)
 _EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
 _REDIRECTS = rf"(?:[ \t]++[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
 _COMMAND = re.compile(
-    rf"(?P<words>{_PROGRAM}(?:[ \t]++{_WORD})*+)(?P<redirects>{_REDIRECTS})"
-    r"(?:[ \t]++(?P<heredoc><<[ \t]*+(?P<quote>['\"]?)(?P<delimiter>\w++)(?P=quote))(?=[ \t\n]))?"
-    rf"(?P<more>{_REDIRECTS})[ \t]*+(?P<joint>\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)[ \t]*+"
+    rf"(({_PROGRAM})(?:[ \t]++{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
+    r"[ \t]*+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)[ \t]*+((?:\n[ \t]*+)*+)"  # 7: joint; 8: lines
 )
 _LINES = re.compile(r"(?:\n[ \t]*+)*+")
 _EXPANDS = re.compile(r"[$`\\]")
 
 
-def read_flat(source: Source) -> Gathered | None:
-    """What the walk over the tree would gather from a text; None when it is not flat."""
+def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
+    """The facts about a text as the walk over its tree has them; None when it is not flat."""
     text = source.text
     if len(text) > _LONGEST or unreadable_text(text):
         return None
-    reader = _Reader(source)
-    return reader.found if reader.reads() else None
+    commands: list[Command] = []
+    joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
+    redirects: list[Redirect] = []
+    heredocs: list[Heredoc] = []
+    background: list[Span] = []
+    joint = ";"
+    at = len(text) - len(text.lstrip(" \t\n"))
+    while joint and (found := _COMMAND.match(text, at)):
+        start, end = found.span(1)
+        program = found[2]
+        if program in RESERVED:
+            return None
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
+        words = source.plain_words(start, end, program)
+        commands.append(Command(words, source.span(start, end), (), own, via))
+        joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
+        if joint == "&":
+            background.append(source.span(joint_at, joint_at + 1))
+        if found[4]:
+            if not (lines := _heredoc(source, found, heredocs)):
+                return None
+            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+        if lines < at and joint in ("", "&"):
+            joint, joint_at = "\n", text.rindex("\n", lines, at)
+        joints.append((joint, joint_at))
+    if at < len(text) or joint not in _LAST:
+        return None
+    pipelines, chains = _joined(source, commands, joints)
+    return ShellFacts(text, commands, pipelines, chains, redirects, heredocs, background=background)
 
 
-class _Reader:
-    """Reads command by command; `joint` is the operator, or the end of a line, before the next."""
+_LAST = ("", ";", "&", "\n")
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = source.text
-        self.found = Gathered()
-        self.at = len(self.text) - len(self.text.lstrip(" \t\n"))
-        self.joint = ""
-        self.joint_at = 0
-        self.pipeline: list[Draft] = []
 
-    def reads(self) -> bool:
-        """Whether all of the text is flat; what stands in it is then `found`."""
-        while command := _COMMAND.match(self.text, self.at):
-            start, end = command.span("words")
-            draft = Draft(self.source, start, end, nested=False)
-            draft.places = [word.span() for word in _EACH_WORD.finditer(self.text, start, end)]
-            if program_obstacle(self.text[slice(*draft.places[0])], is_dynamic=False):
-                return False
-            self.found.drafts.append(draft)
-            self._join(draft)
-            self.joint, self.joint_at = command["joint"], command.start("joint")
-            self.at = command.end()
-            draft.redirects += self._redirects(*command.span("redirects"))
-            if command["heredoc"] and not self._heredoc(command, draft):
-                return False
-            draft.redirects += self._redirects(*command.span("more"))
-            self.found.redirects += draft.redirects
-            if not self._goes_on():
-                break
-        return self.at == len(self.text) and self.joint in ("", ";", "&", "\n")
+def _joined(
+    source: Source, commands: Sequence[Command], joints: Sequence[tuple[str, int]]
+) -> tuple[list[list[Command]], list[Span]]:
+    """The pipelines and the chains that the joints between the commands make."""
+    pipelines: list[list[Command]] = []
+    chains: list[Span] = []
+    pipeline = [*commands[:1]]
+    for (joint, at), command in zip(joints, commands[1:], strict=False):
+        if joint == "|":
+            pipeline.append(command)
+            if len(pipeline) == 2:
+                pipelines.append(pipeline)
+        else:
+            pipeline = [command]
+            if joint != "&":
+                chains.append(source.span(at, at + len(joint)))
+    return pipelines, chains
 
-    def _join(self, draft: Draft) -> None:
-        if self.joint == "|":
-            self.pipeline.append(draft)
-            if len(self.pipeline) == 2:
-                self.found.pipelines.append(self.pipeline)
-            return
-        self.pipeline = [draft]
-        if self.joint not in ("", "&"):
-            span = self.source.span(self.joint_at, self.joint_at + len(self.joint))
-            self.found.chains.append(span)
 
-    def _redirects(self, start: int, end: int) -> Iterator[Redirect]:
-        for found in _EACH_REDIRECT.finditer(self.text, start, end):
-            number, operator = found.group(1, 2)
-            target = word_value(self.text, *found.span(3))[0]
-            kind = RedirectKind.of(number, operator, target)
-            yield Redirect(kind, self.source.span(*found.span()), target)
+def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
+    start, end = command.span(3)
+    if not command[4]:
+        return _files(source, start, end)
+    head, behind = command.span(4)
+    heredoc = Redirect(RedirectKind.HEREDOC, source.span(head, behind), command[6])
+    return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
 
-    def _heredoc(self, command: re.Match[str], draft: Draft) -> bool:
-        """Step over a here-document in which nothing is expanded; False for any other."""
-        head, delimiter, quoted = command.span("heredoc"), command["delimiter"], command["quote"]
-        begin = self.at + 1
-        end = f"{self.text}\n".find(f"\n{delimiter}\n", begin) + 1
-        expands = not quoted and _EXPANDS.search(self.text, begin, end)
-        if not end or expands or not self.text.startswith("\n", self.at):
-            return False
-        self.joint_at = self.at = end + len(delimiter)
-        span = self.source.span(head[0], self.at)
-        self.found.heredocs.append(Heredoc(self.source.span(begin, end), span, not quoted))
-        draft.redirects.append(Redirect(RedirectKind.HEREDOC, self.source.span(*head), delimiter))
-        return True
 
-    def _goes_on(self) -> bool:
-        """Step over the ends of lines; whether a next command may follow."""
-        if self.joint == "&":
-            self.found.background.append(self.source.span(self.joint_at, self.joint_at + 1))
-        lines = _LINES.match(self.text, self.at)
-        if lines and lines[0] and self.joint in ("", "&"):
-            self.joint, self.joint_at = "\n", self.text.rindex("\n", *lines.span())
-        self.at = lines.end() if lines else self.at
-        return bool(self.joint)
+def _files(source: Source, start: int, end: int) -> list[Redirect]:
+    redirects = []
+    for found in _EACH_REDIRECT.finditer(source.text, start, end):
+        number, operator, target = found.group(1, 2, 3)
+        if not target.isalnum():
+            target = word_value(source.text, *found.span(3))[0]
+        kind = RedirectKind.of(number, operator, target)
+        redirects.append(Redirect(kind, source.span(*found.span()), target))
+    return redirects
+
+
+def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+    """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
+    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    begin = lines + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", begin) + 1
+    expands = not quoted and _EXPANDS.search(text, begin, end)
+    if not end or expands or not text.startswith("\n", lines):
+        return 0
+    behind = end + len(delimiter)
+    span = source.span(command.start(4), behind)
+    heredocs.append(Heredoc(source.span(begin, end), span, not quoted))
+    return behind

@@ -68,6 +68,13 @@ def interpreter(program: str) -> str:
     return name if name in _CODE_LETTERS else ""
 
 
+@lru_cache(maxsize=1024)
+def only_itself(program: str) -> bool:
+    """Whether a command that begins with this word can name no script, and no code to run."""
+    is_script = program.endswith(_SUFFIXES) and "/" in program
+    return not (is_script or program in _RUNNERS or interpreter(program))
+
+
 def after_runner(argv: Sequence[str]) -> int:
     """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
     if len(argv) < 2 or argv[0] not in _RUNNERS or argv[1] != "run":

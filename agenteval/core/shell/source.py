@@ -57,7 +57,11 @@ class Source:
 
     def words(self, places: Sequence[Place]) -> Words:
         """The words at these places of this text."""
-        return Words(self.text, places, self._base, self._stand_in)
+        return Words.at(self.text, places, self._base, self._stand_in)
+
+    def plain_words(self, start: int, end: int, first: str) -> Words:
+        """Plain words that are found one by one when they are asked for."""
+        return Words(self.text, start, end, first, self._base, self._stand_in)
 
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""

@@ -18,8 +18,14 @@ _ANY = rf"""(?:({_BARE})|'([^']*+)'|"([^"\\$`]*+)"|({_MIXED}))"""
 BARE, MIXED = 1, 4  # the groups of a word: all of it, and one that needs `unquote`
 
 GAP = r"(?:[ \t]++|\\\n)*+"
+# A word of a flat text, of which more may be asked than that it is one; see `shell_flat`.
+PLAIN = r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"(?:[^"\\$`]++|\\[^\n])*+"|\\[^ \t\n])++"""
+PLAIN_WORD = re.compile(PLAIN)
+
 # A whole word and the blanks after it, where a blank or the end must follow.
 WORD = re.compile(rf"{_ANY}(?=[ \t\n]|\Z){GAP}")
+# A text of unquoted words with nothing in them to expand, where \Z is its end.
+BARE_WORDS = re.compile(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+\Z")
 # The same where an operator may follow at once.
 WORD_OR_OPERATOR = re.compile(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 _Argv = Sequence[str]
@@ -72,6 +73,7 @@ def program_name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
+@lru_cache(maxsize=1024)
 def is_wrapper(program: str) -> bool:
     name = program_name(program)
     return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None

@@ -11,7 +11,7 @@ Figures are fractions of 1, but for a margin that is a ratio; bounds are one-sid
     worlds_met  pairs of trials that the margin compares; 0: the runs had no world in common
     baseline, candidate     {id, model, simulated, trials, void, calls}
     criteria    [{name, estimate, lower, upper, limit, count, n, of, forbidden, p_fail, verdict,
-                  more_trials}]   more_trials: null when no number would settle it
+                  more_trials}]   of those that bear on it; null when no number would settle it
     minimums    [{of, asked, seen, verdict}]
     remarks     texts
 """
@@ -21,7 +21,7 @@ from math import ceil, isfinite
 from typing import Any
 
 from agenteval.core.gated import GatedRun
-from agenteval.report.gate.view import GateView
+from agenteval.report.gate.view import GateView, bearing
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion
 
@@ -33,7 +33,7 @@ def dumps(view: GateView) -> str:
 
 
 def document(view: GateView) -> dict[str, Any]:
-    judgement, trials = view.judgement, len(view.candidate.counted)
+    judgement = view.judgement
     return {
         "schema": SCHEMA,
         "verdict": judgement.verdict,
@@ -45,7 +45,7 @@ def document(view: GateView) -> dict[str, Any]:
         "rules": view.rules,
         "baseline": _run(view.baseline),
         "candidate": _run(view.candidate),
-        "criteria": [_criterion(one, trials) for one in judgement.criteria],
+        "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
         "minimums": [
             {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
             for one in judgement.minimums
@@ -65,8 +65,9 @@ def _run(run: GatedRun) -> dict[str, Any]:
     }
 
 
-def _criterion(one: Criterion, trials: int) -> dict[str, Any]:
+def _criterion(one: Criterion, candidate: GatedRun) -> dict[str, Any]:
     measure, more = one.measure, one.more
+    trials = len(bearing(measure, candidate))
     lower, upper = one.bounds or (None, None)
     return {
         "name": measure.name,
