@@ -72,8 +72,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     check_usable(runs, interrupted=interrupted)
-    if watch:
-        raise typer.Exit(close(watch, runs, store, quiet=as_json))
+    raise typer.Exit(close(watch, runs, store, quiet=as_json))
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":

@@ -58,7 +58,7 @@ class Chunk(msgspec.Struct, gc=False):
     model: str | None = None
 
 
-_CHUNKS = msgspec.json.Decoder(Chunk)
+_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
 
 
 def read_chunk(text: bytes) -> Chunk:
@@ -81,7 +81,7 @@ def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
     if text == b"null":
         return "", False
     if text.startswith(b'"'):
-        return msgspec.json.decode(text, type=str), False
+        return _TEXTS.decode(text), False
     return text.decode("utf-8", "replace"), True
 
 
