@@ -5,8 +5,9 @@ from math import comb
 from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
 from agenteval.report.sentences import count_sentences, p_text, standing
 from agenteval.report.view import Groups, Pair, View
-from agenteval.stats.comparison import SETTLED, Difference, MeanDifference
+from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.multiple import holm
+from agenteval.stats.score import SETTLED
 
 TOLD = {
     COMPLETED: "completes more trials",

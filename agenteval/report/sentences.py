@@ -5,8 +5,8 @@ from math import isinf
 
 from agenteval.core.outcome import Outcome
 from agenteval.report.view import Pair, RunView
-from agenteval.stats.comparison import SETTLED
 from agenteval.stats.rates import Rate
+from agenteval.stats.score import SETTLED
 from agenteval.stats.signature import Kinds
 
 EDGE = 0.1  # a p below this, yet not settled, is called the edge of chance

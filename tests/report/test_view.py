@@ -82,7 +82,7 @@ def test_a_model_that_made_no_call_is_compared_with_none():
     ("first", "second", "expected"),
     [
         ((12, 12), (0, 12), "b makes fewer errors than a: settled (p < 0.001)."),
-        ((2, 12), (0, 12), "b makes fewer errors than a: not settled (p = 0.5"),
+        ((2, 12), (0, 12), "b makes fewer errors than a: not settled (p = 0.25)."),
         ((0, 12), (12, 12), "a makes fewer errors than b: settled (p < 0.001)."),
         ((3, 12), (3, 12), "a and b make equally many errors: 5.00 per 100 calls."),
     ],
