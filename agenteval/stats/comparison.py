@@ -12,6 +12,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
 
 from agenteval.core.counts import Cluster
+from agenteval.stats.exchange import EXCHANGES
 from agenteval.stats.means import Mean, per_trial
 from agenteval.stats.rates import PLANNED_ICC, Rate, Z, clustered, planned_effect, t_quantile
 from agenteval.stats.ratio import Ratio, ratio
@@ -96,7 +97,12 @@ def compare_paired(pairs: Sequence[tuple[Cluster, Cluster]], *, seed: int) -> Di
 
 
 def compare_all(
-    first: Sequence[Column], second: Sequence[Column], *, seed: int, paired: bool = False
+    first: Sequence[Column],
+    second: Sequence[Column],
+    *,
+    seed: int,
+    paired: bool = False,
+    exchanges: int = EXCHANGES,
 ) -> list[Difference]:
     """Two models in several figures at once, under the same exchanges of trials.
 
@@ -106,7 +112,7 @@ def compare_all(
     from agenteval.stats.worlds import same_worlds  # noqa: PLC0415
 
     judge = same_worlds if paired else strangers
-    found = judge(_by_trial(first), _by_trial(second), seed=seed)
+    found = judge(_by_trial(first), _by_trial(second), seed=seed, exchanges=exchanges)
     return [
         Difference.of(clustered(one), clustered(other), evidence, paired=paired)
         for one, other, evidence in zip(first, second, found, strict=True)

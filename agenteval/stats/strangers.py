@@ -5,35 +5,37 @@ well where trials of the two differ in size, or in how much their calls resemble
 1997, Chung and Romano 2013), and the interval can stand on the same figure.
 """
 
-from math import comb, inf, sqrt
+from math import inf, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
-from agenteval.stats.exchange import exchanged
+from agenteval.stats.exchange import EXCHANGES, exchanged
 from agenteval.stats.rates import Z
 from agenteval.stats.score import Evidence, least_p
-from agenteval.stats.tail import Tail, Values
+from agenteval.stats.tail import Tail, Values, itself
 from agenteval.stats.worlds import Counts, planned, spread
 
 
-def strangers(ours: Counts, theirs: Counts, *, seed: int, shares: bool = True) -> list[Evidence]:
+def strangers(
+    ours: Counts, theirs: Counts, *, seed: int, shares: bool = True, exchanges: int = EXCHANGES
+) -> list[Evidence]:
     """Of each figure; `shares` are of so many calls, else they are counts with no upper end."""
     k, both = (len(ours), len(theirs)), np.concatenate([ours, theirs])
     sides = _moments(ours), _moments(theirs)
-    sums = exchanged(*(side.reshape(len(side), -1) for side in sides), seed=seed)
+    sums = exchanged(
+        *(side.reshape(len(side), -1) for side in sides), seed=seed, exchanges=exchanges
+    )
     seen_first = [
         np.concatenate([side.sum(axis=0)[None], drawn.reshape(len(drawn), *side.shape[1:])])
         for side, drawn in zip(sides, sums, strict=True)
     ]
     distances, effects = _distances(*seen_first, k=k, shares=shares)
-    # What was seen is one of the exchanges, and of as many trials its mirror image is as far out.
-    itself = (1 + (k[0] == k[1])) / comb(sum(k), k[0])
     df, found = sum(k) - 2, []
     for at, effect in enumerate(effects):
         bearing, seen = _bearing(both[:, at], shares=shares), distances[0, at]
         p, critical = Tail.of(distances[:, at]).judged(
-            seen, df=df, more=itself / 2, least=least_p(bearing)
+            seen, df=df, more=itself(*k) / 2, least=least_p(bearing)
         )
         if effect < _too_even(df):
             p, critical = max(p, 2 * NormalDist().cdf(-seen)), max(critical, Z)

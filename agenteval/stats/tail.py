@@ -1,6 +1,7 @@
 """How far out a value lies among those that exchanges give: its p, and where p comes to 0.05."""
 
 from dataclasses import dataclass
+from math import comb
 from typing import Self
 
 import numpy as np
@@ -34,17 +35,26 @@ class Tail:
         chances[0] = 1.0  # nothing is nearer: that is no evidence at all
         return cls(distinct, chances)
 
-    def judged(self, seen: float, *, df: int, more: float = 0.0, least: float = 0.0) -> "Judged":
+    def p(self, seen: float) -> float:
+        return float(np.interp(round(seen, _DIGITS), self.values, self.chances))
+
+    def judged(
+        self, seen: float, *, df: int, more: float = 0.0, least: float = 0.0
+    ) -> tuple[float, float]:
         """The p of what was seen, and where it comes to 0.05; by Student's t where nowhere.
 
         `more` is added to every p, and none is below `least`.
         """
-        p = float(np.interp(round(seen, _DIGITS), self.values, self.chances))
         wanted = SETTLED - more
         critical = t_quantile(df)
         if least < SETTLED and self.chances[-1] < wanted:
             critical = float(np.interp(wanted, self.chances[::-1], self.values[::-1]))
-        return min(max(p + more, least), 1.0), critical
+        return min(max(self.p(seen) + more, least), 1.0), critical
 
 
-Judged = tuple[float, float]
+def itself(ours: int, theirs: int) -> float:
+    """The part of all exchanges of so many trials that what was seen is itself.
+
+    Of as many trials on both sides its mirror image is as far out, too.
+    """
+    return (1 + (ours == theirs)) / comb(ours + theirs, ours)

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.stats.exact import tosses
-from agenteval.stats.exchange import flipped
+from agenteval.stats.exchange import EXCHANGES, flipped
 from agenteval.stats.rates import PLANNED_ICC, planned_effect
 from agenteval.stats.score import SETTLED, Evidence
 from agenteval.stats.tail import Tail, Values
@@ -12,9 +12,11 @@ from agenteval.stats.tail import Tail, Values
 Counts = NDArray[np.int64]  # of each trial (first axis) and figure (second): how many, of how many
 
 
-def same_worlds(ours: Counts, theirs: Counts, *, seed: int, shares: bool = True) -> list[Evidence]:
+def same_worlds(
+    ours: Counts, theirs: Counts, *, seed: int, shares: bool = True, exchanges: int = EXCHANGES
+) -> list[Evidence]:
     """Of each figure; `shares` are of so many calls, else they are counts with no upper end."""
-    swapped = flipped(_added(ours, theirs, shares=shares), seed=seed)
+    swapped = flipped(_added(ours, theirs, shares=shares), seed=seed, exchanges=exchanges)
     return _judged(ours, theirs, swapped, shares=shares)
 
 
