@@ -44,6 +44,7 @@ class GateView:
     rules: str  # where they were read from
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
+    reach: tuple[OutOfReach, ...]  # what no candidate could pass with so little
 
     @property
     def verdict(self) -> GateVerdict:
@@ -72,6 +73,7 @@ def gate_view(
             *map(_minimum_line, judgement.minimums),
         ),
         remarks=tuple(_remarks(judgement, baseline, candidate)),
+        reach=reach,
     )
 
 
