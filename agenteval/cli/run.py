@@ -63,6 +63,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
+    from agenteval.cli.served_speed import show_sweep  # noqa: PLC0415
     from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
 
     check_report(report)
@@ -71,6 +72,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
+    show_sweep([] if as_json else runs)
     check_usable(runs, interrupted=interrupted)
     raise typer.Exit(close(watch, runs, store, quiet=as_json))
 
