@@ -12,6 +12,7 @@ from agenteval.cli.gating import gated_run, rules_at
 from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
 from agenteval.report.gate.explain import Explained, document, render
+from agenteval.report.tables import counted
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
 from agenteval.stats.reach import out_of_reach
@@ -86,7 +87,8 @@ def in_words(rehearsal: Rehearsal) -> str:
     calls = sum(design.sizes) / len(design.sizes) * len(design.worlds)
     alike = design.clustering
     return (
-        f"{len(design.worlds)} trials of {scenarios} scenarios, {calls:,.0f} calls, "
+        f"{counted(len(design.worlds), 'trial')} of {counted(scenarios, 'scenario')}, "
+        f"{counted(round(calls), 'call')}, "
         f"{100 * truth.errors:.2f} errors per 100; two calls of a scenario correlate by "
         f"{alike.scenario:.2f}, of a trial by {alike.trial:.2f} on top"
     )

@@ -1,6 +1,7 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -10,7 +11,11 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from agenteval.cli.running import Plan
+    from agenteval.cli.watching import GateWatch
+    from agenteval.core.run import Run
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
@@ -61,20 +66,33 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     allow_simulated: o.AllowSimulated = False,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
+    from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.running import run_models  # noqa: PLC0415
     from agenteval.cli.served_speed import show_sweep  # noqa: PLC0415
-    from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
+    from agenteval.cli.watching import watch_for  # noqa: PLC0415
 
-    check_report(report)
     plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
-    _check(plan, gated=bool(gate or baseline))
+    _check(plan, report, gated=bool(gate or baseline))
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     show_sweep([] if as_json else runs)
+    raise typer.Exit(_exit_code(runs, watch, store, interrupted=interrupted, quiet=as_json))
+
+
+def _exit_code(
+    runs: "Sequence[Run]",
+    watch: "GateWatch | None",
+    store: str,
+    *,
+    interrupted: bool,
+    quiet: bool,
+) -> int:
+    from agenteval.cli.running import check_usable  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.watching import close  # noqa: PLC0415
+
     check_usable(runs, interrupted=interrupted)
-    raise typer.Exit(close(watch, runs, store, quiet=as_json))
+    return close(watch, runs, store, quiet=quiet)
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
@@ -92,7 +110,10 @@ def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
     return Plan(options, setting, store, resume=begun)
 
 
-def _check(plan: "Plan", *, gated: bool) -> None:
+def _check(plan: "Plan", report: Path | None, *, gated: bool) -> None:
+    from agenteval.cli.output import check_report  # noqa: PLC0415 -- start-up time
+
+    check_report(report)
     if plan.resume and gated:
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     if not plan.options.model:

@@ -257,7 +257,7 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
         "margin: at most 20 errors per 100 calls more than the baseline" in words,
         "never.heredoc: one such error fails" in words,
         "the same at the margin twice as bad" in words,
-        "15 trials of 1 scenarios" in words,
+        "15 trials of 1 scenario, " in words,
     ] == [True] * 5
 
 
@@ -366,7 +366,7 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     listed = cli("show").out.splitlines()[0]
     judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
                  "--rules", "wide.toml")  # fmt: skip
-    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-1]
+    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-2]
     told = re.search(r"after (\d) of 5 trials. Stopped early: (\d) of 5 trials", verdict)
     run = json.loads(quiet.out)["runs"][0]
     assert (said.code, quiet.code, "not finished" in listed) == (0, 0, False)
@@ -395,6 +395,8 @@ def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
     said = cli("run", "-m", "sim/qwen3.5-122b", *SIM[2:], "--gate", "mine.toml",
                "--baseline", "last", "--allow-simulated")  # fmt: skip
     assert (said.code, f": {verdict} SIMULATED at look" in said.out) == (code, True)
+    small = "this run can never PASS. minimum.trials: 5 trials cannot pass, even without a fault"
+    assert (small in said.err) == (verdict == "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize(
