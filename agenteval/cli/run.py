@@ -1,7 +1,6 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,11 +10,8 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from agenteval.cli.running import Plan
-    from agenteval.cli.watching import GateWatch
-    from agenteval.core.run import Run
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
