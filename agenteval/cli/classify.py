@@ -109,12 +109,15 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
 
 
 def _standard_input() -> TextIO:
-    return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
+    # Lines end in \n only: a carriage return is part of a command, as it is to bash.
+    return io.TextIOWrapper(
+        sys.stdin.buffer, encoding="utf-8", errors="surrogateescape", newline="\n"
+    )
 
 
 def _lines(path: str) -> Iterator[str]:
     try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
+        with Path(path).open(encoding="utf-8-sig", errors="surrogateescape") as file:
             yield from file
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error

@@ -329,7 +329,14 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
     "command",
     [
         *("echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x"),
-        *("{(ls}", "f() for i in a; ls; done", "cat <<''; )\n\n", "echo $(( )", "$(; )"),
+        *(
+            "{(ls}",
+            "f() for i in a; ls; done",
+            "cat <<''; )\n\n",
+            "cat <<E; )\nE",
+            "echo $(( )",
+            "$(; )",
+        ),
         "done " * 9999,
     ],
 )
@@ -419,9 +426,13 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
     )
 
 
-def test_a_text_too_long_for_bash_is_told_so() -> None:
-    found = judge(bash("git status" + " " * 200_000), DEMO).primary
-    assert found
+@pytest.mark.parametrize(
+    "command",
+    ["git status" + " " * 200_000, "uv run scripts/notes.py add '" + "x" * 199_980 + "'"],
+)
+def test_a_text_too_long_for_bash_is_told_so(command: str) -> None:
+    (found,) = judge(bash(command), DEMO).findings
+    assert found.failure_class == "other-shell"
     assert found.hint == "200010 bytes of text; bash takes at most 131071"
 
 
