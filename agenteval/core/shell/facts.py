@@ -111,7 +111,7 @@ class Words(Sequence[Word]):
         start, end = raw_places[0]
         first = text[start:end]
         if not _SPECIAL.isdisjoint(first):
-            first = word_value(text, start, end)[0]
+            first = word_value(first)[0]
         return cls(text, start, raw_places[-1][1], first, base, stand_in, raw_places)
 
     def __bool__(self) -> bool:
@@ -159,10 +159,13 @@ class Words(Sequence[Word]):
         self._quoted: set[int] = set()
         self._dynamic: set[int] = set()
         text = self._text
-        values = [text[start:end] for start, end in self._places]
+        if self._raw_places is None:
+            values: list[str] = PLAIN_WORD.findall(text, self._start, self._end)
+        else:
+            values = [text[start:end] for start, end in self._raw_places]
         for number, value in enumerate(values):
             if not _SPECIAL.isdisjoint(value):
-                values[number], quoted, dynamic = word_value(text, *self._places[number])
+                values[number], quoted, dynamic = word_value(value)
                 if quoted:
                     self._quoted.add(number)
                 if dynamic:
@@ -183,6 +186,13 @@ class Words(Sequence[Word]):
         if not base:
             return self._places
         return [(start + base, end + base) for start, end in self._places]
+
+    def place(self, number: int) -> Place:
+        """Where a word begins and ends in the whole text."""
+        if number == 0 and self._raw_places is None and self._stand_in is None:
+            start = self._start + self._base
+            return start, start + len(self.first)
+        return self.places[number]
 
     @property
     def extent(self) -> Place:

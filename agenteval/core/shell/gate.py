@@ -7,13 +7,15 @@ else in agenteval may say that a text is what it seems to be.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agenteval.core.shell.facts import Span, Word
 from agenteval.core.shell.words import (
     BARE,
+    BARE_WORDS,
     DOUBLE_START,
     MIXED,
     WORD,
@@ -43,35 +45,25 @@ class Obstacle(StrEnum):
     PROGRAM = "program name that is empty, a pattern, or begins with - % ~"
 
 
-@dataclass(frozen=True, slots=True)
-class NotSimple:
+class NotSimple(NamedTuple):
     """Where reading stopped, as a character offset, and why."""
 
     reason: Obstacle
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(NamedTuple):
     """One simple command: bash runs exactly `argv`.
 
     `dynamic` numbers the words, never the first, that bash still expands against the file system;
-    such a word matches no literal. `words` is built at each use: match with `argv`.
+    such a word matches no literal. Where the words stand, the first at `start`, is found when
+    somebody asks: match with `argv`.
     """
 
     text: str
     argv: tuple[str, ...]
-    dynamic: frozenset[int]
-    places: tuple[tuple[int, int], ...]
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        words: list[Word] = []
-        for number, (start, end) in enumerate(self.places):
-            span = Span(start, end, self.text[start:end])
-            quoted = any(mark in span.text for mark in "'\"\\")
-            words.append(Word(self.argv[number], span, quoted, number in self.dynamic))
-        return tuple(words)
+    dynamic: frozenset[int] = frozenset()
+    start: int = 0
 
     @property
     def first(self) -> str:
@@ -80,7 +72,32 @@ class Simple:
     @property
     def extent(self) -> tuple[int, int]:
         """Where the first word begins and the last one ends."""
-        return self.places[0][0], self.places[-1][1]
+        return self.start, self.place(len(self.argv) - 1)[1]
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Where a word begins and ends."""
+        at = self.start
+        while word := WORD.match(self.text, at):
+            if not number:
+                return _place(word)
+            number, at = number - 1, word.end()
+        raise IndexError(number)
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        words: list[Word] = []
+        found = islice(WORD.finditer(self.text, self.start), len(self.argv))
+        for number, (value, word) in enumerate(zip(self.argv, found, strict=True)):
+            start, end = _place(word)
+            span = Span(start, end, self.text[start:end])
+            quoted = any(mark in span.text for mark in "'\"\\")
+            words.append(Word(value, span, quoted, number in self.dynamic))
+        return tuple(words)
+
+
+def _place(word: re.Match[str]) -> tuple[int, int]:
+    kind = word.lastindex or BARE
+    return word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
 
 
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
@@ -114,34 +131,37 @@ def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
     if unreadable := unreadable_text(text):
         return unreadable
+    if not (BARE_WORDS.match(text) and text.isprintable()):
+        return _read_words(text)
+    argv = text.split()  # printable, it has no other blanks than spaces
+    reason = program_obstacle(argv[0], is_dynamic=False)
+    return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
+
+
+def _read_words(text: str) -> Simple | NotSimple:
     before = _BEFORE.match(text)
-    position = before.end() if before else 0
+    start = position = before.end() if before else 0
     argv: list[str] = []
-    offsets: list[tuple[int, int]] = []
     dynamic: list[int] = []
     while word := WORD.match(text, position):
-        start, position = word.span()
         kind = word.lastindex or BARE
         value = word[kind]
-        end = word.end(kind)
         if kind == MIXED:
             value, outside = unquote(value)
             expands = expansion(outside)
             if expands == "braces":
-                return NotSimple(Obstacle.BRACES, start)
+                return NotSimple(Obstacle.BRACES, position)
             if expands:
                 dynamic.append(len(argv))
-        elif kind != BARE:
-            end += 1
         if not argv and (reason := program_obstacle(value, is_dynamic=bool(dynamic))):
-            return NotSimple(reason, start)
+            return NotSimple(reason, position)
         argv.append(value)
-        offsets.append((start, end))
+        position = word.end()
     if position < len(text) and not _AFTER.match(text, position):
         return stop_of_word(text, position)
     if not argv:
         return NotSimple(Obstacle.EMPTY, 0)
-    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, tuple(offsets))
+    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start)
 
 
 def unreadable_text(text: str) -> NotSimple | None:
