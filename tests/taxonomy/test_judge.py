@@ -309,6 +309,7 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("cat <<''\nit's\n\nls", "heredoc"),
         ('cat <<-""\n(', "heredoc"),
         ("{ cat <<EOF; }\n'\nEOF", "heredoc"),
+        ("cat <<'E!' | ls\nx <<-a/b", "heredoc"),
         ("for x in a; do cat <<-'E1'; done\n'\n\tE1\nls", "heredoc"),
         ("cat <<EOF\n\\$x \\\\ \\$(a) $(b) \\${c}\nEOF", "heredoc"),
         ("{(echo foo)}", "subshell"),
@@ -467,7 +468,16 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
 
 
 @pytest.mark.parametrize(
-    "unit", ["((1)); ", "a | ", "f() { a; }\n", "$(a $(b)) ", "[[ a ]] && ", "cat <<E\n$(a)\nE\n"]
+    "unit",
+    [
+        "((1)); ",
+        "a | ",
+        "<<'A'\\n",
+        "f() { a; }\n",
+        "$(a $(b)) ",
+        "[[ a ]] && ",
+        "cat <<E\n$(a)\nE\n",
+    ],
 )
 def test_what_is_dense_is_judged_within_a_second(unit: str) -> None:
     call = bash(unit * (60_000 // len(unit)))
