@@ -472,7 +472,7 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
     [
         "((1)); ",
         "a | ",
-        "<<'A'\\n",
+        "<<'A'\n",
         "f() { a; }\n",
         "$(a $(b)) ",
         "[[ a ]] && ",
