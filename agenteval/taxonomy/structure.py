@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import RedirectKind, Span, SubstitutionKind
+from agenteval.core.shell.facts import RedirectKind, Span, SubstitutionKind, outside
 from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
@@ -102,7 +102,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
         return Seen(call.move, facets=("cd",), despite=True)
     outer = call.shell.chains
     if inside := [*[span for _, span in call.shell.substitutions], *call.shell.control]:
-        outer = [span for span in outer if not _within(span, inside)]
+        outer = outside(outer, inside)
     if not outer:
         return _lone_semicolon(call)
     for span in outer:
@@ -294,7 +294,3 @@ def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
         if redirect.kind in wanted and not call.opens(redirect):
             return Seen(redirect.span)
     return None
-
-
-def _within(span: Span, outer: Iterable[Span]) -> bool:
-    return any(each.start <= span.start and span.end <= each.end for each in outer)

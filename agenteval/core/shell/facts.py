@@ -4,8 +4,10 @@ Facts never allow anything. Offsets are character offsets into the text that was
 Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple, overload
 
 from agenteval.core.shell.values import word_value
@@ -21,6 +23,14 @@ class Span(NamedTuple):
     start: int
     end: int
     text: str
+
+
+def outside(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
+    """The spans that stand in none of the others."""
+    order = sorted(others)
+    starts = [other.start for other in order]
+    furthest = [0, *accumulate((other.end for other in order), max)]
+    return [span for span in spans if furthest[bisect_right(starts, span.start)] < span.end]
 
 
 class RedirectKind(StrEnum):

@@ -7,7 +7,7 @@ from agenteval.core.call import new
 from agenteval.core.shell.facts import Place, Span, Words
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Tree
+    from tree_sitter import Node
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST
@@ -19,7 +19,8 @@ class Source:
     A node's `byte_range` is its place in this text, in characters.
 
     Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
-    who reads a source stops when it is used up. `is_cut` when only the head of the text was parsed.
+    who reads a source stops when it is used up. `is_cut` when it was parsed in pieces, or only its
+    head was: what seems an error may then be none.
 
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
     span of the longer text that every part of the piece is shown as.
@@ -30,19 +31,20 @@ class Source:
     def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
         self.text = text
         self.room = _ROOM + 8 * len(text)
-        self._parsed: tuple[Tree, bool] | None = None
+        self._parsed: tuple[list[Node], bool] | None = None
         self.base = base
         self.stand_in = stand_in
 
     @property
-    def root(self) -> "Node":
-        return self._parse()[0].root_node
+    def roots(self) -> "Sequence[Node]":
+        """The nodes that cover the text: the root of its tree, or statements from several."""
+        return self._parse()[0]
 
     @property
     def is_cut(self) -> bool:
         return self._parse()[1]
 
-    def _parse(self) -> "tuple[Tree, bool]":
+    def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
             from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- most texts need no tree
 
