@@ -183,6 +183,16 @@ def test_switches_and_permissions_of_opencode_make_one_table(
     assert {command: allows(bash(command), policy, WORLD) for command in verdicts} == verdicts
 
 
+def test_variables_in_a_config_of_opencode_are_those_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAY_LIST", "deny")
+    monkeypatch.delenv("NOT_SET", raising=False)
+    text = '{"model": "{env:NOT_SET}", "permission": {"bash": {"ls": "{env:MAY_LIST}"}}}'
+    policy = load(tmp_path, "opencode.json", text)
+    assert [allows(bash(command), policy, WORLD) for command in ("ls", "pwd")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("permission", "tool", "known", "allowed"),
     [
