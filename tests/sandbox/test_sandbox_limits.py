@@ -19,6 +19,26 @@ THREADS = """
 import threading, time
 for _ in range(99): threading.Thread(target=time.sleep, args=[9]).start()
 """
+SOCKETS = """
+import socket, time
+held = []
+for _ in range(100):
+    held.append(socket.socketpair())
+    held[-1][0].setblocking(False)
+    try:
+        while True: held[-1][0].send(bytes(1 << 15))
+    except BlockingIOError: pass
+time.sleep(30)
+"""
+UNREAD = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        while time.process_time() < 0.2: pass
+        os._exit(0)
+    time.sleep(0.2)
+"""
 LEAVE = """
 import time
 with open('/dev/shm/held', 'wb') as file: file.write(bytes(12 << 20))
@@ -36,7 +56,9 @@ STRUCK = [
     (Limit.WALL_TIME, {"call_seconds": 0.3}, ["sleep", "30"], [None]),
     (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", SPIN], [None]),
     (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", FORKED_SPIN], [None]),
+    (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", UNREAD], [None]),
     (Limit.MEMORY, {}, ["python3", "-c", GRAB], [1]),
+    (Limit.MEMORY, {"memory": 48 * MIB}, ["python3", "-c", SOCKETS], [None]),
     (Limit.MEMORY, {"memory": 11 * MIB}, ["python3", "-c", LEAVE], [None]),
     (Limit.PROCESSES, {"processes": 8}, ["python3", "-c", THREADS], [None]),
     (Limit.OPEN_FILES, {"open_files": 64}, ["python3", "-c", OPEN], [1]),
