@@ -66,9 +66,7 @@ class Container:
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
             words = [engine, "run", *_options(engine, limits, programs), self._image, *COMMAND]
             with theirs:
-                process = await _start(
-                    words, theirs.fileno(), complaints, os.path.dirname(programs)
-                )
+                process = await _start(words, theirs.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)
             first = (
                 len(code).to_bytes(4, "big")
@@ -96,7 +94,7 @@ def _programs() -> Iterator[str]:
 
 
 async def _start(
-    words: Sequence[str], peer: int, complaints: IO[bytes], folder: str
+    words: Sequence[str], peer: int, complaints: IO[bytes], folder: Path
 ) -> asyncio.subprocess.Process:
     """Start the engine in a folder of ours: it leaves a file there when memory runs out."""
     return await asyncio.create_subprocess_exec(

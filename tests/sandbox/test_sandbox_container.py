@@ -1,10 +1,12 @@
 """The container backend, where an engine and an image are at hand: the same promises."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from available import ENGINE, installed
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named
+from strikes import STRUCK
 from users import USERS, start
 
 from agenteval.cli.stages import load_stages
@@ -50,6 +52,16 @@ def test_no_attempt_at_leaving_a_container_succeeds(container, user, way, shared
     assert process.returncode == 0, complaints
     stopped = json.loads(output)
     assert ([name for name, by in stopped.items() if not by], len(stopped) >= 100) == ([], True)
+
+
+@pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
+async def test_a_limit_is_named(container, limit, changes, argv, codes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with container.open({}, replace(Limits(), **changes)) as sandbox:
+        done = await sandbox.run(argv)
+        after = await sandbox.run(["echo", "alive"])
+    assert (done.limit, after.output, done.exit_code in codes) == (limit, "alive\n", True), done
+    assert (done.seconds < 15, list(tmp_path.iterdir())) == (True, [])
 
 
 async def test_python_programs_behave_the_same_pre_forked(container):
