@@ -1,5 +1,5 @@
 import json
-import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -160,8 +160,8 @@ async def test_no_server_names_the_url_how_to_start_one_and_the_simulated_models
 
 async def test_a_turn_says_when_it_had_come(answering, reply) -> None:
     body = '{"choices": [{"message": {"content": "Well."}, "finish_reason": "stop"}]}'
-    began = time.time()
+    began = datetime.now(UTC).timestamp()
     with answering(reply("200 OK", "application/json", body)) as url:
         async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
             turn = await model.ask([Message("user", "u")], [], seed=1)
-    assert began <= turn.ended <= time.time()
+    assert began <= turn.ended <= datetime.now(UTC).timestamp()
