@@ -10,6 +10,7 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
+
     from agenteval.cli.running import Plan
 
 HELP = """\
