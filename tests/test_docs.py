@@ -49,5 +49,5 @@ def test_the_classified_command_is_what_the_readme_shows() -> None:
 
 
 def test_the_published_comparison_says_what_the_readme_shows() -> None:
-    shown = re.search(r"```text\n(- qwen3.*?)```", README, re.DOTALL)
+    shown = re.search(r"```text\n(- Marginal.*?)```", README, re.DOTALL)
     assert trimmed(shown[1]) in trimmed(agenteval("show", "article"))

@@ -106,7 +106,8 @@ class HandshakeStep:
 class AgentPart:
     """What one sub-agent did in a trial. `number` counts from 1, in the order they were started.
 
-    `parent` is the number of the agent that asked for it, 0 for the first one. `reason` says why it
+    `parent` is the number of the agent that asked for it, 0 for the first one; `turn` and
+    `position` say by which of its calls, and are None where that was not kept. `reason` says why it
     was refused, or how the program that stands for an agent failed.
     """
 
@@ -118,6 +119,8 @@ class AgentPart:
     turns: tuple[Turn, ...] = ()
     calls: tuple[CallRecord, ...] = ()
     reason: str = ""
+    turn: int | None = None
+    position: int | None = None
 
     @property
     def label(self) -> str:

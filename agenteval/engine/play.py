@@ -30,11 +30,13 @@ FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A row of the world that asks for an agent, and whoever wrote it."""
+    """A row of the world that asks for an agent, and by which call of whom it was written."""
 
     agent: Agent
     row: Row
     parent: AgentPart
+    turn: int
+    position: int
 
     @property
     def attached(self) -> bool:
@@ -109,7 +111,7 @@ class Play:
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""
         asked = await self.watch.after(agent, turn, position)
-        requests = [Request(one, row, self.parts[agent]) for one, row in asked]
+        requests = [Request(one, row, self.parts[agent], turn, position) for one, row in asked]
         self.waiting += (request for request in requests if not request.attached)
         for request in requests:
             if request.attached:
@@ -138,6 +140,8 @@ class Play:
             number=len(parts),
             parent=request.parent.number,
             depth=depth,
+            turn=request.turn,
+            position=request.position,
         )
         started = sum(each.number > 0 and each.ending is not Ending.REFUSED for each in parts)
         if depth > limits.depth:

@@ -20,7 +20,6 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
-from agenteval.core.pace import LONGEST
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
 from agenteval.models.failures import failed, retry_after
@@ -45,15 +44,12 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
+        self._completions = f"{self._url}/chat/completions"  # a relative URL costs two more parses
         self._client = AsyncOpenAI(
             base_url=self._url,
             api_key=key_of(entry.api_key_env),
             max_retries=0,
-            # `until` keeps the time of a request; a pause within may be as long as all of it.
-            timeout=httpx2.Timeout(
-                LONGEST * entry.timeouts.request, connect=entry.timeouts.connect
-            ),
-            http_client=http_client(),
+            http_client=http_client(connect=entry.timeouts.connect),
         )
         self._answers = ""  # the model that the first reply names
         self._pace = ServerPace()
@@ -87,7 +83,8 @@ class OpenAIModel:
         except FAILURES as error:
             raise failed(self._url, error, begun=True) from error
         except TimeoutError as error:
-            said = f"{self._url}: no reply within {time.perf_counter() - started:.0f} s"
+            waited = round(time.perf_counter() - started, 1)
+            said = f"{self._url}: no reply within {waited:g} s"
             raise InfrastructureError(said, Cause.TIMEOUT) from error
 
     def stretch(self) -> float:
@@ -106,8 +103,6 @@ class OpenAIModel:
         try:
             response = await self._post(body)
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
-            if isinstance(error, aiohttp.SocketTimeoutError):
-                raise
             raise failed(self._url, error, begun=False) from error
         try:
             if _is_stream(response):
@@ -132,7 +127,7 @@ class OpenAIModel:
         """The response, whose body is still to be read. Raises RefusedError for an error status."""
         try:
             return await self._client.post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, stream=True
+                self._completions, cast_to=httpx2.Response, content=body, stream=True
             )
         except APIStatusError as error:
             said, later = error.response.text, retry_after(error.response)
@@ -148,9 +143,7 @@ class OpenAIModel:
         """
         try:
             async with asyncio.timeout(self._entry.timeouts.connect):
-                reply = await self._client.with_options(
-                    timeout=self._entry.timeouts.connect
-                ).models.with_raw_response.list()
+                reply = await self._client.models.with_raw_response.list()
             body = reply.text
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
@@ -190,10 +183,11 @@ async def _streamed(
     while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
     seconds = time.perf_counter() - started
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_SECONDS):
-            while await body.part():  # a connection is used again only when its body has ended
-                continue
+    if not body.ended:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while await body.part():  # a connection is used again only when its body has ended
+                    continue
     received, usage = reader.received()
     return turn_of(
         received,

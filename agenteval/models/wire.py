@@ -58,7 +58,7 @@ class Chunk(msgspec.Struct, gc=False):
     model: str | None = None
 
 
-_CHUNKS = msgspec.json.Decoder(Chunk)
+_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
 
 
 def read_chunk(text: bytes) -> Chunk:
@@ -81,7 +81,7 @@ def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
     if text == b"null":
         return "", False
     if text.startswith(b'"'):
-        return msgspec.json.decode(text, type=str), False
+        return _TEXTS.decode(text), False
     return text.decode("utf-8", "replace"), True
 
 
@@ -135,7 +135,8 @@ def usage(counts: Mapping[str, Any] | None) -> Usage:
     return Usage(
         prompt_tokens=prompt if cached <= prompt else prompt + cached,
         completion_tokens=_count(counts, "completion_tokens"),
-        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
+        or _count(counts, "reasoning_tokens"),  # where SGLang has it
         cached_tokens=cached,
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite, isnan
 
-from agenteval.report.sentences import p_text
+from agenteval.report.standing import p_text
 from agenteval.report.tables import Cell, Head, Table, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
@@ -103,7 +103,7 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
     columns = (*names, "G-squared, rate + kind", "p of kind", "p adjusted")
     simulated = any(pair.simulated for pair in pairs)
     note = "How far apart two mixes of classes are; 0 is the same, 1 nothing in common."
-    heads = tuple(Head(name, simulated=simulated and not at) for at, name in enumerate(columns))
+    heads = tuple(Head(name, simulated=simulated) for name in columns)
     return Table("Which kinds of errors", note, heads, tuple(rows))
 
 

@@ -8,6 +8,7 @@ from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 
 MARK = "SIMULATED"
+SAID = "What can be said"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
 
 

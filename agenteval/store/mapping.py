@@ -264,6 +264,8 @@ def agent_fields(part: AgentPart) -> Values:
         "depth": part.depth,
         "ending": part.ending,
         "reason": part.reason,
+        "turn": part.turn,
+        "position": part.position,
     }
 
 

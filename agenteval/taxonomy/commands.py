@@ -1,9 +1,11 @@
 """Failure classes of the command itself: what stands before it, what it runs, with which words."""
 
+import re
+
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import SubstitutionKind, Words
-from agenteval.core.shell.gate import Obstacle, Simple
+from agenteval.core.shell.gate import LONGEST, Obstacle, Simple, length_in_bytes
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import (
     DESTRUCTIVE,
@@ -53,9 +55,13 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     spans = call.shell.assignments
     env = call.policy.bash.env
     closed = [span for span in spans if span.text.partition("=")[0].removesuffix("+") not in env]
-    if closed and env:
-        return Seen(closed[0], f"only {', '.join(sorted(env))} may be set", despite=True)
-    return Seen((closed or spans)[0], despite=bool(closed) or not call.parts) if spans else None
+    if closed:
+        hint = f"only {', '.join(sorted(env))} may be set" if env else ""
+        return Seen(closed[0], hint, despite=True)
+    for command in call.shell.commands:
+        if command.assignments and not command.words:
+            return Seen(command.assignments[0], despite=True)
+    return Seen(spans[0]) if spans else None
 
 
 @failure_class(
@@ -208,19 +214,21 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     Something required is missing, a value is of the wrong kind, quotes are missing around a value
     with blanks, or bash would still have to work a word out.
     """
+    if call.stop and call.stop.reason is Obstacle.LENGTH:
+        return None  # only its head was read: its words are not known
     if seen := _missed(call, Miss.WORDS):
         return seen
     spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
     return Seen(spans[0]) if spans else _unplain(call)
 
 
+_UNREAD = re.compile(r"\$(?:['\"]|[^\x00-\x7f])|\\\Z")
+
+
 def _unplain(call: DeniedCall) -> Seen | None:
     """A word of a listed command, to the end of the text, whose quoting no rule can read."""
-    stop = call.stop
-    if stop and call.alone:
-        marked = call.text.startswith(("$'", '$"'), stop.start)
-        if stop.reason is Obstacle.BACKSLASH or (marked and stop.reason is Obstacle.EXPANSION):
-            return Seen(call.span(stop.start, len(call.text)))
+    if call.stop and call.alone and _UNREAD.match(call.text, call.stop.start):
+        return Seen(call.span(call.stop.start, len(call.text)))
     return None
 
 
@@ -271,5 +279,6 @@ def other_shell(call: DeniedCall) -> Seen | None:
     """
     stop = call.stop
     if stop and stop.reason is Obstacle.LENGTH:
-        return Seen(call.whole, f"{len(call.text)} characters; bash takes at most {stop.start}")
+        length = length_in_bytes(call.text)
+        return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
     return Seen(call.span(stop.start, len(call.text)) if stop else call.whole)

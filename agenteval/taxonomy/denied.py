@@ -104,14 +104,15 @@ class DeniedCall:
 
     def word(self, missed: Missed) -> Span:
         """The word that shows the mismatch; the last one when a later word is missing."""
-        places = missed.part.words.places
-        return self.span(*places[min(missed.mismatch.at, len(places) - 1)])
+        words, at = missed.part.words, missed.mismatch.at
+        return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
 
     def closed_redirects(self, *wanted: RedirectKind) -> Iterator[Span]:
         """The redirects of these kinds that the policy does not open, or not to that file."""
         for redirect in self.shell.redirects:
             if redirect.kind in wanted and not (
-                _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+                self.parts  # without a command no redirect is admitted
+                and _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
                 and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
                 and admits_redirect(redirect, self.policy, self.world)
             ):

@@ -91,11 +91,14 @@ def judge_many(
 def _explain(denied: DeniedCall) -> Verdict:
     alone = denied.alone
     permitted = denied.policy.bash.constructs
-    findings = [
-        _finding(each, seen, denied, alone)
+    found = [
+        (each, seen)
         for each in _worth_a_look(frozenset(denied.signs))
-        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
+        if (seen := each.look(denied))
     ]
+    # A construct that is permitted as such explains only what nothing else does: its odd forms.
+    closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
+    findings = [_finding(each, seen, denied, alone) for each, seen in closed or found]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
     return Verdict(allowed=False, findings=tuple(findings))

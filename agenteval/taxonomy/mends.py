@@ -54,6 +54,7 @@ _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(r"((?:\A|[;&|(\n])[ \t]*+)\[(?=[^\s\[])"), r"\1_"),
     (re.compile("``"), '""'),
+    (re.compile(r"\$(?=[^\x00-\x7f])"), "_"),
     (re.compile(r"\$\{\w++:?[-=+?][^{}'\"`\n]*+\}"), lambda found: _OPERATOR.sub("_", found[0])),
     (re.compile(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
     (re.compile(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),

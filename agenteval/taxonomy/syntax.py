@@ -35,14 +35,18 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
     if call.shell.errors:
         return Seen(call.shell.errors[0])
     stop = call.stop
-    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call.text, stop.start)):
+    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call, stop.start)):
         return Seen(call.span(stop.start, len(call.text)))
     return None
 
 
-def _has_no_meaning(text: str, at: int) -> bool:
+def _has_no_meaning(call: DeniedCall, at: int) -> bool:
     """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
-    if text.startswith((";;", ";&", ")"), at):
+    text = call.text
+    if text.startswith(")", at):  # of $(<f) it is only the end
+        groups = (*(span for _, span in call.shell.substitutions), *call.shell.subshells)
+        return all(span.end != at + 1 for span in groups)
+    if text.startswith((";;", ";&"), at):
         return True
     if not _BRACKET.match(text, at):
         return False

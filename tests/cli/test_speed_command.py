@@ -124,6 +124,15 @@ def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
     )
 
 
+def test_a_sweep_ends_with_how_fast_each_level_was_served(cli) -> None:
+    few = ("-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
+    tables = [
+        "Speed by concurrency" in cli("run", *few, "--concurrency", levels).out
+        for levels in ("1,2", "2")
+    ]
+    assert tables == [True, False]
+
+
 @pytest.mark.parametrize("levels", ["0", "-1", "1,,2", "1;2", "", "99999", "\u0662"])
 def test_a_level_that_is_no_number_is_refused(cli, levels) -> None:
     said = cli("run", "-m", "sim/qwen3.5-27b", "--concurrency", levels)

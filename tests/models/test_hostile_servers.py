@@ -34,9 +34,9 @@ CASES: dict[str, tuple[Play, str]] = {
     "100 MB of events": (floods(event({"content": "word " * 20_000}), 1000), TOO_MUCH),
     "100 MB of JSON": (floods(MEGABYTE, 100, kind=JSON), TOO_MUCH),
     "100 MB of an error": (floods(MEGABYTE, 100, kind=JSON, status=500), TOO_MUCH),
-    "a stream that never ends": (floods(b": ping\n\n", 10**9), "no reply within 3 s|of over"),
+    "a stream that never ends": (floods(b": ping\n\n", 10**9), r"no reply within \d|of over"),
     "a reply that never begins": (sends(pause=30.0, kind=JSON), "no chat completion"),
-    "a stream that stalls": (sends(WORD, pause=30.0), "no reply within 3 s"),
+    "a stream that stalls": (sends(WORD, pause=30.0), r"no reply within \d"),
     "bytes that are no UTF-8, streamed": (
         sends(WORD.replace(b"word", b"\xff\xfe"), event({}, "stop")),
         "bytes that are no UTF-8|broken event",

@@ -95,7 +95,7 @@ STOPPED = [
     ("cat <<$E\n", Obstacle.EXPANSION, 6),
     ("cat <<'E F'\n", Obstacle.HEREDOC, 6),
     ("cat <<E 'a\nb'\nE", Obstacle.HEREDOC, 8),
-    ("a $(cat <<E\nx\nE\n)", Obstacle.HEREDOC, 11),
+    ("a $(cat <<E\nx\nE\n)", Obstacle.HEREDOC, 10),
     ("cat <<E $(a)\nE", Obstacle.EXPANSION, 8),
     ("( " * 17 + "a" + ")" * 17, Obstacle.DEPTH, 32),
 ]

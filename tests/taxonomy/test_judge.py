@@ -391,6 +391,20 @@ constructs = ["pipe", "chain", "stderr-redirect", "file-redirect", "input-redire
         ("ls > out/$(ls)", "file-redirect", "> out/$(ls)"),
         ("ls > out/../f", "file-redirect", "> out/../f"),
         ("ls " + "x" * 131_100, "other-shell", "ls " + "x" * 131_100),
+        ("ls '" + "x" * 131_100 + "'", "other-shell", "ls '" + "x" * 131_100 + "'"),
+        ("ls " + "\u00e9" * 70_000, "other-shell", "ls " + "\u00e9" * 70_000),
+        ("ls $(cd a)", "shell-chain", "cd a"),
+        ("cd $(ls)", "shell-chain", "cd $(ls)"),
+        ("TZ=1; ls", "env-assignment", "TZ=1"),
+        ("TZ=(a b) ls", "env-assignment", "TZ=(a b)"),
+        ("TZ={a,b} ls", "env-assignment", "TZ={a,b}"),
+        ("> out/f", "file-redirect", "> out/f"),
+        ('ls "$(<in/f)"', "command-substitution", "$(<in/f)"),
+        ("ls $( )", "command-substitution", "$( )"),
+        ("{(ls)}", "subshell", "(ls)"),
+        ("ls;" * 1100, "shell-chain", ";"),
+        ("ls $(" * 20 + ")" * 20, "command-substitution", "$(" + "ls $(" * 19 + ")" * 20),
+        ('ls "$\u00e9"', "bad-arguments", '$\u00e9"'),
     ],
 )
 def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
@@ -408,7 +422,7 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
 def test_a_text_too_long_for_bash_is_told_so() -> None:
     found = judge(bash("git status" + " " * 200_000), DEMO).primary
     assert found
-    assert found.hint == "200010 characters; bash takes at most 131071"
+    assert found.hint == "200010 bytes of text; bash takes at most 131071"
 
 
 def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:

@@ -4,7 +4,8 @@ Followed: `--name value` and `--name=value`, a prefix that fits one option only,
 one-letter flags, `--`, negative numbers and words with a blank as values, `--help` ending the
 reading. Positionals are dealt out between options: of `x --flag y` a second, optional positional
 gets nothing and y is too much. Later versions of Python are kinder there, and differ in what a
-second `--` means, which never fits.
+second `--` means, which never fits; nor does any call of a script with sub-commands where more or
+less than one word may be a positional before them: argparse looks at all words to tell which.
 """
 
 import re
@@ -75,6 +76,8 @@ class _Reader:
         seen: set[str] = set()
         left = list(line.positionals)
         run: list[int] = []  # where the words since the last option stand
+        if line.commands and (loose := next(filter(_is_loose, left), None)):
+            return Misuse(at, f"{loose.name} must be one word, as a sub-command follows")
         while at < len(self.argv):
             word = self.argv[at]
             if word == "--":
@@ -199,6 +202,10 @@ def _clustered(
         seen.add(option.name)
         option = line.options.get(f"-{letter}")
     return option, None
+
+
+def _is_loose(argument: Argument) -> bool:
+    return (argument.fewest, argument.most) != (1, 1)
 
 
 def _is_option(line: CommandLine, word: str) -> bool:

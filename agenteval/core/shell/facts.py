@@ -174,6 +174,13 @@ class Words(Sequence[Word]):
             return self._places
         return [(start + base, end + base) for start, end in self._places]
 
+    def place(self, number: int) -> Place:
+        """Where a word begins and ends in the whole text."""
+        if number == 0 and self._raw_places is None and self._stand_in is None:
+            start = self._start + self._base
+            return start, start + len(self.first)
+        return self.places[number]
+
     @property
     def extent(self) -> Place:
         """Where the first word begins in the whole text, and the last one ends."""

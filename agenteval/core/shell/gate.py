@@ -6,14 +6,16 @@ else in agenteval may say that a text is what it seems to be.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from itertools import islice
 from types import MappingProxyType
+from typing import NamedTuple
 
 from agenteval.core.shell.facts import Span, Word
 from agenteval.core.shell.words import (
     BARE,
+    BARE_WORDS,
     DOUBLE_START,
     MIXED,
     WORD,
@@ -28,6 +30,7 @@ class Obstacle(StrEnum):
 
     EMPTY = "no command"
     LENGTH = "more text than a shell can be given"
+    PARTS = "more commands than are read"
     CONTROL = "control character or lone surrogate"
     OPERATOR = "operator"
     LINE = "second line"
@@ -42,35 +45,25 @@ class Obstacle(StrEnum):
     PROGRAM = "program name that is empty, a pattern, or begins with - % ~"
 
 
-@dataclass(frozen=True, slots=True)
-class NotSimple:
+class NotSimple(NamedTuple):
     """Where reading stopped, as a character offset, and why."""
 
     reason: Obstacle
     start: int
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(NamedTuple):
     """One simple command: bash runs exactly `argv`.
 
     `dynamic` numbers the words, never the first, that bash still expands against the file system;
-    such a word matches no literal. `words` is built at each use: match with `argv`.
+    such a word matches no literal. Where the words stand, the first at `start`, is found when
+    somebody asks: match with `argv`.
     """
 
     text: str
     argv: tuple[str, ...]
-    dynamic: frozenset[int]
-    places: tuple[tuple[int, int], ...]
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        words: list[Word] = []
-        for number, (start, end) in enumerate(self.places):
-            span = Span(start, end, self.text[start:end])
-            quoted = any(mark in span.text for mark in "'\"\\")
-            words.append(Word(self.argv[number], span, quoted, number in self.dynamic))
-        return tuple(words)
+    dynamic: frozenset[int] = frozenset()
+    start: int = 0
 
     @property
     def first(self) -> str:
@@ -79,7 +72,28 @@ class Simple:
     @property
     def extent(self) -> tuple[int, int]:
         """Where the first word begins and the last one ends."""
-        return self.places[0][0], self.places[-1][1]
+        return self.start, self.place(len(self.argv) - 1)[1]
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Where a word begins and ends."""
+        return next(islice(_places(self.text, self.start), number, None))
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        words: list[Word] = []
+        places = islice(_places(self.text, self.start), len(self.argv))
+        for number, (value, place) in enumerate(zip(self.argv, places, strict=True)):
+            span = Span(*place, self.text[slice(*place)])
+            quoted = any(mark in span.text for mark in "'\"\\")
+            words.append(Word(value, span, quoted, number in self.dynamic))
+        return tuple(words)
+
+
+def _places(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Where the words stand from here on."""
+    for word in WORD.finditer(text, start):
+        kind = word.lastindex or BARE
+        yield word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
 
 
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
@@ -100,7 +114,8 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
 RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
 RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 RESERVED |= {"while"}
-_LONGEST = 131_071  # Linux takes no longer argument, and `bash -c TEXT` is one
+LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
+_MOST_BYTES = 4  # of a character
 _NONE: frozenset[int] = frozenset()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
@@ -110,45 +125,50 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if unreadable := unreadable_text(text):
-        return unreadable
+    if BARE_WORDS.match(text) and text.isprintable() and len(text) * _MOST_BYTES <= LONGEST:
+        argv = text.split()  # printable, it has no other blanks than spaces
+        reason = program_obstacle(argv[0], is_dynamic=False)
+        return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
+    return unreadable_text(text) or _read_words(text)
+
+
+def _read_words(text: str) -> Simple | NotSimple:
     before = _BEFORE.match(text)
-    position = before.end() if before else 0
+    start = position = before.end() if before else 0
     argv: list[str] = []
-    offsets: list[tuple[int, int]] = []
     dynamic: list[int] = []
     while word := WORD.match(text, position):
-        start, position = word.span()
         kind = word.lastindex or BARE
         value = word[kind]
-        end = word.end(kind)
         if kind == MIXED:
             value, outside = unquote(value)
             expands = expansion(outside)
             if expands == "braces":
-                return NotSimple(Obstacle.BRACES, start)
+                return NotSimple(Obstacle.BRACES, position)
             if expands:
                 dynamic.append(len(argv))
-        elif kind != BARE:
-            end += 1
         if not argv and (reason := program_obstacle(value, is_dynamic=bool(dynamic))):
-            return NotSimple(reason, start)
+            return NotSimple(reason, position)
         argv.append(value)
-        offsets.append((start, end))
+        position = word.end()
     if position < len(text) and not _AFTER.match(text, position):
         return stop_of_word(text, position)
     if not argv:
         return NotSimple(Obstacle.EMPTY, 0)
-    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, tuple(offsets))
+    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start)
 
 
 def unreadable_text(text: str) -> NotSimple | None:
     """What rules a text out before any of its words is read."""
-    if len(text) > _LONGEST:
-        return NotSimple(Obstacle.LENGTH, _LONGEST)
+    if len(text) * _MOST_BYTES > LONGEST and length_in_bytes(text) > LONGEST:
+        return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
     if not text.isprintable() and (control := _CONTROL.search(text)):
         return NotSimple(Obstacle.CONTROL, control.start())
     return None
+
+
+def length_in_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:

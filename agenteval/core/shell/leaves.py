@@ -208,7 +208,7 @@ class _Reader(Cursor):
 
     def _count(self) -> None:
         if len(self.leaves) + len(self.redirects) == MOST_PARTS:
-            self.fail(Obstacle.LENGTH)
+            self.fail(Obstacle.PARTS)
 
     def _redirect(self) -> Redirect | None:
         start = self.at
@@ -243,7 +243,7 @@ class _Reader(Cursor):
             self.fail(Obstacle.EXPANSION, word.span.start)
         if _KINDS.get(operator) is RedirectKind.HEREDOC:
             if self.inside:
-                self.fail(Obstacle.HEREDOC)
+                self.fail(Obstacle.HEREDOC, word.span.start)
             self.announce(word.span, word.text, tabs=operator == "<<-")
         elif not word.text and operator != "<<<":
             self.fail(Obstacle.EMPTY)
