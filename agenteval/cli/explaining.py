@@ -1,15 +1,18 @@
 """`agenteval gate --explain` and `agenteval plan`: gates rehearsed on simulated runs."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import typer
 from rich.console import Console
 
 from agenteval.cli.gating import gated_run, rules_at
 from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
-from agenteval.report.gate.explain import Explained, render
+from agenteval.report.gate.explain import Explained, document, render
+from agenteval.report.tables import counted
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
 from agenteval.stats.reach import out_of_reach
@@ -40,7 +43,7 @@ def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
     return Rehearsal(design, truth_of(run), decided(rules, run))
 
 
-def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
+def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_json: bool) -> None:
     """Print what the rules mean for runs of the baseline's size, or of a common one."""
     rules, source = rules_at(path)
     run = gated_run(baseline, store) if baseline else None
@@ -63,7 +66,11 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
     asked = replace(rules, over=rehearsal.rules.over)
-    render(Explained(asked, rehearsal.pairs, source, words, played, reach), Console())
+    explained = Explained(asked, rehearsal.pairs, source, words, played, reach)
+    if as_json:
+        typer.echo(json.dumps(document(explained), indent=2))
+    else:
+        render(explained, Console())
 
 
 def _seen_in(rules: Rules, run: GatedRun) -> Rules:
@@ -80,7 +87,8 @@ def in_words(rehearsal: Rehearsal) -> str:
     calls = sum(design.sizes) / len(design.sizes) * len(design.worlds)
     alike = design.clustering
     return (
-        f"{len(design.worlds)} trials of {scenarios} scenarios, {calls:,.0f} calls, "
+        f"{counted(len(design.worlds), 'trial')} of {counted(scenarios, 'scenario')}, "
+        f"{counted(round(calls), 'call')}, "
         f"{100 * truth.errors:.2f} errors per 100; two calls of a scenario correlate by "
         f"{alike.scenario:.2f}, of a trial by {alike.trial:.2f} on top"
     )

@@ -61,7 +61,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     elif explain:
         from agenteval.cli.explaining import explain_rules  # noqa: PLC0415 -- start-up time
 
-        explain_rules(baseline, rules, store)
+        explain_rules(baseline, rules, store, as_json=as_json)
     else:
         from agenteval.cli.gating import EXIT_CODES  # noqa: PLC0415 -- as above
 

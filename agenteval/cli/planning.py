@@ -13,6 +13,7 @@ from agenteval.stats.planning import MOST_TRIALS, Rehearsal, Size
 from agenteval.stats.rules import Rules
 
 PAIRS = 1_000
+SCHEMA = "agenteval.plan/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,10 @@ class Planned:
         return self.size.calls / pace / 60 if self.size and pace else None
 
     def document(self) -> dict[str, Any]:
+        """Its keys stay, and are told in docs/json.md."""
         size, rules = self.size, self.rehearsal.rules
         return {
+            "schema": SCHEMA,
             "baseline": self.run.id,
             "simulated": self.run.simulated,
             "margin": rules.margin,

@@ -13,8 +13,10 @@ from agenteval.core.gated import GatedRun
 from agenteval.core.run import Look, Run
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
+from agenteval.report.gate.view import reach_told
 from agenteval.report.tables import MARK
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate
+from agenteval.stats.reach import out_of_reach, repeated
 from agenteval.stats.rules import Rules
 from agenteval.stats.spending import levels
 from agenteval.store.sql import SqlStore
@@ -35,9 +37,17 @@ class GateWatch:
         return [keys[start:end] for start, end in pairwise(cuts)]
 
     def check(self, run: Run) -> None:
-        """Raises UsageError for a run, not begun yet, that could not be judged."""
+        """Raises UsageError for a run, not begun yet, that could not be judged.
+
+        That it is too small to pass is said, and does not stop it: it may still fail.
+        """
         candidate = GatedRun.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
+        rules = decided(self.rules, self.baseline)
+        like = repeated(self.baseline, run.trials_planned, rules.over)
+        for one in out_of_reach(self.baseline, like, rules):
+            line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
+            typer.echo(f"{run.model.name}: this run can never PASS. {line}", err=True)
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
@@ -94,8 +104,8 @@ def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:
     )
     return (
         f"{run.model.name} over {look.baseline}: {verdict}{mark} at look {look.number} of "
-        f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved} Each "
-        f"criterion: agenteval gate --baseline {look.baseline} --candidate {run.id}"
+        f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
+        f"Each criterion: agenteval gate --baseline {look.baseline} --candidate {run.id}"
     )
 
 

@@ -53,7 +53,7 @@ def differing_other(conditions: Sequence[Conditions]) -> list[str]:
     found |= _differing([one.told for one in conditions])
     changed = list(_differing([one.scenarios for one in conditions]))
     more = ", ..." if len(changed) > NAMED else ""
-    scenarios = f"the files of {len(changed)} scenarios ({', '.join(changed[:NAMED])}{more})"
+    scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
     return [
         *(_with_values(name, seen) for name, seen in found.items()),
         *([scenarios] if changed else []),

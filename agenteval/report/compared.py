@@ -7,6 +7,7 @@ from math import comb
 from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
 from agenteval.report.sentences import count_sentences
 from agenteval.report.standing import EQUAL, OPEN, SURE, TOO_FEW, lead, more_needed, p_text, p_told
+from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
 from agenteval.stats.comparison import Difference
 from agenteval.stats.multiple import holm
@@ -49,8 +50,8 @@ def _classes(pair: Pair) -> str:
         least = min(one.adjusted for one in pair.classes)
         return (
             f"{OPEN}: whether {both} differ in any single class of errors; the smallest p is "
-            f"{p_text(least).removeprefix('= ')} after correction for {among} classes. One class "
-            "takes more calls than all together."
+            f"{p_text(least).removeprefix('= ')} after correction for "
+            f"{counted(among, 'class', 'classes')}. One class takes more calls than all together."
         )
     told = [
         f"{one.id} {100 * one.difference.first.value:.2f} against "

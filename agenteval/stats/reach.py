@@ -41,8 +41,8 @@ def out_of_reach(
     @cache
     def passing(trials: int) -> Mapping[str, int]:
         laps = -(-trials // max(len(flawless.trials), 1))
-        before = _repeated(baseline, laps * len(baseline.trials), rules.over)
-        after = _repeated(flawless, trials, rules.over)
+        before = repeated(baseline, laps * len(baseline.trials), rules.over)
+        after = repeated(flawless, trials, rules.over)
         criteria = judge_gate(before, after, rules, level=level).criteria
         return {
             one.measure.name: one.measure.n for one in criteria if one.verdict is GateVerdict.PASS
@@ -73,7 +73,7 @@ def _flawless(trial: GatedTrial) -> GatedTrial:
     )
 
 
-def _repeated(run: GatedRun, trials: int, over: Over) -> GatedRun:
+def repeated(run: GatedRun, trials: int, over: Over) -> GatedRun:
     """So many trials like those of the run, over and over; as a verdict is about scenarios, new."""
     made = []
     for at in range(trials if run.trials else 0):

@@ -127,6 +127,44 @@ def test_the_verdict_is_written_as_json_markdown_and_junit(gate, project):
     assert (project / "out" / "gate.xml").read_text() == (project / "ci" / "junit.xml").read_text()
 
 
+# What Jenkins and GitLab read: of each element its children and its attributes.
+JUNIT = {
+    "testsuites": ({"testsuite"}, {"name", "tests", "failures", "errors"}),
+    "testsuite": (
+        {"properties", "testcase", "system-out"},
+        {"name", "tests", "failures", "errors"},
+    ),
+    "properties": ({"property"}, set()),
+    "property": (set(), {"name", "value"}),
+    "testcase": ({"failure", "error", "system-out"}, {"classname", "name", "time"}),
+    "failure": (set(), {"type", "message"}),
+    "error": (set(), {"type", "message"}),
+    "system-out": (set(), set()),
+}
+
+
+@pytest.mark.parametrize("candidate", ["alike", "bad", "strange"])
+def test_the_junit_file_has_what_a_ci_reads_and_nothing_else(gate, project, candidate):
+    strange = card("a\x1b[31m.model & <co>")
+    keep(run(*(played(number) for number in range(1, 16)), run_id="strange", model=strange))
+    gate(candidate, "--junit-xml", "junit.xml")
+    root = ET.parse(project / "junit.xml").getroot()
+    wrong = [
+        (each.tag, [child.tag for child in each], dict(each.attrib))
+        for each in root.iter()
+        if {child.tag for child in each} - JUNIT[each.tag][0]
+        or set(each.attrib) - JUNIT[each.tag][1]
+    ]
+    cases = list(root.iter("testcase"))
+    told = [each.text for each in root.iter() if each.tag in {"failure", "error"}]
+    assert (wrong, root.get("tests"), {case.get("classname") for case in cases}) == (
+        [],
+        str(len(cases)),
+        {"agenteval.gate"},
+    )
+    assert all(" over old: " in text for text in told)
+
+
 def test_json_is_printed_for_scripts(gate):
     document = json.loads(gate("alike", "--json").out)
     margin = document["criteria"][0]
@@ -219,8 +257,19 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
         "margin: at most 20 errors per 100 calls more than the baseline" in words,
         "never.heredoc: one such error fails" in words,
         "the same at the margin twice as bad" in words,
-        "15 trials of 1 scenarios" in words,
+        "15 trials of 1 scenario, " in words,
     ] == [True] * 5
+
+
+def test_explain_is_json_for_scripts(gate, cli):
+    said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml", "--json")
+    document = json.loads(said.out)
+    same = document["candidates"]["the same"]["criteria"]["margin"]
+    assert (document["schema"], document["pairs"], same["passed"]["n"]) == (
+        "agenteval.explain/1",
+        400,
+        400,
+    )
 
 
 def test_explain_without_a_run_takes_a_published_one(cli):
@@ -317,7 +366,7 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     listed = cli("show").out.splitlines()[0]
     judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
                  "--rules", "wide.toml")  # fmt: skip
-    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-1]
+    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-2]
     told = re.search(r"after (\d) of 5 trials. Stopped early: (\d) of 5 trials", verdict)
     run = json.loads(quiet.out)["runs"][0]
     assert (said.code, quiet.code, "not finished" in listed) == (0, 0, False)
@@ -346,6 +395,8 @@ def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
     said = cli("run", "-m", "sim/qwen3.5-122b", *SIM[2:], "--gate", "mine.toml",
                "--baseline", "last", "--allow-simulated")  # fmt: skip
     assert (said.code, f": {verdict} SIMULATED at look" in said.out) == (code, True)
+    small = "this run can never PASS. minimum.trials: 5 trials cannot pass, even without a fault"
+    assert (small in said.err) == (verdict == "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_what_was_asked_or_judged_otherwise_is_named_with_its_values(known, expe
             ["sampling (the server's own / temperature 0.0, top_p 0.9)"],
         ),
         ({"model": card(server="vllm")}, []),
-        ({"scenarios": {"notes": "d2"}}, ["the files of 1 scenarios (notes)"]),
+        ({"scenarios": {"notes": "d2"}}, ["what is asked in notes (1 in all)"]),
     ],
 )
 def test_in_what_else_two_runs_differ_is_named_as_far_as_both_tell(known, expected):
@@ -66,7 +66,7 @@ def test_in_what_else_two_runs_differ_is_named_as_far_as_both_tell(known, expect
 def test_of_many_changed_scenarios_a_few_are_named():
     digests = [{f"s{at}": text for at in range(5)} for text in ("old", "new")]
     conditions = [Conditions.of(replace(RUN, scenarios=one)) for one in digests]
-    assert differing_other(conditions) == ["the files of 5 scenarios (s0, s1, s2, ...)"]
+    assert differing_other(conditions) == ["what is asked in s0, s1, s2, ... (5 in all)"]
 
 
 @pytest.mark.parametrize(("served_id", "expected"), [("m", ["chat template (a / b)"]), ("n", [])])

@@ -184,9 +184,19 @@ def test_runs_of_one_model_are_labelled_by_what_differs_and_else_by_their_ids():
     sweep = build_comparison([side("a", 3, concurrency=level) for level in (1, 2)])
     alike = build_comparison([side("a", 3, run_id=run_id) for run_id in ("r1", "r2")])
     assert [[one.label for one in view.models] for view in (sweep, alike)] == [
-        ["a (concurrency 1)", "a (concurrency 2)"],
-        ["a (r1)", "a (r2)"],
+        ["concurrency 1", "concurrency 2"],
+        ["r1", "r2"],
     ]
+    assert sweep.title == "Tool-call errors by failure class, a"
+
+
+def test_beside_another_model_such_labels_have_the_name_too():
+    sides = [side("a", 3, concurrency=1), side("a", 3, concurrency=2), side("b", 3)]
+    view = build_comparison(sides)
+    assert ([one.label for one in view.models], view.title) == (
+        ["a (concurrency 1)", "a (concurrency 2)", "b"],
+        "Tool-call errors by failure class",
+    )
 
 
 def test_other_worlds_are_warned_of():

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from agenteval.report.gate.json import reach_document
 from agenteval.report.gate.view import reach_told
+from agenteval.report.json import rate_document
 from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
 from agenteval.stats.reach import OutOfReach
@@ -21,6 +24,8 @@ _BUDGETS: Mapping[Budget, str] = {
     Budget.CRASHED: "executed commands that a limit or a signal ended, per 100",
     Budget.VOID: "trials that our side or the server broke, per 100: left out, they flatter",
 }
+
+SCHEMA = "agenteval.explain/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,30 @@ def _out_of_reach(explained: Explained) -> str:
     ]
     lead = "A run of this size can never PASS, whatever the candidate does:"
     return "\n".join([lead, *lines])
+
+
+def document(explained: Explained) -> dict[str, Any]:
+    """The same as JSON; its keys stay, and are told in docs/json.md."""
+    return {
+        "schema": SCHEMA,
+        "rules": explained.source,
+        "size": explained.size,
+        "pairs": explained.pairs,
+        "meanings": dict(meanings(explained.rules)),
+        "candidates": {
+            name: {
+                "gate": _share_documents((one.passed, one.failed)),
+                "criteria": {key: _share_documents(both) for key, both in one.criteria.items()},
+            }
+            for name, one in explained.candidates.items()
+        },
+        "out_of_reach": [reach_document(one) for one in explained.reach],
+    }
+
+
+def _share_documents(shares: tuple[Rate, Rate]) -> dict[str, Any]:
+    passed, failed = map(rate_document, shares)
+    return {"passed": passed, "failed": failed}
 
 
 def meanings(rules: Rules) -> Iterator[tuple[str, str]]:

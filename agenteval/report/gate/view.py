@@ -6,6 +6,7 @@ from math import ceil, isinf
 
 from agenteval.core.conditions import differing_other
 from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.report.tables import counted
 from agenteval.report.warnings import MIXED, SIMULATED
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
@@ -44,6 +45,7 @@ class GateView:
     rules: str  # where they were read from
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
+    reach: tuple[OutOfReach, ...]  # what no candidate could pass with so little
 
     @property
     def verdict(self) -> GateVerdict:
@@ -72,6 +74,7 @@ def gate_view(
             *map(_minimum_line, judgement.minimums),
         ),
         remarks=tuple(_remarks(judgement, baseline, candidate)),
+        reach=reach,
     )
 
 
@@ -150,11 +153,14 @@ def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> I
         yield SIMULATED
     scenarios = judgement.scenarios
     if judgement.rules.over is Over.SCENARIOS:
-        yield f"The verdict is about scenarios like these: bounds are clustered over {scenarios}."
+        yield (
+            "The verdict is about scenarios like these: bounds are clustered by scenario, over "
+            f"{scenarios} of them."
+        )
     else:
         yield (
-            f"The verdict is about these {scenarios} scenarios, played again: bounds are clustered "
-            "by trial. Of other scenarios it says nothing."
+            f"The verdict is about the {counted(scenarios, 'scenario')} played, if played again: "
+            "bounds are clustered by trial. Of other scenarios it says nothing."
         )
     if judgement.worlds_met:
         met = judgement.worlds_met
