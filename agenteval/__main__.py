@@ -16,6 +16,12 @@ def main() -> None:
         told = str(error)
     except TyperException as error:
         told = complaint(error)
+    except UnicodeEncodeError as error:  # bytes of the command line that are no text
+        told = f"{error.object!r}: not UTF-8 text: name it otherwise"
+    except OSError as error:
+        if error.filename is None:
+            raise
+        told = f"{error.filename!s:.200}: cannot be read or written: {error.strerror}"
     else:
         sys.exit(code)
     if told:

@@ -1,7 +1,6 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,11 +10,8 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
 
     from agenteval.cli.running import Plan
-    from agenteval.cli.watching import GateWatch
-    from agenteval.core.run import Run
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
@@ -67,57 +63,36 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import run_models  # noqa: PLC0415
-    from agenteval.cli.served_speed import show_sweep  # noqa: PLC0415
-    from agenteval.cli.watching import watch_for  # noqa: PLC0415
+    from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
+    from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
 
     plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
-    _check(plan, report, gated=bool(gate or baseline))
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    show_sweep([] if as_json else runs)
-    raise typer.Exit(_exit_code(runs, watch, store, interrupted=interrupted, quiet=as_json))
-
-
-def _exit_code(
-    runs: "Sequence[Run]",
-    watch: "GateWatch | None",
-    store: str,
-    *,
-    interrupted: bool,
-    quiet: bool,
-) -> int:
-    from agenteval.cli.running import check_usable  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.watching import close  # noqa: PLC0415
-
     check_usable(runs, interrupted=interrupted)
-    return close(watch, runs, store, quiet=quiet)
+    raise typer.Exit(close(watch, runs, store, quiet=as_json))
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
-    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.output import check_report  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415
     from agenteval.cli.running import Plan  # noqa: PLC0415
     from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
+    check_report(called.params["report"])
     asked = {name: called.params[name] for name in Options.__dataclass_fields__}
     several = {name: list(asked[name] or ()) for name in ("targets", "model")}
     options = Options(**(asked | several))
     begun = stored_run(resume, store) if resume else None
+    if begun and (called.params["gate"] or called.params["baseline"]):
+        raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     if begun:
         options = agreed(begun, options, _given(called))
+    if not options.model:
+        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
     setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
     return Plan(options, setting, store, resume=begun)
-
-
-def _check(plan: "Plan", report: Path | None, *, gated: bool) -> None:
-    from agenteval.cli.output import check_report  # noqa: PLC0415 -- start-up time
-
-    check_report(report)
-    if plan.resume and gated:
-        raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    if not plan.options.model:
-        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
 
 
 def _given(called: typer.Context) -> list[str]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 BASH = "bash"
+# A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
+new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +59,13 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Allowed, or denied with its findings: the primary class first, the others that match after.
+    """Allowed without findings; denied with some: the primary class first, the others after it."""
 
-    Raises ValueError when the two disagree: an allowed call has no finding, a denied one has some.
-    """
-
-    allowed: bool
     findings: tuple[Finding, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.allowed == bool(self.findings):
-            raise ValueError("a verdict is allowed exactly when it has no findings")
+    @property
+    def allowed(self) -> bool:
+        return not self.findings
 
     @property
     def primary(self) -> Finding | None:

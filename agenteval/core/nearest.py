@@ -16,8 +16,9 @@ class Names:
         for number, (name, _) in enumerate(self._known):
             for pair in _pairs(name):
                 self._having.setdefault(pair, []).append(number)
+        self.nearest = lru_cache(maxsize=1024)(self._nearest)  # agents know few programs
 
-    def nearest(self, word: str) -> str:
+    def _nearest(self, word: str) -> str:
         """The known name most like `word`; "" when none is like it at all."""
         pairs = _pairs(word)
         shared: dict[int, int] = {}

@@ -9,8 +9,9 @@ from agenteval.report.sentences import count_sentences
 from agenteval.report.standing import EQUAL, OPEN, SURE, TOO_FEW, lead, more_needed, p_text, p_told
 from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
-from agenteval.stats.comparison import SETTLED, Difference
+from agenteval.stats.comparison import Difference
 from agenteval.stats.multiple import holm
+from agenteval.stats.score import SETTLED
 
 
 @dataclass(frozen=True, slots=True)

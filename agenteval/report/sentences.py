@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from agenteval.core.outcome import Outcome
 from agenteval.report.standing import EQUAL, lead, more_needed, p_told
 from agenteval.report.view import Pair, RunView
-from agenteval.stats.comparison import SETTLED
 from agenteval.stats.rates import Rate
+from agenteval.stats.score import SETTLED
 from agenteval.stats.signature import Kinds
 
 

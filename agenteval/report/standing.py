@@ -2,8 +2,9 @@
 
 from math import ceil, isinf
 
-from agenteval.stats.comparison import POWER, SETTLED, Difference
+from agenteval.stats.comparison import POWER, Difference
 from agenteval.stats.multiple import dearer
+from agenteval.stats.score import SETTLED
 
 # The words that a sentence begins with.
 SURE, NEAR, OPEN = "Settled", "Marginal, not settled", "Not settled"

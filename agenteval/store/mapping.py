@@ -193,7 +193,7 @@ def call_value(row: CallRow) -> CallRecord:
         turn=row.turn,
         position=row.position,
         call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
-        verdict=Verdict(row.allowed, tuple(_finding(finding) for finding in row.findings)),
+        verdict=Verdict(tuple(_finding(finding) for finding in row.findings)),
         reply=row.reply,
         execution=_execution(row),
         objection=row.objection,

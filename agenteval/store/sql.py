@@ -45,7 +45,7 @@ class SqlStore:
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine, self.shown)
             make_tables(self._engine)
-        except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
+        except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             cure = (
                 "install its driver (for PostgreSQL: agenteval[postgres])"

@@ -150,8 +150,7 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
     part, mismatch = call.misses[Miss.SCRIPT]
     path = normalise(part.argv[mismatch.at], call.world.root)
-    known = call.known_files
-    there = path is None or known is None or path in known
+    there = path is None or call.may_exist(path)
     return _missed(call, Miss.SCRIPT) if there is exists else None
 
 

@@ -1,24 +1,22 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import NamedTuple
 
-from agenteval.core.call import ToolCall
+from agenteval.core.call import ToolCall, new
 from agenteval.core.policy.bash import changes_folder
 from agenteval.core.policy.mismatch import Mismatch, Miss, is_strange, mismatch, unlisted
 from agenteval.core.policy.policy import (
     Policy,
     World,
     admits_redirect,
-    is_only_a_command,
 )
-from agenteval.core.shell.facts import Command, RedirectKind, ShellFacts, Span, Words
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
 from agenteval.core.shell.gate import NotSimple, Simple
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import code_at
+from agenteval.core.shell.programs import code_at, only_itself
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
@@ -54,49 +52,45 @@ class Missed(NamedTuple):
     mismatch: Mismatch
 
 
-@dataclass(slots=True)  # frozen, its ten fields would take a microsecond more to set
-class DeniedCall:
+class DeniedCall(NamedTuple):
     """One denied call. `command` is None unless it is a bash call that carries one.
 
     `text` is what evidence points into: the command, or the argument text of another tool's call.
+    `is_only_a_command` when nothing else about the call matters.
     `shell` and `parts` are empty without a command. `misses` holds for each reason the first part
     that no rule fits for it. `stop` is where the reader that decides for this policy gave up.
     """
 
     call: ToolCall
     command: str | None
+    text: str
     policy: Policy
     world: World
     shell: ShellFacts
     parts: Sequence[Part]
+    misses: Mapping[Miss, Missed]
+    is_only_a_command: bool
     stop: NotSimple | None = None
     objection: str = ""
-    text: str = field(init=False)
-    misses: Mapping[Miss, Missed] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.text = self.call.raw if self.command is None else self.command
-        self.misses = misses_of(self.parts, self.policy, self.world)
 
     @property
     def is_mended(self) -> bool:
         """Whether the facts are about other words than those of the call."""
-        return bool(self.shell.text) and self.shell.text != self.command
+        return self.shell.text not in ("", self.text)
 
     @property
     def whole(self) -> Span:
         return Span(0, len(self.text), self.text)
 
     def span(self, start: int, end: int) -> Span:
-        return Span(start, end, self.text[start:end])
+        return new(Span, (start, end, self.text[start:end]))
 
-    @property
-    def known_files(self) -> frozenset[str] | None:
-        """The files of the world as far as anybody says; None when nobody does."""
+    def may_exist(self, path: str) -> bool:
+        """Whether there is such a file in the world, or nobody says which there are."""
         if self.world.files is not None:
-            return self.world.files
-        listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
-        return listed or None
+            return path in self.world.files
+        files = self.policy.files
+        return not files or path in files or path in self.policy.bash.listed
 
     def words(self, part: Part) -> Span:
         """The words of a command, from the first to the last."""
@@ -107,44 +101,41 @@ class DeniedCall:
         words, at = missed.part.words, missed.mismatch.at
         return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
 
-    def closed_redirects(self, *wanted: RedirectKind) -> Iterator[Span]:
-        """The redirects of these kinds that the policy does not open, or not to that file."""
-        for redirect in self.shell.redirects:
-            if redirect.kind in wanted and not (
-                self.parts  # without a command no redirect is admitted
-                and _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
-                and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
-                and admits_redirect(redirect, self.policy, self.world)
-            ):
-                yield redirect.span
+    def opens(self, redirect: Redirect) -> bool:
+        """Whether the policy opens such redirects, and to that file."""
+        return (
+            _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+            and bool(self.parts)  # without a command no redirect is admitted
+            and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
+            and admits_redirect(redirect, self.policy, self.world)
+        )
 
     @property
-    def signs(self) -> set[str]:
+    def signs(self) -> frozenset[str]:
         """What there is in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
         which a part is missed, and for which the reader stopped; and five names of our own.
         """
-        signs: set[str] = set(self.misses)
-        shell = self.shell
-        if shell.text:
-            signs.update(compress(_FIELDS, shell))
-            signs.update([kind for kind, _ in shell.substitutions])
-            signs.update([redirect.kind for redirect in shell.redirects])
+        signs: list[str] = [*self.misses]
+        if self.shell.text:
+            signs += compress(_FIELDS, self.shell)
+            signs += [kind for kind, _ in self.shell.substitutions]
+            signs += [redirect.kind for redirect in self.shell.redirects]
         for part in self.parts:
             if part.via:
-                signs.add("wrapped")
+                signs.append("wrapped")
             if part.code:
-                signs.add("code")
+                signs.append("code")
             if part.words.first == "eval":
-                signs.add("eval")
+                signs.append("eval")
         if self.stop:
-            signs.add(self.stop.reason)
+            signs.append(self.stop.reason)
         if self.objection:
-            signs.add("objection")
-        if not is_only_a_command(self.call, self.policy):
-            signs.add("call")
-        return signs
+            signs.append("objection")
+        if not self.is_only_a_command:
+            signs.append("call")
+        return frozenset(signs)
 
     @property
     def move(self) -> Span | None:
@@ -198,11 +189,14 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
     return [
-        Part(
-            command.words,
-            *_take(command.words, policy, world, is_core=number in cores),
-            command.via,
-            command.nested,
+        new(
+            Part,
+            (
+                command.words,
+                *_take(command.words, policy, world, is_core=number in cores),
+                command.via,
+                command.nested,
+            ),
         )
         for number, command in enumerate(commands)
     ]
@@ -214,7 +208,7 @@ def _take(
     """How the policy takes a command: its code, and whether it is admitted, missed, strange."""
     if is_strange(policy.bash, words.first):
         return None, False, is_core, True
-    code = code_at(words.argv)
+    code = None if only_itself(words.first) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
     return code, admitted, is_core and not admitted and code is None, False
 

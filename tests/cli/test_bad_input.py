@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -37,6 +39,27 @@ def one_line(said) -> str:
 def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
     line = one_line(cli(*arguments))
     assert [part for part in parts if part not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", b"\xff"), "not UTF-8 text"),
+        (("allowlist", "lint", "a" * 5000), "cannot be read or written: File name too long"),
+        (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
+        (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_too(project, arguments, said) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "agenteval", *arguments],
+        check=False,
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
+    lines = ended.stderr.splitlines()
+    assert (ended.returncode, len(lines), said in lines[0]) == (2, 1, True), ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ def test_the_published_table_is_compared_as_it_stands(cli, published):
         for pair in document["pairs"]
     }
     assert pairs == {
-        ("qwen3.6-35b-a3b", "qwen3.5-27b"): (0.049, 0.146, 2.15, 304, 27.66, True),
-        ("qwen3.6-35b-a3b", "qwen3.5-122b-a10b"): (0.707, 0.707, 1.18, 4430, 23.11, True),
-        ("qwen3.5-27b", "qwen3.5-122b-a10b"): (0.181, 0.363, 0.55, 545, 17.5, False),
+        ("qwen3.6-35b-a3b", "qwen3.5-27b"): (0.043, 0.128, 2.15, 304, 27.66, True),
+        ("qwen3.6-35b-a3b", "qwen3.5-122b-a10b"): (0.619, 0.619, 1.18, 4430, 23.11, True),
+        ("qwen3.5-27b", "qwen3.5-122b-a10b"): (0.147, 0.293, 0.55, 545, 17.5, False),
     }
     assert document["architectures"]["models"] == [2, 1]
     assert document["runs"] == []

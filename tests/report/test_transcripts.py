@@ -10,7 +10,7 @@ from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool,
 
 
 def verdict(evidence):
-    return Verdict(allowed=False, findings=(Finding("pipe-to-filter", evidence),))
+    return Verdict(findings=(Finding("pipe-to-filter", evidence),))
 
 
 def bash(command):
@@ -21,7 +21,7 @@ def bash(command):
     ("call", "given", "expected"),
     [
         (bash("ls | head -5"), verdict(Evidence("| head", 3, 9)), ("ls ", "| head", " -5")),
-        (bash("ls"), Verdict(allowed=True), ("ls", "", "")),
+        (bash("ls"), Verdict(), ("ls", "", "")),
         (bash("ls | head"), verdict(Evidence("| tail", 3, 9)), ("ls | head", "", "")),
         (bash("ls"), verdict(Evidence("")), ("", "", "ls")),
         (ToolCall("1", "bash", '{"comm'), verdict(Evidence("comm", 2, 6)), ('{"', "comm", "")),

@@ -96,7 +96,7 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (0, 12),
             (
                 "Not settled: b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
-                "fewer [.*]; p = 0.5.*; n=60 and 60 calls in the same worlds. About .* more calls "
+                "fewer [.*]; p = 0.2.*; n=60 and 60 calls in the same worlds. About .* more calls "
                 "per model would settle a difference of this size (80 % power)."
             ),
         ),

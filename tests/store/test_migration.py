@@ -42,7 +42,7 @@ RUN = Run(
                     turn=0,
                     position=0,
                     call=ToolCall("c", "bash", '{"command": "ls"}', {"command": "ls"}),
-                    verdict=Verdict(allowed=True),
+                    verdict=Verdict(),
                     reply="a",
                     execution=Execution(0, "a", 0.01),
                 ),

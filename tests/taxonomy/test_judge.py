@@ -456,6 +456,16 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
 
 
 @pytest.mark.parametrize(
+    "unit", ["((1)); ", "a | ", "f() { a; }\n", "$(a $(b)) ", "[[ a ]] && ", "cat <<E\n$(a)\nE\n"]
+)
+def test_what_is_dense_is_judged_within_a_second(unit: str) -> None:
+    call = bash(unit * (60_000 // len(unit)))
+    start = time.process_time()
+    assert not judge(call, DEMO).allowed
+    assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
     "unit",
     ["a b; ", "$(", "ls\r\n", "ls \0", "ls \ud800 ", "(a|b);", "'", "x", "a)", "<<E\n", "A=1 "],
 )

@@ -58,7 +58,7 @@ class Segment:
 
 def segments(source: Source) -> Iterator[Segment]:
     """Every command of a text, those inside others too."""
-    stack: list[Node] = [source.root]
+    stack: list[Node] = [*source.roots]
     while stack:
         node = stack.pop()
         if node.type == "command":

@@ -47,12 +47,13 @@ def mismatch(
     root: str = "/workspace",
 ) -> Mismatch:
     """Why the command, which `rules.admits` denied, is denied."""
-    at = script_at(argv)
-    if at is not None:
-        return _script_mismatch(rules, argv, at, dynamic, root)
-    inner = after_runner(argv)
-    if inner and inner < len(argv):
-        return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
+    if not only_itself(argv[0]):
+        at = script_at(argv)
+        if at is not None:
+            return _script_mismatch(rules, argv, at, dynamic, root)
+        inner = after_runner(argv)
+        if inner and inner < len(argv):
+            return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
     return (
         _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
         or _nearest_runner(rules, argv)
@@ -81,8 +82,9 @@ def _nearest_rule(
 ) -> Mismatch | None:
     if not patterns:
         return None
-    best = max(patterns, key=lambda rule: rule.agreeing(argv, dynamic))
-    at = best.agreeing(argv, dynamic)
+    agreeing = [rule.agreeing(argv, dynamic) for rule in patterns]
+    at = max(agreeing)
+    best = patterns[agreeing.index(at)]
     if at in dynamic:
         return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
     return Mismatch(Miss.WORDS, at, f"allowed is `{best.text}`")

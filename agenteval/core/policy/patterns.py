@@ -12,6 +12,8 @@ ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
 _LONGEST_NAME = 255
 _STILL = frozenset(("", ".", ".."))
+_REST_OF_NAME = rf"[^/\0]{{0,{_LONGEST_NAME - 1}}}"
+_PLAIN_PATH = re.compile(rf"[^/.~\0]{_REST_OF_NAME}(?:/[^/.\0]{_REST_OF_NAME})*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ def normalise(path: str, root: str) -> str | None:
     """
     if not path or len(path) > _LONGEST_PATH or "\0" in path or path.startswith("~"):
         return None
+    if _PLAIN_PATH.fullmatch(path) and _is_plain(root):
+        return path
     names = path.split("/")
     if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
         return None
@@ -130,6 +134,12 @@ def normalise(path: str, root: str) -> str | None:
         return "."
     prefix = root.rstrip("/") + "/"
     return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+@cache
+def _is_plain(root: str) -> bool:
+    """Whether a plain path below this folder is already normal."""
+    return posixpath.normpath(posixpath.join(root, "x")) == f"{root.rstrip('/')}/x"
 
 
 @cache

@@ -100,10 +100,11 @@ def allows(
 
 
 def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
-    """Whether it is a bash call about which the policy asks nothing but its command."""
-    tool = policy.tool(call.name)
-    alone = call.arguments is not None and len(call.arguments) == 1
-    return alone and tool is not None and not tool.schema and call.command is not None
+    """Whether it is a bash call of which nothing but the command matters."""
+    if call.name != BASH or call.arguments is None or len(call.arguments) > 1:
+        return False
+    tool = policy.tools.get(BASH)
+    return tool is not None and not tool.schema and isinstance(call.arguments.get("command"), str)
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

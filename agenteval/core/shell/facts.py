@@ -4,8 +4,10 @@ Facts never allow anything. Offsets are character offsets into the text that was
 Named tuples: a text has dozens of them, and a frozen dataclass takes three times as long to make.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import NamedTuple, overload
 
 from agenteval.core.shell.values import word_value
@@ -21,6 +23,14 @@ class Span(NamedTuple):
     start: int
     end: int
     text: str
+
+
+def outside(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
+    """The spans that stand in none of the others."""
+    order = sorted(others)
+    starts = [other.start for other in order]
+    furthest = [0, *accumulate((other.end for other in order), max)]
+    return [span for span in spans if furthest[bisect_right(starts, span.start)] < span.end]
 
 
 class RedirectKind(StrEnum):
@@ -101,7 +111,7 @@ class Words(Sequence[Word]):
         start, end = raw_places[0]
         first = text[start:end]
         if not _SPECIAL.isdisjoint(first):
-            first = word_value(text, start, end)[0]
+            first = word_value(first)[0]
         return cls(text, start, raw_places[-1][1], first, base, stand_in, raw_places)
 
     def __bool__(self) -> bool:
@@ -149,10 +159,13 @@ class Words(Sequence[Word]):
         self._quoted: set[int] = set()
         self._dynamic: set[int] = set()
         text = self._text
-        values = [text[start:end] for start, end in self._places]
+        if self._raw_places is None:
+            values: list[str] = PLAIN_WORD.findall(text, self._start, self._end)
+        else:
+            values = [text[start:end] for start, end in self._raw_places]
         for number, value in enumerate(values):
             if not _SPECIAL.isdisjoint(value):
-                values[number], quoted, dynamic = word_value(text, *self._places[number])
+                values[number], quoted, dynamic = word_value(value)
                 if quoted:
                     self._quoted.add(number)
                 if dynamic:

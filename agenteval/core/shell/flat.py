@@ -7,8 +7,18 @@ with any other trait is left to the tree.
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
-from agenteval.core.shell.facts import Command, Heredoc, Redirect, RedirectKind, ShellFacts, Span
+from agenteval.core.call import new
+from agenteval.core.shell.facts import (
+    Command,
+    Heredoc,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    Span,
+    Words,
+)
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
@@ -49,8 +59,8 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
             return None
         own = tuple(_redirects(source, found)) if found.end(3) > end else ()
         redirects += own
-        words = source.plain_words(start, end, program)
-        commands.append(Command(words, source.span(start, end), (), own, via))
+        words = Words(text, start, end, program, source.base, source.stand_in)
+        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
@@ -101,12 +111,15 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
 def _files(source: Source, start: int, end: int) -> list[Redirect]:
     redirects = []
     for found in _EACH_REDIRECT.finditer(source.text, start, end):
-        number, operator, target = found.group(1, 2, 3)
-        if not target.isalnum():
-            target = word_value(source.text, *found.span(3))[0]
-        kind = RedirectKind.of(number, operator, target)
+        kind, target = _kind_and_target(*found.group(1, 2, 3))
         redirects.append(Redirect(kind, source.span(*found.span()), target))
     return redirects
+
+
+@lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
+def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+    target = word_value(word)[0]
+    return RedirectKind.of(number, operator, target), target
 
 
 def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:

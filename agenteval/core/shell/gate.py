@@ -6,7 +6,7 @@ else in agenteval may say that a text is what it seems to be.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from itertools import islice
 from types import MappingProxyType
@@ -76,24 +76,28 @@ class Simple(NamedTuple):
 
     def place(self, number: int) -> tuple[int, int]:
         """Where a word begins and ends."""
-        return next(islice(_places(self.text, self.start), number, None))
+        at = self.start
+        while word := WORD.match(self.text, at):
+            if not number:
+                return _place(word)
+            number, at = number - 1, word.end()
+        raise IndexError(number)
 
     @property
     def words(self) -> tuple[Word, ...]:
         words: list[Word] = []
-        places = islice(_places(self.text, self.start), len(self.argv))
-        for number, (value, place) in enumerate(zip(self.argv, places, strict=True)):
-            span = Span(*place, self.text[slice(*place)])
+        found = islice(WORD.finditer(self.text, self.start), len(self.argv))
+        for number, (value, word) in enumerate(zip(self.argv, found, strict=True)):
+            start, end = _place(word)
+            span = Span(start, end, self.text[start:end])
             quoted = any(mark in span.text for mark in "'\"\\")
             words.append(Word(value, span, quoted, number in self.dynamic))
         return tuple(words)
 
 
-def _places(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Where the words stand from here on."""
-    for word in WORD.finditer(text, start):
-        kind = word.lastindex or BARE
-        yield word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
+def _place(word: re.Match[str]) -> tuple[int, int]:
+    kind = word.lastindex or BARE
+    return word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
 
 
 _ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
@@ -125,11 +129,13 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if BARE_WORDS.match(text) and text.isprintable() and len(text) * _MOST_BYTES <= LONGEST:
-        argv = text.split()  # printable, it has no other blanks than spaces
-        reason = program_obstacle(argv[0], is_dynamic=False)
-        return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
-    return unreadable_text(text) or _read_words(text)
+    if unreadable := unreadable_text(text):
+        return unreadable
+    if not (BARE_WORDS.match(text) and text.isprintable()):
+        return _read_words(text)
+    argv = text.split()  # printable, it has no other blanks than spaces
+    reason = program_obstacle(argv[0], is_dynamic=False)
+    return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
 
 
 def _read_words(text: str) -> Simple | NotSimple:

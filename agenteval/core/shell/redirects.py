@@ -32,7 +32,7 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     start, end = node.byte_range
     if places:
         end = places[0][1]
-    target = word_value(source.text, *places[0])[0] if places else "-"
+    target = word_value(source.text[slice(*places[0])])[0] if places else "-"
     kind = RedirectKind.of(number, operator, target)
     return Redirect(kind, source.span(start, end), target), places[1:]
 
@@ -70,7 +70,7 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
             words.append(child)
         elif kind not in _SKIPPED:
             commands.append(child)
-    delimiter, is_quoted, _ = word_value(source.text, *start_place)
+    delimiter, is_quoted, _ = word_value(source.text[slice(*start_place)])
     heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
     redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
     return HeredocParts(heredoc, redirect, words, commands, None if is_quoted else body)
@@ -79,7 +79,7 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
 def read_herestring(source: Source, node: Node) -> HeredocParts:
     start, end = node.byte_range
     body = next((c.byte_range for c in node.children if c.kind_id in _WORDS), (end, end))
-    value, _, dynamic = word_value(source.text, *body)
+    value, _, dynamic = word_value(source.text[slice(*body)])
     span = source.span(start, end)
     heredoc = Heredoc(source.span(*body), span, dynamic)
     return HeredocParts(heredoc, Redirect(RedirectKind.HERESTRING, span, value))

@@ -24,11 +24,11 @@ _NAMED = dict(zip("abefnrtvE", "\a\b\x1b\f\n\r\t\v\x1b", strict=True))
 _LAST_CODE_POINT = 0x10FFFF
 
 
-def word_value(text: str, start: int, end: int) -> tuple[str, bool, bool]:
+def word_value(text: str) -> tuple[str, bool, bool]:
     """A word's text after quote removal, whether it was quoted, and whether bash expands it."""
-    word = WORD_OR_OPERATOR.match(text, start, end)
-    if word is None or word.end() != end:
-        return _expanding_value(text[start:end])
+    word = WORD_OR_OPERATOR.match(text)
+    if word is None or word.end() != len(text):
+        return _expanding_value(text)
     kind = word.lastindex or BARE
     if kind != MIXED:
         return word[kind], kind != BARE, False

@@ -41,12 +41,12 @@ class Walk(Stages):
         self._depth = depth
         self._level = Level(nested=nested)
         self._stack: list[tuple[Node, Level | None]] = []
-        self._has_error = source.root.has_error
+        self._has_error = any(root.has_error for root in source.roots)
         self._is_live = "$" in self.text or "`" in self.text or "(" in self.text
 
     def run(self) -> None:
         stack = self._stack
-        stack.append((self.source.root, self._level))
+        self.push(self.source.roots, self._level)
         source = self.source
         has_error = self._has_error
         while stack and source.room > 0:
