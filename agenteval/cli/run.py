@@ -10,7 +10,6 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-
     from agenteval.cli.running import Plan
 
 HELP = """\
