@@ -65,15 +65,15 @@ def test_the_published_table_is_compared_as_it_stands(cli, published):
 
 PUBLISHED = """
 - Marginal, not settled: qwen3.5-27b made fewer errors than qwen3.6-35b-a3b, 5.59 against 12.03 per
-100 calls: 6.44 fewer [0.1, 13.0]; p = 0.049, but 0.15 after correction for 3 comparisons; n=161 and
+100 calls: 6.44 fewer [0.2, 13.1]; p = 0.043, but 0.13 after correction for 3 comparisons; n=161 and
 158 calls, taken as independent. About 248 more calls per model would settle a difference of this
 size (80 % power).
 - Not settled: qwen3.5-122b-a10b made fewer errors than qwen3.6-35b-a3b, 10.16 against 12.03 per 100
-calls: 1.87 fewer [-5.8, 9.1]; p = 0.71, also after correction for 3 comparisons; n=128 and 158
+calls: 1.87 fewer [-5.8, 9.2]; p = 0.62, also after correction for 3 comparisons; n=128 and 158
 calls, taken as independent. About 5,781 more calls per model would settle a difference of this size
 (80 % power).
 - Not settled: qwen3.5-27b made fewer errors than qwen3.5-122b-a10b, 5.59 against 10.16 per 100
-calls: 4.57 fewer [-1.7, 11.5]; p = 0.18, and 0.36 after correction for 3 comparisons; n=161 and 128
+calls: 4.57 fewer [-1.6, 11.6]; p = 0.15, and 0.29 after correction for 3 comparisons; n=161 and 128
 calls, taken as independent. About 599 more calls per model would settle a difference of this size
 (80 % power).
 - Settled: qwen3.6-35b-a3b and qwen3.5-27b make different kinds of errors. Their mixes of classes
