@@ -16,7 +16,7 @@ def main() -> None:
         told = str(error)
     except TyperException as error:
         told = complaint(error)
-    except UnicodeEncodeError as error:  # bytes of the command line that are no text
+    except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show
         told = f"{error.object!r}: not UTF-8 text: name it otherwise"
     except OSError as error:
         if error.filename is None:

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-MOMENT = 0.05  # seconds before its end
-
 
 @asynccontextmanager
 async def until(deadline: Callable[[], float]) -> AsyncIterator[None]:
@@ -14,20 +12,19 @@ async def until(deadline: Callable[[], float]) -> AsyncIterator[None]:
     What is waited for may show meanwhile that it only is slow.
     """
     loop = asyncio.get_running_loop()
-    async with asyncio.timeout_at(deadline()) as limit:
+    timer: list[asyncio.TimerHandle] = []
+    async with asyncio.timeout(None) as limit:
 
-        def look(known: float) -> None:
-            later = deadline()
-            if later > known + MOMENT:
-                limit.reschedule(later)
-                wait(later)
+        def look() -> None:
+            end = deadline()
+            if end > loop.time():
+                timer[:] = [loop.call_at(end, look)]
+            else:
+                limit.reschedule(end)
 
-        def wait(known: float) -> None:
-            timers[:] = [loop.call_at(known - MOMENT, look, known)]
-
-        timers: list[asyncio.TimerHandle] = []
-        wait(limit.when() or 0.0)
+        look()
         try:
             yield
         finally:
-            timers[0].cancel()
+            for each in timer:
+                each.cancel()

@@ -26,6 +26,9 @@ UV = ["uv", "run", *SCRIPT[1:]]
 FILES = {"scripts/show.py": b"import json, sys\nprint(json.dumps(sys.argv[1:]))\n"}
 CALLS, SCRIPTS, STARTS, HELD = 200, 100, 50, 20
 PER_TRIAL, IN_FLIGHT, CHUNK = 10, 4, 10
+BULK_SECONDS = (
+    100.0  # no further chunk is begun after that: the table says how many trials it is of
+)
 
 Row = dict[str, float]
 
@@ -115,10 +118,14 @@ def held_by_children() -> int:
     return sum(held[pid] for pid in family - {os.getpid()})
 
 
-async def bulk(backends: Mapping[str, Backend], trials: int) -> Row:
-    """Seconds for all trials of some script calls each, a few in flight; in turns as well."""
+async def bulk(backends: Mapping[str, Backend], trials: int) -> tuple[int, Row]:
+    """Seconds for that many trials of some script calls each, a few in flight; in turns as well.
+
+    Fewer on a slow machine, and as many for each backend: how many comes first.
+    """
     spent = dict.fromkeys(backends, 0.0)
-    for _ in range(trials // CHUNK):
+    done = 0
+    while done < trials and sum(spent.values()) < BULK_SECONDS:
         for name, backend in backends.items():
             started = time.perf_counter()
             gate = asyncio.Semaphore(IN_FLIGHT)
@@ -126,7 +133,8 @@ async def bulk(backends: Mapping[str, Backend], trials: int) -> Row:
                 for _ in range(CHUNK):
                     group.create_task(trial(backend, gate))
             spent[name] += time.perf_counter() - started
-    return spent
+        done += CHUNK
+    return done, spent
 
 
 async def trial(backend: Backend, gate: asyncio.Semaphore) -> None:
@@ -150,8 +158,8 @@ async def measure(backends: Mapping[str, Backend], trials: int) -> dict[str, Row
     sandboxes = {name: backend for name, backend in backends.items() if name != Plain.name}
     table["start ms"] = await per_start(sandboxes)
     table["MiB a trial"] = {name: await memory(backend) for name, backend in sandboxes.items()}
-    table[f"{trials} x {PER_TRIAL} s"] = await bulk(backends, trials)
-    return table
+    done, spent = await bulk(backends, trials)
+    return table | {f"{done} x {PER_TRIAL} s": spent}
 
 
 async def main(trials: int) -> None:
@@ -161,8 +169,8 @@ async def main(trials: int) -> None:
             backends[name] = BACKENDS[name]()
             backends[f"{name}, pre-forked"] = BACKENDS[name](prefork=True)
     columns = await measure(backends, trials)
-    table = Table("", *columns, "call / plain", f"{trials} x {PER_TRIAL} / plain")
     call, *_, whole = columns.values()
+    table = Table("", *columns, "call / plain", f"{list(columns)[-1]} / plain")
     for name in backends:
         cells = [f"{column[name]:.2f}" if name in column else "-" for column in columns.values()]
         ratios = [f"{column[name] / column[Plain.name]:.2f}" for column in (call, whole)]

@@ -121,7 +121,8 @@ def _standard_input() -> TextIO:
 
 
 def _text(file: BinaryIO) -> TextIO:
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape")
+    # Lines end in \n only: a carriage return is part of a command, as it is to bash.
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
 def _lines(path: str) -> Iterator[str]:

@@ -10,7 +10,6 @@ from agenteval.core.run import Options
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-
     from agenteval.cli.running import Plan
 
 HELP = """\
@@ -62,10 +61,11 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     allow_simulated: o.AllowSimulated = False,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    from agenteval.cli.output import show_runs  # noqa: PLC0415 -- start-up time
+    from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
     from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
 
+    check_report(report)
     plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
@@ -75,12 +75,10 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
-    from agenteval.cli.output import check_report  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415
+    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import Plan  # noqa: PLC0415
     from agenteval.config.prompts import load_setting  # noqa: PLC0415
 
-    check_report(called.params["report"])
     asked = {name: called.params[name] for name in Options.__dataclass_fields__}
     several = {name: list(asked[name] or ()) for name in ("targets", "model")}
     options = Options(**(asked | several))

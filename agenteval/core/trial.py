@@ -40,6 +40,8 @@ class Turn:
     `repeats` is the passage that it was stopped in, having written it again and again; `model` is
     who the server says has answered.
 
+    `ended` is when its last byte came, in seconds since 1970; None where nobody noted it.
+
     `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
     sent back has in the place of what a server would not take.
     """
@@ -55,6 +57,7 @@ class Turn:
     repairs: tuple[Repair, ...] = ()
     repeats: str = ""
     model: str = ""
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ def read(path: Path) -> Policy:
         for folder in _texts(path, permissions, "additionalDirectories")
     )
     engine = ClaudeCode(allow, ask, deny, mode, folders)
-    commands = [_pattern(rule.what) for rule in allow if rule.tool == "bash" and rule.what]
+    commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,

@@ -11,7 +11,7 @@ from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.formats.left_behind import left_behind
-from agenteval.formats.own_toml import to_toml
+from agenteval.formats.own_toml import fits, to_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +137,14 @@ def _to_codex(policy: Policy) -> tuple[str, list[str]]:
     return "\n".join(lines) + "\n", lost
 
 
+def _lost_in_ours(policy: Policy) -> Iterator[str]:
+    for rule in policy.bash.patterns if policy.engine else ():
+        if not fits(rule.text):
+            yield f"{rule.text}: left out, for words are compared without their quotes"
+        elif "*" in rule.text.rstrip("*"):
+            yield f"{rule.text}: that a * before its end stands for several words too"
+
+
 _JOINED = frozenset((Construct.PIPE, Construct.CHAIN))
 _REDIRECTS = frozenset(
     (Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT)
@@ -156,5 +164,5 @@ TARGETS: Mapping[str, Callable[[Policy], tuple[str, list[str]]]] = {
     "opencode": _to_opencode,
     "claude-code": _to_claude,
     "codex": _to_codex,
-    "toml": lambda policy: (to_toml(policy), []),
+    "toml": lambda policy: (to_toml(policy), list(_lost_in_ours(policy))),
 }

@@ -1,5 +1,7 @@
 """OpenCode's permissions, from an opencode.json or from the front matter of an agent's .md."""
 
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +24,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 
+_VARIABLE = re.compile(r"\{env:([^}]+)\}")
 _ACTIONS = ("allow", "ask", "deny")
 # What OpenCode lets pass around a command that it allows.
 _PASSES = frozenset(
@@ -38,10 +41,18 @@ def read(path: Path, *, old: bool = False) -> Policy:
     Raises UsageError with the file and the key when it is no such config.
     """
     text = path.read_text(encoding="utf-8-sig")
-    content = front_matter(path, text) if path.suffix == ".md" else json_with_comments(path, text)
+    if path.suffix == ".md":
+        content = front_matter(path, text)
+    else:
+        content = json_with_comments(path, _VARIABLE.sub(_from_environment, text))
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table, old=old))
     engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
     return _policy(path, engine, own)
+
+
+def _from_environment(found: re.Match[str]) -> str:
+    """What `{env:NAME}` stands for in a JSON text: nothing when there is no such variable."""
+    return json.dumps(os.environ.get(found[1], ""))[1:-1]
 
 
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

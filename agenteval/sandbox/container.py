@@ -39,7 +39,7 @@ class Container:
     """The runner is the container's first process and speaks over its standard input and output.
 
     The image needs python3 (3.11 or later) on PATH, /bin/sh and no /workspace of its own;
-    AGENTEVAL_CONTAINER_IMAGE names another.
+    AGENTEVAL_CONTAINER_IMAGE names another, and AGENTEVAL_CONTAINER_ENGINE one of the two engines.
     """
 
     name = "container"
@@ -47,6 +47,8 @@ class Container:
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._image = os.environ.get("AGENTEVAL_CONTAINER_IMAGE", IMAGE)
+        wanted = os.environ.get("AGENTEVAL_CONTAINER_ENGINE")
+        self._engines = (wanted,) if wanted else ENGINES
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -55,16 +57,16 @@ class Container:
 
     @asynccontextmanager
     async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
-        engine = next(filter(None, map(shutil.which, ENGINES)), None)
+        engine = next(filter(None, map(shutil.which, self._engines)), None)
         if engine is None:
-            raise InfrastructureError("sandbox: no program podman or docker on PATH")
+            raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
         ours, theirs = socket.socketpair()
         ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(ours)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
             words = [engine, "run", *_options(engine, limits, programs), self._image, *COMMAND]
             with theirs:
-                process = await _start(words, theirs.fileno(), complaints)
+                process = await _start(words, theirs.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)
             first = (
                 len(code).to_bytes(4, "big")
@@ -92,10 +94,11 @@ def _programs() -> Iterator[str]:
 
 
 async def _start(
-    words: Sequence[str], peer: int, complaints: IO[bytes]
+    words: Sequence[str], peer: int, complaints: IO[bytes], folder: Path
 ) -> asyncio.subprocess.Process:
+    """Start the engine in a folder of ours: it leaves a file there when memory runs out."""
     return await asyncio.create_subprocess_exec(
-        *words, stdin=peer, stdout=peer, stderr=complaints, start_new_session=True
+        *words, stdin=peer, stdout=peer, stderr=complaints, cwd=folder, start_new_session=True
     )
 
 
@@ -126,8 +129,10 @@ def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
 
 
 def _last_line(complaints: IO[bytes]) -> str:
+    """The last thing the engine said, but for docker's advice to read its help."""
     text = os.pread(complaints.fileno(), 1 << 16, 0).decode(errors="replace")
-    return text.strip().rpartition("\n")[2]
+    lines = [line for line in text.splitlines() if line and "docker run --help" not in line]
+    return lines[-1] if lines else ""
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -16,6 +16,7 @@ from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.cures import cure
 from agenteval.sandbox.inside import battery
 from agenteval.sandbox.interpreter import interpreter
+from agenteval.sandbox.world import SHOWN
 
 SECONDS = 60.0
 
@@ -38,7 +39,7 @@ async def probe(backend: SandboxBackend) -> Probe:
             return await _probe(backend)
     except InfrastructureError as error:
         reason = str(error).removeprefix("sandbox: ")
-        return Probe(backend.name, works=False, reason=reason, cure=cure(reason))
+        return Probe(backend.name, works=False, reason=reason, cure=cure(backend.name, reason))
     except TimeoutError:
         return Probe(backend.name, works=False, reason=f"no answer within {SECONDS:g} s")
 
@@ -100,10 +101,11 @@ def _bait(stack: ExitStack) -> bytes:
 
 
 def _private_names() -> set[str]:
-    """What stands in the user's home, but the first step of the way to an interpreter there."""
-    home, prefix = Path.home(), Path(interpreter().prefix or "/")
-    way = prefix.relative_to(home).parts[:1] if prefix.is_relative_to(home) else ()
+    """What stands in the user's home, but the first steps of the ways to what a world shows."""
+    home, prefix = Path.home(), interpreter().prefix
+    shown = (Path(path) for path in (*SHOWN, prefix) if path)
+    steps = {path.relative_to(home).parts[0] for path in shown if home in path.parents}
     try:
-        return {path.name for path in home.iterdir()} - set(way)
+        return {path.name for path in home.iterdir()} - steps
     except OSError:
         return set()

@@ -16,6 +16,7 @@ BIN = "/run/bin"
 HOSTNAME = "sandbox"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("/etc/alternatives", "/etc/ld.so.cache")
+SHOWN = (*SYSTEM, *ETC, WORKSPACE, BIN, "/dev", "/proc", "/sys", "/tmp")  # noqa: S108 - its own
 TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
 ENVIRONMENT = {
     "HOME": WORKSPACE,

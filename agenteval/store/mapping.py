@@ -114,6 +114,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "repairs": [asdict(repair) for repair in turn.repairs],
         "repeats": turn.repeats,
         "model": turn.model,
+        "ended": turn.ended,
         "raw": turn.raw,
         "calls": [_call_fields(call) for call in turn.calls],
     }
@@ -134,6 +135,7 @@ def turn_value(row: TurnRow) -> Turn:
         repairs=tuple(Repair(**repair) for repair in row.repairs),
         repeats=row.repeats,
         model=row.model,
+        ended=row.ended,
     )
 
 

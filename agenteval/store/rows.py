@@ -111,6 +111,7 @@ class TurnRow(SQLModel, table=True):
     repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     raw: str = Field(sa_type=ExactText)
+    ended: float | None = None
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 
 

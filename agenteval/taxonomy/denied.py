@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agenteval.core.call import ToolCall, new
 from agenteval.core.policy.bash import changes_folder
-from agenteval.core.policy.mismatch import Mismatch, Miss, is_strange, mismatch, unlisted
+from agenteval.core.policy.mismatch import Mismatch, Miss, mismatch, unlisted
 from agenteval.core.policy.policy import (
     Policy,
     World,
@@ -118,10 +118,11 @@ class DeniedCall(NamedTuple):
         which a part is missed, and for which the reader stopped; and five names of our own.
         """
         signs: list[str] = [*self.misses]
-        if self.shell.text:
-            signs += compress(_FIELDS, self.shell)
-            signs += [kind for kind, _ in self.shell.substitutions]
-            signs += [redirect.kind for redirect in self.shell.redirects]
+        shell = self.shell
+        if shell.text:
+            signs += compress(_FIELDS, shell)
+            signs += [kind for kind, _ in shell.substitutions]
+            signs += [redirect.kind for redirect in shell.redirects]
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -206,7 +207,7 @@ def _take(
     words: Words | Simple, policy: Policy, world: World, *, is_core: bool
 ) -> tuple[int | None, bool, bool, bool]:
     """How the policy takes a command: its code, and whether it is admitted, missed, strange."""
-    if is_strange(policy.bash, words.first):
+    if policy.bash.is_strange(words.first):
         return None, False, is_core, True
     code = None if only_itself(words.first) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)

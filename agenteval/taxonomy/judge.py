@@ -55,9 +55,13 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
 
 def _holds_others(argv: Sequence[str]) -> bool:
     """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
-    program = argv[0]
-    if program == "find":
+    if argv[0] == "find":
         return not _FIND_RUNS.isdisjoint(argv)
+    return _wraps(argv[0])
+
+
+@lru_cache(maxsize=1024)
+def _wraps(program: str) -> bool:
     return not interpreter(program) and program != "uv" and is_wrapper(program)
 
 

@@ -16,7 +16,9 @@ _BEFORE_BODY = re.compile(
     r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
     r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
 )
-_HEREDOC = re.compile(r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])(\w*+)\3|(\w++))(?=[\s;&|()<>]|\Z)")
+_HEREDOC = re.compile(
+    r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])([^'\"\n\\$`]*+)\3|([^\s;&|()<>'\"\\$`]++))(?=[\s;&|()<>]|\Z)"
+)
 _ROOM = len("<<<_")
 _OPERATOR = re.compile(r"[;|&()<>]")
 
@@ -89,7 +91,7 @@ def _without_heredocs(text: str) -> str:
         text = text[: found.start()] + "<<<".ljust(len(found[0]), "_") + text[at:]
         begin = text.find("\n", at)
         if begin >= 0:
-            last = re.compile(rf"\n{tabs}{word}(?=\n|\Z)").search(text, begin)
+            last = re.compile(rf"\n{tabs}{re.escape(word)}(?=\n|\Z)").search(text, begin)
             end = last.end() if last else len(text)
             text = text[: begin + 1] + " " * (end - begin - 1) + text[end:]
     return text

@@ -1,6 +1,7 @@
 """Whatever is wrong with what the user gave is one line: what, where, how to mend it; exit 2."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("show", b"\xff"), "not UTF-8 text"),
+        (("show", "--store", b"none\xff"), "not UTF-8 text"),
         (("allowlist", "lint", "a" * 5000), "cannot be read or written: File name too long"),
         (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
         (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
@@ -55,6 +56,7 @@ def test_what_the_machine_refuses_is_one_line_too(project, arguments, said) -> N
         [sys.executable, "-m", "agenteval", *arguments],
         check=False,
         cwd=project,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
         capture_output=True,
         text=True,
     )

@@ -68,6 +68,8 @@ def test_wide_characters_and_lines_keep_the_mark_below_what_it_marks() -> None:
     assert shown[1:3] == ["  git log 日本", "          ^^^^"]
     shown = run("git status &&\nls | wc").stdout.splitlines()
     assert shown[1:4] == ["  git status &&", "  ls | wc", "     ^^^^"]
+    shown = run("git status\ngit status").stdout.splitlines()
+    assert shown[1:4] == ["  git status", "            ^", "  git status"]
 
 
 def test_no_control_character_reaches_the_terminal() -> None:
@@ -88,6 +90,22 @@ def test_the_article_names_its_own_rows() -> None:
 def test_a_dash_reads_the_command_from_standard_input() -> None:
     (found,) = lines(run("--json", "-", text="git status\n"))
     assert (found["command"], found["verdict"]) == ("git status", "allowed")
+
+
+def test_a_carriage_return_on_standard_input_is_part_of_the_command() -> None:
+    (found,) = lines(run("--json", "-", text="git status\r\n"))
+    assert (found["command"], found["class"]) == ("git status\r", "ambiguous-shell")
+
+
+def test_lines_of_json_may_begin_with_a_byte_order_mark_and_end_in_carriage_returns(
+    tmp_path: Path,
+) -> None:
+    calls = tmp_path / "calls.jsonl"
+    calls.write_bytes(b'\xef\xbb\xbf{"command": "ls"}\r\n{"command": "pwd"}\r\n')
+    assert [each["command"] for each in lines(run("--json", "--jsonl", str(calls)))] == [
+        "ls",
+        "pwd",
+    ]
 
 
 CALLS = """

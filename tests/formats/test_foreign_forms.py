@@ -183,6 +183,16 @@ def test_switches_and_permissions_of_opencode_make_one_table(
     assert {command: allows(bash(command), policy, WORLD) for command in verdicts} == verdicts
 
 
+def test_variables_in_a_config_of_opencode_are_those_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAY_LIST", "deny")
+    monkeypatch.delenv("NOT_SET", raising=False)
+    text = '{"model": "{env:NOT_SET}", "permission": {"bash": {"ls": "{env:MAY_LIST}"}}}'
+    policy = load(tmp_path, "opencode.json", text)
+    assert [allows(bash(command), policy, WORLD) for command in ("ls", "pwd")] == [False, True]
+
+
 @pytest.mark.parametrize(
     ("permission", "tool", "known", "allowed"),
     [
@@ -261,6 +271,33 @@ def test_rules_of_codex_that_are_none_are_one_line(
         load(tmp_path, "default.rules", rules)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command", "lost"),
+    [
+        ("Bash(git diff*)", "git diff HEAD a", []),
+        ("Bash(git diff*)", "git difftool", []),
+        ("Bash(*)", "git log -1", []),
+        ("Bash(ls *)", "ls", []),
+        ("Bash(git * main)", "git push main", ["git * main: that a * before its end"]),
+    ],
+)
+def test_a_rule_of_claude_code_allows_as_much_as_one_of_ours(
+    tmp_path: Path, rule: str, command: str, lost: list[str]
+) -> None:
+    theirs = settings(tmp_path, allow=[rule])
+    written = convert(theirs, "toml")
+    ours = load(tmp_path, "ours.toml", written.text)
+    assert [allows(bash(command), each, WORLD) for each in (theirs, ours)] == [True, True]
+    assert [line[: len(start)] for line, start in zip(written.lost, lost, strict=True)] == lost
+
+
+def test_a_rule_with_quotes_is_left_out_of_our_own_and_said(tmp_path: Path) -> None:
+    written = convert(settings(tmp_path, allow=["Bash(ls)", "Bash(echo 'a b')"]), "toml")
+    assert written.lost == ("echo 'a b': left out, for words are compared without their quotes",)
+    assert load(tmp_path, "ours.toml", written.text).bash.patterns[0].text == "ls"
+    assert "echo" not in written.text
 
 
 def test_rules_of_codex_name_no_tools(tmp_path: Path) -> None:

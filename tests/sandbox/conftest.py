@@ -3,8 +3,8 @@
 import shutil
 
 import pytest
-from available import installed
-from users import copy_of_the_project
+from available import ENGINE, installed, rootless_engine
+from users import copy_of_the_project, end_the_engine, engine_of_the_ordinary
 
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
 
@@ -32,3 +32,19 @@ def shared_copy():
     folder = copy_of_the_project()
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session")
+def rootless(shared_copy):
+    """What the ordinary user's container engine needs in his environment; made when asked for."""
+    made: list[dict[str, str]] = []
+
+    def engine() -> dict[str, str]:
+        rootless_engine()
+        if not made:
+            made.append(engine_of_the_ordinary(shared_copy, ENGINE["AGENTEVAL_CONTAINER_IMAGE"]))
+        return made[0]
+
+    yield engine
+    for environment in made:
+        end_the_engine(environment)

@@ -38,7 +38,13 @@ def main() -> None:
             archive.addfile(_entry(name, tarfile.SYMTYPE, os.readlink(f"/{name}")))
         if python != "/usr/bin/python3":
             archive.addfile(_entry("usr/bin/python3", tarfile.SYMTYPE, python))
-        for path in sorted({_true(path) for path in [*loaded, *modules, *_libraries(loaded)]}):
+        paths = sorted({_true(path) for path in [*loaded, *modules, *_libraries(loaded)]})
+        # docker makes a folder that has no entry of its own for root alone
+        for folder in sorted(
+            {str(above) for path in paths for above in [*Path(path).parents][:-1]}
+        ):
+            archive.addfile(_entry(folder, tarfile.DIRTYPE))
+        for path in paths:
             archive.add(os.path.realpath(path), path, filter=_of_everybody)
 
 

@@ -91,15 +91,40 @@ async def test_an_unknown_name_lists_the_known_ones():
         await choose("docker")
 
 
-@pytest.mark.parametrize("trouble", ["no new namespaces", "a masked /proc"])
-def test_where_nothing_holds_the_choice_is_an_error_with_a_cure(trouble, shared_copy):
+async def test_a_bubblewrap_that_is_too_old_is_told_and_namespaces_are_chosen(
+    monkeypatch, tmp_path
+):
+    """Its words are those of 0.4.1, as in Debian 11."""
+    old = tmp_path / "bwrap"
+    old.write_text("#!/bin/sh\necho 'bwrap: Unknown option --clearenv' >&2\nexit 1\n")
+    for path in (old, tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)  # it is started as a user who is nobody else
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(UsageError, match=r"Unknown option --clearenv .*0\.7 or later"):
+        await choose("bubblewrap")
+    assert (await choose()).name == "namespaces"
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        ("no new namespaces", "seccomp=unconfined"),
+        ("a masked /proc", "systempaths=unconfined"),
+        ("AppArmor", "profile bwrap /usr/bin/bwrap"),
+        ("no user namespaces", "sysctl user.max_user_namespaces="),
+    ],
+)
+def test_where_nothing_holds_the_choice_is_an_error_with_a_cure(trouble, words, shared_copy):
     with start("ordinary", shared_copy, "crippled.py", trouble) as process:
         output, complaints = process.communicate(timeout=60)
     assert (process.returncode, complaints) == (2, "")
     assert output.startswith("no sandbox works here; nothing is run. ")
-    assert {"no new namespaces": "seccomp=unconfined", "a masked /proc": "systempaths=unconfined"}[
-        trouble
-    ] in output
+    assert words in output.partition("namespaces: ")[2]
+
+
+async def test_a_home_that_holds_the_system_is_not_taken_for_one_that_shows(monkeypatch):
+    monkeypatch.setenv("HOME", "/")
+    assert (await probe(Namespaces())).works
 
 
 def test_doctor_prints_what_works_and_what_was_blocked():
@@ -113,18 +138,40 @@ def test_doctor_prints_what_works_and_what_was_blocked():
 
 
 @pytest.mark.parametrize(
-    ("reason", "words"),
+    ("backend", "reason", "words"),
     [
-        ("bubblewrap: no program bwrap on PATH", "install bubblewrap"),
-        ("bubblewrap: bwrap: Unknown option --size", "too old"),
-        ("namespaces: mount proc on ./proc: Operation not permitted", "/proc is masked"),
-        ("namespaces: clone into new namespaces: Operation not permitted", "seccomp=unconfined"),
-        ("no program podman or docker on PATH", "install podman"),
-        ("Error: docker.io/library/python:3.12-slim: image not known", "podman pull"),
-        ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock", "start the"),
-        ("crun: cgroups in hybrid mode not supported, drop all controllers", "install runc"),
-        ("something else", ""),
+        ("bubblewrap", "no program bwrap on PATH", "install bubblewrap"),
+        ("bubblewrap", "bwrap: Unknown option --size", "too old"),
+        ("bubblewrap", "bwrap: Can't set hostname to sandbox: Operation not permitted", "unmask="),
+        (
+            "bubblewrap",
+            (
+                "bwrap: Creating new namespace failed: nesting depth or "
+                "/proc/sys/user/max_*_namespaces exceeded (ENOSPC)"
+            ),
+            "are in use",
+        ),
+        ("namespaces", "mount proc on ./proc: Operation not permitted", "systempaths="),
+        ("namespaces", "clone into new namespaces: Operation not permitted", "seccomp="),
+        ("namespaces", "clone into new namespaces: Invalid argument", "--sandbox container"),
+        ("namespaces", "something else", ""),
+        ("container", "no program podman or docker on PATH", "install podman"),
+        ("container", "Error: docker.io/library/python: image not known", "podman pull"),
+        ("container", "docker: Error response from daemon: No such image: x", "docker pull"),
+        ("container", 'exec: "python3": executable file not found in $PATH', "no python3"),
+        ("container", "docker: Cannot connect to the Docker daemon at unix:///x", "start the"),
+        (
+            "container",
+            "docker: permission denied while trying to connect to the Docker daemon socket",
+            "usermod -aG docker",
+        ),
+        ("container", "crun: cgroups in hybrid mode not supported", "install runc"),
+        ("container", 'exec: "newuidmap": executable file not found in $PATH', "install uidmap"),
+        ("container", "runc: unable to setup user: invalid argument", "--add-subuids"),
+        ("container", "Error: cannot re-exec process", "inside another container"),
+        ("container", "something else", ""),
     ],
 )
-def test_a_reason_has_its_cure(reason, words):
-    assert words in cure(reason)
+def test_a_reason_has_its_cure(backend, reason, words):
+    told = cure(backend, reason)
+    assert (words in told, bool(told)) == (True, bool(words))

@@ -1,11 +1,13 @@
 """The container backend, where an engine and an image are at hand: the same promises."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from available import ENGINE, installed
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named
-from users import start
+from strikes import STRUCK
+from users import USERS, start
 
 from agenteval.cli.stages import load_stages
 from agenteval.core.scenario import Limits
@@ -42,14 +44,24 @@ async def test_its_probe_passes(container):
 
 
 @pytest.mark.parametrize("way", ["executed", "forked"])
-def test_no_attempt_at_leaving_a_container_succeeds(container, way, shared_copy):
-    extra = {"AGENTEVAL_CANARY": "canary", **ENGINE}
-    words = ["escapes.py", container.name, way]
-    with start("as we are", shared_copy, *words, **extra) as process:
+@pytest.mark.parametrize("user", USERS)
+def test_no_attempt_at_leaving_a_container_succeeds(container, user, way, shared_copy, rootless):
+    extra = {"AGENTEVAL_CANARY": "canary", **ENGINE, **(rootless() if user == "ordinary" else {})}
+    with start(user, shared_copy, "escapes.py", container.name, way, **extra) as process:
         output, complaints = process.communicate(timeout=240)
     assert process.returncode == 0, complaints
     stopped = json.loads(output)
     assert ([name for name, by in stopped.items() if not by], len(stopped) >= 100) == ([], True)
+
+
+@pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
+async def test_a_limit_is_named(container, limit, changes, argv, codes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    async with container.open({}, replace(Limits(), **changes)) as sandbox:
+        done = await sandbox.run(argv)
+        after = await sandbox.run(["echo", "alive"])
+    assert (done.limit, after.output, done.exit_code in codes) == (limit, "alive\n", True), done
+    assert (done.seconds < 15, list(tmp_path.iterdir())) == (True, [])
 
 
 async def test_python_programs_behave_the_same_pre_forked(container):
@@ -58,26 +70,38 @@ async def test_python_programs_behave_the_same_pre_forked(container):
 
 
 async def test_every_shipped_script_gives_the_same_bytes_pre_forked(container):
-    for stage in load_stages([]):
+    fixtures = {stage.scenario.fixture: stage for stage in load_stages([])}
+    for stage in fixtures.values():
         files = dict(stage.files(0))
         scripts = [["uv", "run", path] for path in files if path.endswith(".py")]
         calls = [[*call, *words] for call in scripts for words in ([], ["--help"], ["list"])]
         await forked_is_executed(container, Container(prefork=True), files, calls)
 
 
-async def test_an_image_that_is_not_there_is_named(monkeypatch, tmp_path):
-    engine = tmp_path / "podman"
-    engine.write_text('#!/bin/sh\necho "Error: $AGENTEVAL_CONTAINER_IMAGE: image not known" >&2\n')
+SAID = {  # of an image that is not there, by engine
+    "podman": "Error: no/such/image: image not known\n",
+    "docker": (
+        "docker: Error response from daemon: No such image: no/such/image\n\n"
+        "Run 'docker run --help' for more information\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+async def test_an_image_that_is_not_there_is_named(monkeypatch, tmp_path, name):
+    engine = tmp_path / name
+    engine.write_text(f"#!/bin/sh\ncat >&2 <<END\n{SAID[name]}END\n")
     engine.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setenv("AGENTEVAL_CONTAINER_IMAGE", "no/such/image")
-    with pytest.raises(InfrastructureError, match="no/such/image: image not known"):
+    monkeypatch.setenv("AGENTEVAL_CONTAINER_ENGINE", name)
+    with pytest.raises(InfrastructureError, match="no/such/image"):
         async with Container().open({}, Limits()):
             pass
 
 
 async def test_without_an_engine_the_reason_is_that(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("AGENTEVAL_CONTAINER_ENGINE", raising=False)
     with pytest.raises(InfrastructureError, match="no program podman or docker on PATH"):
         async with Container().open({}, Limits()):
             pass

@@ -53,14 +53,13 @@ def wait_until_gone(pids: set[int]) -> set[int]:
     return set()
 
 
-@pytest.mark.parametrize(
-    ("name", "user"),
-    # a container engine works for the user who set it up
-    [(name, user) for name in BACKENDS for user in (USERS if name != "container" else USERS[:1])],
-)
-def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy):
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy, rootless):
     mark = f"6{os.getpid()}.5"
-    with start(user, shared_copy, "keep_running.py", installed(name), mark, **ENGINE) as process:
+    words = ["keep_running.py", installed(name), mark]
+    extra = rootless() if (name, user) == ("container", "ordinary") else {}
+    with start(user, shared_copy, *words, **ENGINE, **extra) as process:
         said = process.stdout.readline()
         pids = family(process.pid)
         seen = len(alive(mark))

@@ -9,6 +9,7 @@ from agenteval.sandbox.inside import seccomp
 
 ALLOWED = "allowed"
 KILLED = "killed"
+IGNORED = "ignored"
 CLONES = {"thread": 0x3D0F00, "fork": 0x1200011, "user": 0x10000011, "net": 0x40000011}
 
 
@@ -33,7 +34,8 @@ def verdict(machine, number, *arguments, arch=None, loopback=False):
             case seccomp.RETURN:
                 if value == seccomp.ALLOW:
                     return ALLOWED
-                return KILLED if value == seccomp.KILL else errno.errorcode[value & 0xFFFF]
+                number = value & 0xFFFF
+                return KILLED if value == seccomp.KILL else errno.errorcode.get(number, IGNORED)
 
 
 MACHINES = list(seccomp.ARCH)
@@ -43,12 +45,15 @@ MACHINES = list(seccomp.ARCH)
 def test_every_refused_call_is_refused_and_its_neighbours_are_not(machine):
     column = MACHINES.index(machine)
     refused = {numbers[column] for numbers in seccomp.REFUSED.values()} - {None}
-    unknown = {numbers[column] for numbers in seccomp.UNKNOWN.values()}
-    expected = {
-        number: "EPERM" if number in refused else "ENOSYS" if number in unknown else ALLOWED
-        for number in range(500)
-        if number not in {pair[column] for pair in seccomp.SOCKETS}
+    unknown = {numbers[column] for numbers in seccomp.UNKNOWN.values()} - {None}
+    unsupported = {numbers[column] for numbers in seccomp.UNSUPPORTED.values()}
+    by_arguments = {
+        *(pair[column] for pair in seccomp.SOCKETS),
+        seccomp.OF_PROCESS_1["ioprio_set"][0][column],
     }
+    answers = dict.fromkeys(refused, "EPERM") | dict.fromkeys(unknown, "ENOSYS")
+    answers |= dict.fromkeys(unsupported, "ENOTSUP")
+    expected = {n: answers.get(n, ALLOWED) for n in range(500) if n not in by_arguments}
     assert {number: verdict(machine, number) for number in expected} == expected
 
 
@@ -84,11 +89,36 @@ def test_what_decides_by_its_arguments(machine):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_what_a_process_may_change_of_itself_it_may_not_change_of_the_runner(machine):
     column = MACHINES.index(machine)
-    for numbers, index in seccomp.OF_PROCESS_1.values():
+    for name, (numbers, index) in seccomp.OF_PROCESS_1.items():
+        kind = seccomp.ONE_PROCESS.get(name, 0)
         said = [
-            verdict(machine, numbers[column], *[0] * index, pid) for pid in (0, 1, 1 << 32 | 1, 7)
+            verdict(machine, numbers[column], *[kind] * index, pid)
+            for pid in (0, 1, 1 << 32 | 1, 7)
         ]
         assert said == [ALLOWED, "EPERM", "EPERM", ALLOWED]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_group_or_a_user_that_the_runner_belongs_to_is_not_changed(machine):
+    column = MACHINES.index(machine)
+    assert {
+        name: {kind for kind in range(5) if verdict(machine, call[column], kind, 7) == ALLOWED}
+        for name, (call, _) in seccomp.OF_PROCESS_1.items()
+        if name in seccomp.ONE_PROCESS
+    } == {"setpriority": {0}, "ioprio_set": {1}}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_size_of_a_sockets_buffer_stays_and_its_other_options_do_not(machine):
+    call = seccomp.SETSOCKOPT[MACHINES.index(machine)]
+    options = [(1, 7), (1, 8), (1, 2), (0, 8), (6, 7)]
+    assert [verdict(machine, call, 3, *option) for option in options] == [
+        IGNORED,
+        IGNORED,
+        ALLOWED,
+        ALLOWED,
+        ALLOWED,
+    ]
 
 
 def test_calls_of_another_machine_kill_and_x32_is_unknown():

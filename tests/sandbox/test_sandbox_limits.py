@@ -3,48 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from strikes import MIB, SHARE, STRUCK, THREADS
 from witness import WITNESS
 
 from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
 from agenteval.sandbox.none import Bare
-
-MIB = 1 << 20
-SPIN = "while True: pass"
-FORKED_SPIN = "import os; os.fork(); os.fork()\nwhile True: pass"
-OPEN = "held = [open('/dev/null') for _ in range(1000)]"
-WRITE = "open('big', 'wb').write(bytes(3 << 20))"
-GRAB = "held = bytearray(8 << 30)"
-THREADS = """
-import threading, time
-for _ in range(99): threading.Thread(target=time.sleep, args=[9]).start()
-"""
-LEAVE = """
-import time
-with open('/dev/shm/held', 'wb') as file: file.write(bytes(12 << 20))
-time.sleep(30)
-"""
-SHARE = """
-import os, time
-held = bytearray(b'x') * (40 << 20)
-for _ in range(2):
-    if os.fork() == 0: break
-time.sleep(0.4)
-"""
-
-STRUCK = [
-    (Limit.WALL_TIME, {"call_seconds": 0.3}, ["sleep", "30"], [None]),
-    (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", SPIN], [None]),
-    (Limit.CPU, {"cpu_seconds": 1}, ["python3", "-c", FORKED_SPIN], [None]),
-    (Limit.MEMORY, {}, ["python3", "-c", GRAB], [1]),
-    (Limit.MEMORY, {"memory": 11 * MIB}, ["python3", "-c", LEAVE], [None]),
-    (Limit.PROCESSES, {"processes": 8}, ["python3", "-c", THREADS], [None]),
-    (Limit.OPEN_FILES, {"open_files": 64}, ["python3", "-c", OPEN], [1]),
-    (Limit.FILE_SIZE, {"file_size": MIB}, ["python3", "-c", WRITE], [1]),
-    (Limit.FILE_SIZE, {"file_size": MIB}, ["sh", "-c", "exec cat /dev/zero > big"], [153]),
-    (Limit.WORKSPACE, {"workspace": MIB}, ["cp", "/bin/bash", "/bin/tar", "."], [1, None]),
-    (Limit.WORKSPACE, {"workspace": MIB}, ["python3", "-c", WRITE], [1, None]),
-]
 
 
 @pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)

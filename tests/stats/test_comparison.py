@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import binom, chi2, chi2_contingency, t
+from scipy.stats import binom, chi2, chi2_contingency
+from statsmodels import api as sm
 from statsmodels.stats.contingency_tables import mcnemar
 
 from agenteval.stats.comparison import (
@@ -249,16 +250,49 @@ def test_fewer_than_five_errors_settle_nothing_and_five_do():
     assert (five.p < 0.05, five.high < 0) == (True, True)
 
 
-def test_two_rates_of_the_same_trials_differ_by_students_t_over_trials():
+def test_two_rates_of_the_same_trials_differ_as_clustered_least_squares_have_it():
     rng = np.random.default_rng(5)
-    sizes = rng.integers(1, 9, (2, 200))
-    counts = rng.binomial(sizes, [[0.5], [0.3]])
-    value, low, high = gap(
-        *(list(zip(*both, strict=True)) for both in zip(counts, sizes, strict=True))
-    )
-    added = [(c - c.sum() / n.sum() * n) / n.sum() for c, n in zip(counts, sizes, strict=True)]
-    reach = t.ppf(0.975, 199) * np.std(added[0] - added[1], ddof=1) * np.sqrt(200)
-    assert (low, high) == pytest.approx((value - reach, value + reach), abs=0.001)
+    sizes = rng.integers(1, 9, (2, 300))
+    rates = [rng.beta(5, 5, 300), rng.beta(3, 7, 300)]
+    counts = rng.binomial(sizes, rates)
+    sides = [list(zip(*both, strict=True)) for both in zip(counts, sizes, strict=True)]
+    value, low, high = gap(*sides)
+
+    rows = [
+        (float(at < count), 1.0 - side, trial)
+        for side, column in enumerate(sides)
+        for trial, (count, size) in enumerate(column)
+        for at in range(size)
+    ]
+    denied, first, trials = map(np.array, zip(*rows, strict=True))
+    model = sm.OLS(denied, sm.add_constant(first))
+    fitted = model.fit(cov_type="cluster", cov_kwds={"groups": trials.astype(int)}, use_t=True)
+    assert value == pytest.approx(fitted.params[1])
+    assert high - low == pytest.approx(np.diff(fitted.conf_int()[1])[0], rel=0.01)
+
+
+def test_what_follows_a_denial_is_covered_by_its_interval():
+    """Chains in which a denial follows a denial half of the time, and else once in ten calls.
+
+    Over 300 repetitions the standard error of 95 % is 1.3 points.
+    """
+    rng, covered = np.random.default_rng(8), 0
+    for _ in range(300):
+        after = [chain(rng) for _ in range(30)]
+        _, low, high = gap([one[1] for one in after], [one[0] for one in after])
+        covered += low <= 0.4 <= high
+    assert 0.91 <= covered / 300 <= 0.99
+
+
+def chain(rng):
+    """Of one trial: denied calls after an allowed one, and after a denied one, out of how many."""
+    seen, last = [[0, 0], [0, 0]], 0
+    for _ in range(rng.integers(3, 20)):
+        denied = int(rng.random() < (0.5 if last else 0.1))
+        seen[last][0] += denied
+        seen[last][1] += 1
+        last = denied
+    return [tuple(one) for one in seen]
 
 
 @pytest.mark.parametrize(

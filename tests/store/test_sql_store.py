@@ -52,7 +52,15 @@ TRIAL = Trial(
     number=1,
     seed=99,
     turns=(
-        Turn("text", (ALLOWED.call, DENIED.call), "tool_calls", Usage(10, 5), "raw \x00 body", 0.5),
+        Turn(
+            text="text",
+            calls=(ALLOWED.call, DENIED.call),
+            finish_reason="tool_calls",
+            usage=Usage(10, 5),
+            raw="raw \x00 body",
+            seconds=0.5,
+            ended=1763740800.25,
+        ),
     ),
     calls=(ALLOWED, DENIED),
     ending=Ending.GOAL,

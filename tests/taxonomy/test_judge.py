@@ -309,6 +309,7 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("cat <<''\nit's\n\nls", "heredoc"),
         ('cat <<-""\n(', "heredoc"),
         ("{ cat <<EOF; }\n'\nEOF", "heredoc"),
+        ("cat <<'E!' | ls\nx <<-a/b", "heredoc"),
         ("for x in a; do cat <<-'E1'; done\n'\n\tE1\nls", "heredoc"),
         ("cat <<EOF\n\\$x \\\\ \\$(a) $(b) \\${c}\nEOF", "heredoc"),
         ("{(echo foo)}", "subshell"),
@@ -329,7 +330,14 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
     "command",
     [
         *("echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x"),
-        *("{(ls}", "f() for i in a; ls; done", "cat <<''; )\n\n", "echo $(( )", "$(; )"),
+        *(
+            "{(ls}",
+            "f() for i in a; ls; done",
+            "cat <<''; )\n\n",
+            "cat <<E; )\nE",
+            "echo $(( )",
+            "$(; )",
+        ),
         "done " * 9999,
     ],
 )
@@ -419,9 +427,13 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
     )
 
 
-def test_a_text_too_long_for_bash_is_told_so() -> None:
-    found = judge(bash("git status" + " " * 200_000), DEMO).primary
-    assert found
+@pytest.mark.parametrize(
+    "command",
+    ["git status" + " " * 200_000, "uv run scripts/notes.py add '" + "x" * 199_980 + "'"],
+)
+def test_a_text_too_long_for_bash_is_told_so(command: str) -> None:
+    (found,) = judge(bash(command), DEMO).findings
+    assert found.failure_class == "other-shell"
     assert found.hint == "200010 bytes of text; bash takes at most 131071"
 
 
@@ -456,7 +468,16 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
 
 
 @pytest.mark.parametrize(
-    "unit", ["((1)); ", "a | ", "f() { a; }\n", "$(a $(b)) ", "[[ a ]] && ", "cat <<E\n$(a)\nE\n"]
+    "unit",
+    [
+        "((1)); ",
+        "a | ",
+        "<<'A'\n",
+        "f() { a; }\n",
+        "$(a $(b)) ",
+        "[[ a ]] && ",
+        "cat <<E\n$(a)\nE\n",
+    ],
 )
 def test_what_is_dense_is_judged_within_a_second(unit: str) -> None:
     call = bash(unit * (60_000 // len(unit)))

@@ -3,14 +3,14 @@
 import posixpath
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from agenteval.core.nearest import Names
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.script import CommandLine, misuse
 from agenteval.core.shell.gate import NEEDS_CARE
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import base_name, script_at
+from agenteval.core.shell.programs import base_name, only_itself, script_at
 
 _NONE: frozenset[int] = frozenset()
 MOVES = frozenset(("cd", "pushd", "popd"))
@@ -61,16 +61,20 @@ class BashRules:
         self._has_bare = () in self._by_runner
         self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
         self._first_words = frozenset((*self._by_program, *self.by_first_word))
+        self._is_open = self._has_bare or bool(self._loose)  # to any first word
+        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
 
-    def knows(self, program: str) -> bool:
-        """Whether a rule may fit a command that begins with this word."""
-        return program in self._first_words or bool(self._loose) or self._has_bare
+    def _is_strange(self, program: str) -> bool:
+        """Whether no rule can be about a command that begins so, whatever words follow."""
+        return only_itself(program) and not (self._is_open or program in self._first_words)
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
         program = argv[0]
+        if not (self._is_open or program in self._first_words):
+            return False
         if (self._has_bare or program in self.by_first_word) and self._admits_script(
             argv, dynamic, root
         ):

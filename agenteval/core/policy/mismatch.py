@@ -29,11 +29,6 @@ class Mismatch(NamedTuple):
     hint: str
 
 
-def is_strange(rules: BashRules, program: str) -> bool:
-    """Whether no rule can be about a command that begins so, whatever words follow."""
-    return only_itself(program) and not rules.knows(program)
-
-
 def unlisted(rules: BashRules, program: str) -> Mismatch:
     """Why a command is denied that is strange to the rules."""
     return Mismatch(Miss.PROGRAM, 0, _nearest_listed(rules, program))

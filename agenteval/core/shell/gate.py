@@ -76,12 +76,7 @@ class Simple(NamedTuple):
 
     def place(self, number: int) -> tuple[int, int]:
         """Where a word begins and ends."""
-        at = self.start
-        while word := WORD.match(self.text, at):
-            if not number:
-                return _place(word)
-            number, at = number - 1, word.end()
-        raise IndexError(number)
+        return _place(next(islice(WORD.finditer(self.text, self.start), number, None)))
 
     @property
     def words(self) -> tuple[Word, ...]:

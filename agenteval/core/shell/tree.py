@@ -28,6 +28,7 @@ _LONGEST = 131_071  # characters; above that no shell can be given the text, and
 _HEAD = 4096  # characters of a longer text that are read
 _MOST = 65_536  # characters of a text with more steps that are read
 _PIECE = 512  # bytes that are parsed at once of a text with more steps
+_STRIDE = 64  # bytes by which a piece must get on
 _EFFORT = 3_000_000  # steps times bytes for statements that are longer
 # Where a statement is cut that is too long: the first of these that stands in a piece.
 _JOINTS = frozenset((";", "&", "&&", "||", "|", "|&", "\n"))
@@ -108,7 +109,8 @@ class _Pieces:
         nodes = short = self._parse(size)
         while self.at + size < len(self.raw):
             nodes = [child for node in nodes for child in _unwrapped(node)]
-            if whole := self._whole(nodes):
+            whole = self._whole(nodes)
+            if whole and nodes[whole].start_byte >= self.at + min(first, _STRIDE):
                 self.at = nodes[whole].start_byte
                 return nodes[:whole]
             size *= 2

@@ -11,7 +11,7 @@ import time
 from agenteval.sandbox.inside import prefork, usage, wire
 
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
-KILL_SECONDS = 5.0
+KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
 NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 
 
@@ -86,7 +86,7 @@ class Call:
         self.total = 0
         self.full = ""
         self.inodes_before = usage.inodes(runner.places)
-        self.reaped_before = usage.reaped_cpu()
+        self.meter = usage.Meter()
 
     def watch(self) -> str:
         """Until the child has ended, or a limit strikes: then its name."""
@@ -117,7 +117,7 @@ class Call:
 
     def _look(self) -> str:
         limits, places = self.runner.limits, self.runner.places
-        if limit := usage.struck(limits, places, self.reaped_before):
+        if limit := usage.struck(limits, places, self.meter):
             return limit
         self.full = usage.full(limits, places) or self.full
         # not every backend can have the kernel refuse more inodes

@@ -26,8 +26,8 @@ def stamp(paths: list[str]) -> str:
     for path in paths:
         try:
             found = os.lstat(path)
-        except OSError as error:
-            told.append(f"{error.errno}")
+        except (OSError, ValueError) as error:
+            told.append(type(error).__name__)
             continue
         if time.clock_gettime(time.CLOCK_REALTIME) - found.st_ctime < SETTLED:
             return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # as signal, which loads enum first
+import errno
 import os
 import resource
 
@@ -44,20 +45,26 @@ def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
 
 def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
     try:
-        match request["do"]:
-            case "run":
-                return runner.run(request["argv"])
-            case "read":
-                return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
-            case "stamp":
-                return {"stamp": files.stamp(request["paths"])}, b""
-            case "write":
-                return _write_all(runner, request, body), b""
-            case other:
-                return {"error": f"no request {other!r}"}, b""
+        return _done(runner, request, body)
     except OSError as error:
         reason = {"errno": error.errno or 5, "error": error.strerror or str(error)}
         return reason | {"path": error.filename or ""}, b""
+    except ValueError as error:  # a NUL byte or a lone surrogate: no file can be called so
+        return {"errno": errno.EINVAL, "error": str(error), "path": ""}, b""
+
+
+def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
+    match request["do"]:
+        case "run":
+            return runner.run(request["argv"])
+        case "read":
+            return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
+        case "stamp":
+            return {"stamp": files.stamp(request["paths"])}, b""
+        case "write":
+            return _write_all(runner, request, body), b""
+        case other:
+            return {"error": f"no request {other!r}"}, b""
 
 
 def _write_all(runner: call.Runner, request: wire.Message, body: bytes) -> wire.Message:

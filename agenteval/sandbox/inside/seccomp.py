@@ -34,9 +34,16 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
 # Their callers fall back to an older call when the kernel does not know these.
-UNKNOWN: dict[str, tuple[int, int]] = {
+UNKNOWN: dict[str, tuple[int, int | None]] = {
     "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
     "io_uring_register": (427, 427), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    # all programs of a user share few of these, those outside too
+    "inotify_init": (253, None), "inotify_init1": (294, 26),
+}  # fmt: skip
+# As on a filesystem that has none: their callers go on. A file's list of rights is 64 KiB of memory
+# that no limit of a filesystem counts.
+UNSUPPORTED: dict[str, tuple[int, int]] = {
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
 }  # fmt: skip
 # Process 1 is the runner, of the same user as the commands: which argument names it. What they
 # change of it would hold for all later calls.
@@ -45,10 +52,13 @@ OF_PROCESS_1: dict[str, tuple[tuple[int, int], int]] = {
     "sched_setscheduler": ((144, 119), 0), "sched_setparam": ((142, 118), 0),
     "sched_setattr": ((314, 274), 0), "setpriority": ((141, 140), 1), "ioprio_set": ((251, 30), 1),
 }  # fmt: skip
-CLONE, IOCTL = (56, 220), (16, 29)
+# The first argument of the last two is the kind of who is named; a group or a user has process 1.
+ONE_PROCESS = {"setpriority": 0, "ioprio_set": 1}
+CLONE, IOCTL, SETSOCKOPT = (56, 220), (16, 29), (54, 208)
 SOCKETS = ((41, 198), (53, 199))  # socket, socketpair
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into the terminal of somebody else
+SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF and SO_RCVBUF: how much a socket may hold
 UNIX, INET, INET6 = 1, 2, 10
 X32 = 0x40000000
 
@@ -68,14 +78,17 @@ def program(machine: str, *, loopback: bool) -> bytes:
     code += [_step(LOAD, NUMBER)]
     if machine == "x86_64":
         code += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, refuse(errno.ENOSYS))]
-    for table, number in ((REFUSED, errno.EPERM), (UNKNOWN, errno.ENOSYS)):
+    answers = ((REFUSED, errno.EPERM), (UNKNOWN, errno.ENOSYS), (UNSUPPORTED, errno.EOPNOTSUPP))
+    for table, number in answers:
         for numbers in table.values():
             if (call := numbers[column]) is not None:
                 code += _when(call, [_step(RETURN, refuse(number))])
-    for numbers, index in OF_PROCESS_1.values():
-        code += _when(numbers[column], _if_any(index, (1,), errno.EPERM))
+    for name, (numbers, index) in OF_PROCESS_1.items():
+        kind = [] if name not in ONE_PROCESS else _unless(0, ONE_PROCESS[name], errno.EPERM)
+        code += _when(numbers[column], [*kind, *_if_any(index, (1,), errno.EPERM)])
     code += _when(CLONE[column], _if_bits(0, NEW_NAMESPACES, errno.EPERM))
     code += _when(IOCTL[column], _if_any(1, TERMINAL_INPUT, errno.EPERM))
+    code += _when(SETSOCKOPT[column], _ignore_buffers())
     for numbers in SOCKETS:
         code += _when(numbers[column], _only_families(loopback=loopback))
     return b"".join([*code, _step(RETURN, ALLOW)])
@@ -99,9 +112,19 @@ def _if_bits(index: int, bits: int, number: int) -> list[bytes]:
     return [_argument(index), _step(ANY_BIT, bits, 0, 1), refused, _step(RETURN, ALLOW)]
 
 
+def _unless(index: int, value: int, number: int) -> list[bytes]:
+    return [_argument(index), _step(EQUAL, value, 1, 0), _step(RETURN, refuse(number))]
+
+
 def _if_any(index: int, values: tuple[int, ...], number: int) -> list[bytes]:
     tests = [_step(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
     return [_argument(index), *tests, _step(RETURN, ALLOW), _step(RETURN, refuse(number))]
+
+
+def _ignore_buffers() -> list[bytes]:
+    """Done, it says, and nothing was: as the kernel answers a wish for more than it grants."""
+    of_another = [_argument(1), _step(EQUAL, SOL_SOCKET, 1, 0), _step(RETURN, ALLOW)]
+    return [*of_another, *_if_any(2, BUFFERS, 0)]
 
 
 def _only_families(*, loopback: bool) -> list[bytes]:

@@ -163,3 +163,110 @@ def hoard_descriptors_in_flight():
         held.append(socket.socketpair())
         socket.send_fds(held[-1][0], [b"x"], [held[-1][0].fileno()] * 200)
         held[-1][0].close()
+
+
+@attempt
+def keep_rights_of_files_in_memory():
+    """A list of rights is no page of the filesystem: it counts nowhere."""
+    everybody = 0xFFFFFFFF
+    entries = [(1, 7, everybody), *[(2, 7, 1000)] * 100, (4, 7, everybody), (16, 7, everybody)]
+    entries.append((32, 7, everybody))
+    rights = struct.pack("I", 2) + b"".join(struct.pack("HHI", *entry) for entry in entries)
+    Path("rights").touch()
+    os.setxattr("rights", "system.posix_acl_access", rights)
+
+
+@attempt
+def watch_files_as_all_programs_of_the_user_may():
+    call(294, 26, 0)
+
+
+@attempt
+def enlarge_the_buffer_of_a_socket():
+    one, _ = socket.socketpair()
+    before = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    if one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= before:
+        raise StoppedError("it has the size that it had")
+
+
+@attempt
+def slow_process_1_by_its_user():
+    os.setpriority(os.PRIO_USER, 0, 19)
+
+
+@attempt
+def slow_process_1_by_its_group():
+    os.setpriority(os.PRIO_PGRP, os.getpgid(1) or 1, 19)
+
+
+@attempt
+def slow_the_disk_of_process_1_by_its_user():
+    call(251, 30, 3, 0, 3 << 13)
+
+
+@attempt
+def run_before_all_others():
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+
+
+@attempt
+def change_the_host_name():
+    socket.sethostname("escaped")
+
+
+@attempt
+def enter_the_namespaces_of_process_1_by_a_descriptor():
+    call(308, 268, os.pidfd_open(1), 0x20000)
+
+
+@attempt
+def open_a_device_beyond_the_usual():
+    usual = {"null", "zero", "full", "random", "urandom", "tty", "ptmx", "console"}
+    for folder, _, names in os.walk("/dev"):
+        for name in set(names) - usual:
+            path = Path(folder, name)
+            if path.is_symlink() or folder == "/dev/pts":
+                continue
+            if path.is_char_device() or path.is_block_device():
+                with suppress(OSError):
+                    os.close(os.open(path, os.O_RDWR))
+                    return
+    raise StoppedError("there is none")
+
+
+@attempt
+def replace_the_program_of_process_1():
+    os.close(os.open("/proc/1/exe", os.O_WRONLY))
+
+
+@attempt
+def look_at_what_process_1_does():
+    for name in ("syscall", "stack", "io", "pagemap", "mem", "smaps", "timers", "task/1/mem"):
+        with suppress(OSError):
+            if Path("/proc/1", name).read_bytes():
+                return
+    raise StoppedError("nothing of it can be read")
+
+
+@attempt
+def relabel_itself_or_process_1():
+    for name in ("self/attr/exec", "self/attr/current", "1/attr/current", "1/setgroups"):
+        with suppress(OSError):
+            Path("/proc", name).write_text("unconfined")
+            return
+    raise StoppedError("no file of it takes that")
+
+
+@attempt
+def map_itself_as_root():
+    for name in ("uid_map", "gid_map"):
+        with suppress(OSError):
+            Path("/proc/self", name).write_text("0 0 1")
+            return
+    raise StoppedError("it is mapped already")
+
+
+@attempt
+def have_its_memory_written_to_a_file():
+    resource.setrlimit(resource.RLIMIT_CORE, (1 << 20, 1 << 20))
