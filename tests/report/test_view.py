@@ -25,7 +25,7 @@ def many(errors, calls, trials, **known):
 
 def test_two_runs_of_one_model_are_told_apart_by_their_ids(runs):
     again = build_view([runs[2], run(model=runs[2].model, run_id="r9")])
-    assert [model.label for model in again.models] == ["local (r3)", "local (r9)"]
+    assert [model.label for model in again.models] == ["r3", "r9"]
 
 
 def test_rows_stand_in_the_given_order_and_unlisted_ones_after(runs, view):
