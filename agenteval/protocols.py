@@ -27,11 +27,23 @@ class Model(Protocol):
         ...
 
 
+class Pace(Protocol):
+    """Who knows how slow the server is."""
+
+    def stretch(self) -> float:
+        """What limits are multiplied with, by all replies so far, those under way included."""
+        ...
+
+
 class Health(Protocol):
     """Who looks after the server while a run goes on."""
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         """The failure as it is known after a look at the server: it may have been a crash."""
+        ...
+
+    async def context(self) -> int | None:
+        """How many tokens its context holds; None where it does not tell."""
         ...
 
 

@@ -27,7 +27,7 @@ from agenteval.core.trial import (
 )
 from agenteval.protocols import ToolSchema
 
-ALLOWED = Verdict(allowed=True)
+ALLOWED = Verdict()
 TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)
 
 
@@ -60,13 +60,13 @@ def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = 
     shown = evidence or command
     start = command.index(shown)
     finding = Finding(failure_class, Evidence(shown, start, start + len(shown)), "Not like this.")
-    return Made(BASH, {"command": command}, Verdict(allowed=False, findings=(finding,)))
+    return Made(BASH, {"command": command}, Verdict(findings=(finding,)))
 
 
 def tool(name: str, *, failure_class: str = "", **arguments: Any) -> Made:
     """A call of any tool; denied when a failure class is given."""
     finding = Finding(failure_class, Evidence(name))
-    verdict = Verdict(allowed=False, findings=(finding,)) if failure_class else ALLOWED
+    verdict = Verdict(findings=(finding,)) if failure_class else ALLOWED
     return Made(name, arguments, verdict)
 
 

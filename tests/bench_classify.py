@@ -19,10 +19,10 @@ import tree_sitter_bash
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.call import BASH, ToolCall
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_facts import read_facts
-from agenteval.core.shell_leaves import read_leaves
+from agenteval.core.call import BASH, ToolCall, Verdict
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.leaves import read_leaves
 from agenteval.taxonomy.judge import judge, judge_many
 
 OWN = Path(__file__).parent / "corpus" / "commands.txt"
@@ -50,33 +50,40 @@ def parse_bashlex(text: str) -> object:
         return None
 
 
-def seconds(read: Callable[[str], object], texts: list[str]) -> list[float]:
-    """The best of three for each text."""
-    times = []
-    for text in texts:
-        best = float("inf")
-        for _ in range(3):
-            start = time.perf_counter()
-            read(text)
-            best = min(best, time.perf_counter() - start)
-        times.append(best)
-    return sorted(times)
+def seconds(read: Callable[[str], object], text: str) -> float:
+    """The best of three."""
+    best = float("inf")
+    for _ in range(3):
+        start = time.perf_counter()
+        read(text)
+        best = min(best, time.perf_counter() - start)
+    return best
 
 
-def line(name: str, read: Callable[[str], object], texts: list[str]) -> float:
-    """Print one row and return its median."""
-    times = seconds(read, texts)
+def line(name: str, read: Callable[[str], object], texts: list[str]) -> None:
+    """Print one row."""
+    times = sorted(seconds(read, text) for text in texts)
     median = statistics.median(times)
     p99 = times[int(0.99 * (len(times) - 1))]
     sys.stdout.write(
         f"{name:34} n={len(texts):6}  median {1e6 * median:8.1f} us  p99 {1e6 * p99:8.1f} us"
         f"  {len(times) / sum(times):10,.0f}/s\n"
     )
-    return median
 
 
-def verdict(text: str) -> object:
+def verdict(text: str) -> Verdict:
     return judge(ToolCall("", BASH, text, {"command": text}), DEMO)
+
+
+def beside(name: str, texts: list[str]) -> None:
+    """Print how many times the bare parse of the same text its verdict takes, side by side."""
+    pairs = [(seconds(parse_tree, text), seconds(verdict, text)) for text in texts]
+    ratios = sorted(whole / parse for parse, whole in pairs)
+    totals = sum(whole for _, whole in pairs) / sum(parse for parse, _ in pairs)
+    sys.stdout.write(
+        f"{name:34} n={len(texts):6}  verdict over parse: median {statistics.median(ratios):.2f}"
+        f"  p90 {ratios[int(0.9 * (len(ratios) - 1))]:.2f}  of totals {totals:.2f}\n"
+    )
 
 
 def start_up(*arguments: str) -> float:
@@ -91,27 +98,28 @@ def start_up(*arguments: str) -> float:
 
 def main() -> None:
     texts = corpus(Path(sys.argv[1]) if len(sys.argv) > 1 else OWN)
-    denied = [text for text in texts if not isinstance(read_simple(text), Simple)]
+    joined = [text for text in texts if not isinstance(read_simple(text), Simple)]
+    denied = [text for text in texts if not verdict(text).allowed]
     line("gate", read_simple, texts)
     line("splitter", read_leaves, texts)
-    floor = line("tree-sitter, parse only", parse_tree, texts)
-    facts = line("facts", read_facts, texts)
-    denied_floor = line("tree-sitter, not simple ones", parse_tree, denied)
-    denied_facts = line("facts, not simple ones", read_facts, denied)
-    verdicts = line("verdict under the demo list", verdict, texts)
-    denied_verdicts = line("verdict, not simple ones", verdict, denied)
+    line("tree-sitter, parse only", parse_tree, texts)
+    line("tree-sitter, not simple ones", parse_tree, joined)
+    line("facts", read_facts, texts)
+    line("facts, not simple ones", read_facts, joined)
+    line("verdict under the demo list", verdict, texts)
+    line("verdict, not simple ones", verdict, joined)
     line(
         "verdict, kept for repeats",
         lambda text: JUDGE(ToolCall("", BASH, text, {"command": text})),
         texts,
     )
     line("bashlex, parse only", parse_bashlex, texts[:BASHLEX_SAMPLE])
+    beside("denied", denied)
+    beside("denied, simple ones", sorted(set(denied).difference(joined)))
+    beside("denied, not simple ones", joined)
     sys.stdout.write(
-        f"facts over parse {facts / floor:.1f}, not simple ones {denied_facts / denied_floor:.1f}\n"
-        f"verdict over parse {verdicts / floor:.1f}, not simple ones "
-        f"{denied_verdicts / denied_floor:.1f}\n"
         f"start-up: python {start_up('-c', ''):.0f} ms, with the readers "
-        f"{start_up('-c', 'import agenteval.core.shell_facts'):.0f} ms, `agenteval classify` "
+        f"{start_up('-c', 'import agenteval.core.shell.fact_reader'):.0f} ms, `agenteval classify` "
         f"{start_up('-m', 'agenteval', 'classify', '--json', 'ls'):.0f} ms\n"
         f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n"
     )

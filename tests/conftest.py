@@ -64,3 +64,15 @@ def answering():
 @pytest.fixture
 def reply():
     return _http
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A real PostgreSQL server (`postgres.Server`)."""
+    from postgres import AbsentError, serving  # noqa: PLC0415 -- its driver, for these tests alone
+
+    try:
+        with serving() as server:
+            yield server
+    except AbsentError as absent:
+        pytest.skip(str(absent))

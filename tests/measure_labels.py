@@ -13,8 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.core.facts import Command, Redirect, RedirectKind, ShellFacts, Span, SubstitutionKind
-from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import (
+    Command,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    Span,
+    SubstitutionKind,
+)
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")
 _CONTROL = {

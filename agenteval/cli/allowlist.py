@@ -39,7 +39,8 @@ def lint(given: Given) -> None:
 
     remarks = remarks_on(load_any(given, roots=roots()))
     for remark in remarks:
-        typer.echo(f"{given}: `{remark.rule}` {remark.trouble.value}: {remark.reason}")
+        said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
+        typer.echo(f"{given}: {_in_one_line(said)}")
     if remarks:
         raise typer.Exit(1)
 
@@ -66,7 +67,12 @@ def convert(
     written = written_for(load_any(given, roots=roots()), to)
     typer.echo(written.text, nl=False)
     for line in written.lost:
-        typer.echo(f"not carried over: {line}", err=True)
+        typer.echo(f"not carried over: {_in_one_line(line)}", err=True)
+
+
+def _in_one_line(text: str) -> str:
+    """Rules that a harness wrote down itself can hold whole scripts."""
+    return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
 @allowlist.command()

@@ -13,8 +13,8 @@ from agenteval.cli.checking_faults import (
     slips_of,
     solution_faults,
 )
-from agenteval.core.profiles import PROFILES, STRICT
-from agenteval.core.setting import DEFAULT, Setting
+from agenteval.core.prompt.profiles import PROFILES, STRICT
+from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader

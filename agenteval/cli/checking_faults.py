@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Seque
 from functools import partial
 
 from agenteval.config.prompt_check import prompt_faults
-from agenteval.core.agents import outline
 from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
-from agenteval.core.policy import World
-from agenteval.core.profiles import PROFILES
-from agenteval.core.prompt import Prompt, render
+from agenteval.core.policy.policy import World
+from agenteval.core.prompt.agents import outline
+from agenteval.core.prompt.profiles import PROFILES
+from agenteval.core.prompt.prompt import Prompt, render
+from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
-from agenteval.core.variant import Variables
 from agenteval.engine.orchestrator import Stage
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls

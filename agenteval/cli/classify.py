@@ -4,8 +4,8 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
 
 import typer
 
@@ -47,9 +47,11 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 ) -> None:
     """Say whether a tool call is allowed, and if it is denied, why.
 
-    A line of --jsonl is `{"command": "ls"}` or a whole call such as
-    `{"name": "read", "arguments": {"path": "x"}}`. A line that is neither is named on standard
-    error; the others are still judged, and the exit code is 2.
+    A line of --jsonl is `{"command": "ls"}`, a whole call such as
+    `{"name": "read", "arguments": {"path": "x"}}`, or a message that holds calls as OpenAI's and
+    Anthropic's APIs, Claude Code, OpenCode, Codex, Gemini and Qwen Code write them; the file may be
+    packed. A line that is none of these is named on standard error; the others are still judged,
+    and the exit code is 2.
 
     Exit code: 0 whatever the verdict; 1 when a call is denied and --exit-code is given; 2 for
     bad input.
@@ -86,19 +88,25 @@ def _show_all(
     from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415
 
     bad = denied = False
+    without = 0
     for call in calls:
         if isinstance(call, BadLine):
-            bad = True
-            typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
+            bad = bad or bool(call.reason)
+            without += not call.reason
+            if call.reason:
+                typer.echo(f"agenteval: {source}:{call.number}: {call.reason}", err=True)
             continue
         verdict = judge(call)
         denied = denied or not verdict.allowed
         show(call, verdict)
+    if without:
+        typer.echo(f"agenteval: {source}: {without} messages hold no tool call", err=True)
     return bad, denied
 
 
 def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
-    from agenteval.cli.classify_lines import bash_call, read_lines  # noqa: PLC0415
+    from agenteval.cli.classify_lines import read_lines  # noqa: PLC0415
+    from agenteval.formats.tool_calls import bash_call  # noqa: PLC0415
 
     if (command is None) == (jsonl is None):
         raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
@@ -109,15 +117,23 @@ def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLi
 
 
 def _standard_input() -> TextIO:
-    return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="surrogateescape")
+    return _text(sys.stdin.buffer)
+
+
+def _text(file: BinaryIO) -> TextIO:
+    # Lines end in \n only: a carriage return is part of a command, as it is to bash.
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
 
 
 def _lines(path: str) -> Iterator[str]:
+    from agenteval.formats.packed import UNREADABLE, opened  # noqa: PLC0415
+
     try:
-        with Path(path).open(encoding="utf-8", errors="surrogateescape") as file:
-            yield from file
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+        with ExitStack() as stack:
+            yield from stack.enter_context(_text(opened(path, stack)))
+    except UNREADABLE as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {why}") from error
 
 
 def _printer(*, as_json: bool, row: Callable[[str], str]) -> "Callable[[ToolCall, Verdict], None]":

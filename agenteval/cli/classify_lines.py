@@ -1,60 +1,45 @@
-"""What `agenteval classify` reads: lines of JSON, each a command or a whole tool call."""
+"""What `agenteval classify` reads: lines of JSON, each with commands or whole tool calls."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from agenteval.core.call import BASH, ToolCall
+from agenteval.core.call import ToolCall
+from agenteval.formats.tool_calls import tool_calls
 
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that holds no call. `number` counts from 1."""
+    """A line that holds no call. `number` counts from 1.
+
+    `reason` is "" for a message or a line of a session that could have held one.
+    """
 
     number: int
-    reason: str
+    reason: str = ""
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[ToolCall | BadLine]:
-    """One call or complaint for each line that is not blank, as it comes."""
+    """The calls, or one complaint, of each line that is not blank, as it comes."""
     for number, line in enumerate(lines, 1):
+        if line.strip() in {"{", "["}:
+            yield BadLine(number, "a document of many lines; give an object a line, as by jq -c")
+            return
         if line.strip():
             try:
-                yield _call(json.loads(line))
+                yield from _calls(json.loads(line), number)
             except (ValueError, RecursionError) as error:
                 yield BadLine(number, str(error))
 
 
-def bash_call(command: str) -> ToolCall:
-    return ToolCall("", BASH, command, {"command": command})
-
-
-def _call(content: Any) -> ToolCall:
-    """Raises ValueError when there is neither a command nor a tool's name in it."""
+def _calls(content: object, number: int) -> Iterator[ToolCall | BadLine]:
     if not isinstance(content, dict):
-        raise ValueError(  # noqa: TRY004 -- a bad line, as JSON that does not parse is
-            f"expected an object, got {type(content).__name__}"
-        )
-    identifier = str(content.get("id", ""))
-    if isinstance(content.get("function"), dict):  # as chat-completions servers nest it
-        content = content["function"]
-    if isinstance(content.get("name"), str):
-        return _tool_call(identifier, content["name"], content.get("arguments", {}))
-    if isinstance(content.get("command"), str):
-        return _tool_call(identifier, BASH, {"command": content["command"]})
-    raise ValueError('expected "command" (a string), or "name" and "arguments"')
-
-
-def _tool_call(identifier: str, name: str, arguments: object) -> ToolCall:
-    """Arguments may come as an object or as the JSON text of one; text that is none is garbled."""
-    if isinstance(arguments, Mapping):
-        return ToolCall(identifier, name, json.dumps(arguments), arguments)
-    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    try:
-        parsed: Any = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        return ToolCall(identifier, name, raw, None, str(error))
-    if not isinstance(parsed, dict):
-        return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
-    return ToolCall(identifier, name, raw, parsed)
+        yield BadLine(number, f"expected an object, got {type(content).__name__}")
+        return
+    calls = tool_calls(content)
+    if calls is None:
+        yield BadLine(number, 'expected "command" (a string), or "name" and "arguments"')
+    elif calls:
+        yield from calls
+    else:
+        yield BadLine(number)

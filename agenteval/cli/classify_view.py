@@ -64,7 +64,10 @@ def _notes(verdict: Verdict, row: RowName) -> Iterator[str]:
 
 
 def _marked(text: str, finding: Finding) -> Iterator[str]:
-    """The lines of the text, the evidence coloured and, below its first line, underlined by ^."""
+    """The lines of the text, the evidence coloured and, below its first line, underlined by ^.
+
+    The end of a line as evidence is shown by one ^ behind it.
+    """
     start, end = finding.evidence.start, finding.evidence.end
     at = 0
     marked = start == end
@@ -73,6 +76,9 @@ def _marked(text: str, finding: Finding) -> Iterator[str]:
         before, part = line[:first], line[first:last]
         if first >= last:
             yield line
+            if not marked and at + len(line) == start:
+                marked = True
+                yield " " * _width(line) + style("^", fg="red")
         else:
             yield f"{before}{style(part, fg='red', bold=True)}{line[last:]}"
             if not marked:

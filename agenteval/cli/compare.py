@@ -78,6 +78,7 @@ def _of(name: str, store: "SqlStore") -> "list[Side]":
         tables = load_counts(Path(name))
         known = cards(tables)
         return [Side.of_counts(known[model], table.counts) for model, table in tables.items()]
-    if imported := store.imported().get(name):
+    found = store.meant(name)
+    if imported := store.imported().get(found):
         return [Side.of_counts(imported.model, imported.counts)]
-    return [Side.of_run(*store.tallied(name))]
+    return [Side.of_run(*store.tallied(found))]

@@ -21,6 +21,8 @@ _LIMITS = Limits(call_seconds=10.0)
 
 def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
     """What every script in a folder takes, or one script. Raises UsageError."""
+    if not place.is_dir() and not (place.is_file() and place.suffix == ".py"):
+        raise _nothing(place)
     folder = place if place.is_dir() else place.parent
     files = {
         f"{folder.resolve().name}/{path.relative_to(folder).as_posix()}": path.read_bytes()
@@ -30,14 +32,18 @@ def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
     wanted = [path for path in files if path.endswith(".py")]
     if not place.is_dir():
         wanted = [path for path in wanted if path.endswith(f"/{place.name}")][:1]
-    if not wanted or not place.exists():
-        raise UsageError(
-            f"{place}: no Python scripts there. Name a folder of scripts, such as "
-            "fixtures/NAME/files/scripts, or one script"
-        )
+    if not wanted:
+        raise _nothing(place)
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
     return asyncio.run(_told(files, wanted, runner, sandbox))
+
+
+def _nothing(place: Path) -> UsageError:
+    return UsageError(
+        f"{place}: no Python scripts there. Name a folder of scripts, such as "
+        "fixtures/NAME/files/scripts, or one script"
+    )
 
 
 async def _told(

@@ -63,7 +63,7 @@ def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
 
 async def _second_reader() -> dict[str, int]:
     """How bashlex answers one command it reads, one it cannot, and one it hangs on."""
-    from agenteval.core.shell import Simple, read_simple  # noqa: PLC0415
+    from agenteval.core.shell.gate import Simple, read_simple  # noqa: PLC0415
     from agenteval.engine.second_reader import SecondReader  # noqa: PLC0415
 
     async with SecondReader() as reader:

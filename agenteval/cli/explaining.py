@@ -1,19 +1,30 @@
 """`agenteval gate --explain` and `agenteval plan`: gates rehearsed on simulated runs."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import typer
 from rich.console import Console
 
 from agenteval.cli.gating import gated_run, rules_at
 from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
-from agenteval.report.gate.explain import Explained, render
+from agenteval.report.gate.explain import Explained, document, render
+from agenteval.report.tables import counted
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
+from agenteval.stats.reach import out_of_reach
 from agenteval.stats.rules import Over, Rules
-from agenteval.stats.simulation import Clustering, Design, Truth, design_of, truth_of
+from agenteval.stats.simulation import (
+    Clustering,
+    Design,
+    Truth,
+    design_of,
+    simulated_pairs,
+    truth_of,
+)
 
 SEED = 1
 TRIALS_PLAYED = 30_000  # in one rehearsal of a whole gate: a second or two
@@ -32,15 +43,15 @@ def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
     return Rehearsal(design, truth_of(run), decided(rules, run))
 
 
-def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
+def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_json: bool) -> None:
     """Print what the rules mean for runs of the baseline's size, or of a common one."""
     rules, source = rules_at(path)
-    if baseline is None:
+    run = gated_run(baseline, store) if baseline else None
+    if run is None:
         rehearsal, size = _published(rules)
     else:
-        run = gated_run(baseline, store)
         mark = " (SIMULATED)" if run.simulated else ""
-        rehearsal, size = rehearsal_of(run, rules), f"Like {run.id}{mark}"
+        rehearsal, size = rehearsal_of(run, _seen_in(rules, run)), f"Like {run.id}{mark}"
     design, truth = rehearsal.design, rehearsal.baseline
     pairs = max(FEWEST, min(PAIRS, TRIALS_PLAYED // len(design.worlds)))
     rehearsal = replace(rehearsal, pairs=pairs)
@@ -51,7 +62,23 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> None:
     }
     rng = np.random.default_rng(SEED)
     played = {name: rehearsal.characteristics(one, rng) for name, one in candidates.items()}
-    render(Explained(rehearsal, source, f"{size}: {in_words(rehearsal)}.", played), Console())
+    like = run or next(simulated_pairs(design, truth, truth, rng=rng, pairs=1))[0]
+    reach = out_of_reach(like, like, rehearsal.rules)
+    words = f"{size}: {in_words(rehearsal)}."
+    asked = replace(rules, over=rehearsal.rules.over)
+    explained = Explained(asked, rehearsal.pairs, source, words, played, reach)
+    if as_json:
+        typer.echo(json.dumps(document(explained), indent=2))
+    else:
+        render(explained, Console())
+
+
+def _seen_in(rules: Rules, run: GatedRun) -> Rules:
+    """The rules, of a table without those for which it has nothing to rehearse with."""
+    if not run.of_counts:
+        return rules
+    budgets = {budget: of for budget, of in rules.budgets.items() if budget == "errors"}
+    return replace(rules, budgets=budgets)
 
 
 def in_words(rehearsal: Rehearsal) -> str:
@@ -60,7 +87,8 @@ def in_words(rehearsal: Rehearsal) -> str:
     calls = sum(design.sizes) / len(design.sizes) * len(design.worlds)
     alike = design.clustering
     return (
-        f"{len(design.worlds)} trials of {scenarios} scenarios, {calls:,.0f} calls, "
+        f"{counted(len(design.worlds), 'trial')} of {counted(scenarios, 'scenario')}, "
+        f"{counted(round(calls), 'call')}, "
         f"{100 * truth.errors:.2f} errors per 100; two calls of a scenario correlate by "
         f"{alike.scenario:.2f}, of a trial by {alike.trial:.2f} on top"
     )

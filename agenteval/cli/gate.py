@@ -11,8 +11,6 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from agenteval.report.gate.view import GateView
 
-EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
-
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge: an id, `last`, or another store's file.")
 ]
@@ -63,8 +61,10 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     elif explain:
         from agenteval.cli.explaining import explain_rules  # noqa: PLC0415 -- start-up time
 
-        explain_rules(baseline, rules, store)
+        explain_rules(baseline, rules, store, as_json=as_json)
     else:
+        from agenteval.cli.gating import EXIT_CODES  # noqa: PLC0415 -- as above
+
         view = _view(baseline, candidate, rules, store, allow_simulated=allow_simulated)
         _show(view, as_json=as_json)
         _write(view, out=out, markdown=markdown, junit=junit)

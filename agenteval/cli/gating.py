@@ -5,12 +5,14 @@ from pathlib import Path
 
 from agenteval.config.gate import FILE, find_rules, load_rules
 from agenteval.config.paths import roots, shipped
+from agenteval.core.conditions import differing_asked
 from agenteval.core.gated import GatedRun
 from agenteval.errors import UsageError
+from agenteval.stats.gate import GateVerdict
 from agenteval.stats.rules import Rules
 from agenteval.store.gated import load_gated, opened
 
-MUST_AGREE = ("protocol", "taxonomy")  # else the same call may be counted in another way
+EXIT_CODES = {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.INCONCLUSIVE: 3}
 
 
 def rules_at(path: Path | None) -> tuple[Rules, str]:
@@ -21,7 +23,9 @@ def rules_at(path: Path | None) -> tuple[Rules, str]:
 
 
 def gated_run(run: str, store: str) -> GatedRun:
-    """A run by its id, `last`, or the file of another store, whose newest run is meant."""
+    """A run by what names it, or the newest of another store's file. Raises UsageError."""
+    if run.endswith(".csv"):
+        raise UsageError(f"{run}: a table; `agenteval import counts {run}` gives it an id to name")
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
         return load_gated(query, "last" if elsewhere else run)
@@ -34,17 +38,17 @@ def check_comparable(baseline: GatedRun, candidate: GatedRun, *, allow_simulated
             f"--baseline and --candidate are the same run ({baseline.id}); name two, "
             "`agenteval show` lists them"
         )
+    if candidate.of_counts:
+        raise UsageError(
+            f"--candidate {candidate.id}: counts of a table; how its trials ended is not known, "
+            "and nothing could pass. Name a run, or see `agenteval compare`"
+        )
     check_simulated((baseline, candidate), allow_simulated=allow_simulated)
-    differing = [name for name in MUST_AGREE if baseline.settings[name] != candidate.settings[name]]
-    differing += [
-        f"allow list {name}"
-        for name, digest in sorted(baseline.policies.items())
-        if candidate.policies.get(name, digest) != digest
-    ]
+    differing = differing_asked([baseline.conditions, candidate.conditions])
     if differing:
         raise UsageError(
-            f"{baseline.id} and {candidate.id} were judged by different rules "
-            f"({', '.join(differing)}): no verdict can be made of them; run the older one again"
+            f"{baseline.id} and {candidate.id} were not asked and judged alike: "
+            f"{', '.join(differing)}. Run one of them again as the other was"
         )
 
 

@@ -26,14 +26,24 @@ def ingest(paths: Sequence[str], *, window: float, as_json: bool) -> None:
     print_lines(console, log_speed.log_lines(view))
 
 
+def _why_none(log: VllmLog) -> str:
+    if log.other:
+        return (
+            f"the log of {log.other}, not of vLLM: only vLLM's can be read; ask the server itself, "
+            "with agenteval speed --model"
+        )
+    unread = f" ({log.unread:,} speak of it in a form not known here)" if log.unread else ""
+    return (
+        f"no engine line in {log.lines:,} lines{unread}; expected vLLM's `Avg prompt throughput: "
+        "..., Running: ...`, which it logs unless --disable-log-stats"
+    )
+
+
 def read(paths: Sequence[str], window: float) -> log_speed.LogView:
     log = VllmLog()
     found = loads(windows(log.entries(log_lines(paths)), window))
     if not found:
-        raise UsageError(
-            f"{', '.join(paths)}: no engine line in {log.lines:,} lines; expected vLLM's `Avg "
-            "prompt throughput: ..., Running: ...`, which it logs unless --disable-log-stats"
-        )
+        raise UsageError(f"{', '.join(paths)}: {_why_none(log)}")
     return log_speed.LogView(
         loads=found,
         window=window,

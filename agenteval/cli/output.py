@@ -7,12 +7,13 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from agenteval.cli.served_speed import show_sweep
 from agenteval.config.allowlists import load_policy
 from agenteval.config.article import POLICY, load_article
 from agenteval.config.paths import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.policy import Policy
+from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
 from agenteval.errors import UsageError
 from agenteval.report import console, html, json, markdown
@@ -28,7 +29,7 @@ REPORTS = Path("reports")
 def show_runs(
     runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool, brief: bool
 ) -> None:
-    """Print the runs, and write their HTML report to `report` (default: in reports/)."""
+    """Print the runs, how fast those of a sweep were served, and where their HTML report is."""
     if not runs:
         return
     view = build_view(runs, classes=class_texts(), fold=fold(taxonomy))
@@ -37,6 +38,7 @@ def show_runs(
     html.write(view, path)
     show_view(view, as_json=as_json, brief=brief)
     if not as_json:
+        show_sweep(runs)
         typer.echo(f"Report: {path}")
 
 

@@ -44,4 +44,6 @@ def plan(
     if as_json:
         typer.echo(json.dumps(found.document(), indent=2))
     else:
-        typer.echo(sentences(found))
+        from rich.console import Console  # noqa: PLC0415
+
+        Console(highlight=False).print(sentences(found), markup=False)

@@ -13,6 +13,7 @@ from agenteval.stats.planning import MOST_TRIALS, Rehearsal, Size
 from agenteval.stats.rules import Rules
 
 PAIRS = 1_000
+SCHEMA = "agenteval.plan/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,9 @@ class Planned:
 
     @property
     def calls_per_minute(self) -> float | None:
-        """As measured: the seconds that turns took, so many trials at the same time."""
-        seconds = sum(trial.seconds for trial in self.run.counted)
+        """By the clock, with as many trials at the same time as the run had; None: not known."""
         calls = sum(trial.calls for trial in self.run.counted)
-        return 60 * calls * self.run.concurrency / seconds if seconds else None
+        return 60 * calls / self.run.seconds if self.run.seconds else None
 
     @property
     def hours(self) -> float | None:
@@ -36,8 +36,10 @@ class Planned:
         return self.size.calls / pace / 60 if self.size and pace else None
 
     def document(self) -> dict[str, Any]:
+        """Its keys stay, and are told in docs/json.md."""
         size, rules = self.size, self.rehearsal.rules
         return {
+            "schema": SCHEMA,
             "baseline": self.run.id,
             "simulated": self.run.simulated,
             "margin": rules.margin,
@@ -87,6 +89,11 @@ def sentences(found: Planned) -> str:
         lines.append(
             f"At the measured {found.calls_per_minute:,.0f} calls per minute "
             f"(concurrency {found.run.concurrency}) that takes {_time(found.hours)} per model."
+        )
+    else:
+        lines.append(
+            "How long that takes is not known: the time of this run was not kept (a table, a run "
+            "that was cut off, or one of an older version)."
         )
     return "\n".join(lines)
 

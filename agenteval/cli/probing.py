@@ -10,7 +10,7 @@ from agenteval.cli.levels import levels_of
 from agenteval.cli.served import preflight
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
-from agenteval.core.probe import probe_prompt
+from agenteval.core.prompt.probe import probe_prompt
 from agenteval.core.trial import Turn
 from agenteval.engine.probe import Probed, probe
 from agenteval.errors import UsageError

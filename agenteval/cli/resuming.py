@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
-from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Stage
 from agenteval.errors import UsageError
 from agenteval.store.sql import SqlStore

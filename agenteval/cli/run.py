@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
 
-With --gate and --baseline a gate looks at planned points, and stops once it is certain.
+With --gate and --baseline a gate looks at planned points, and stops once it is certain. The exit
+code is then the gate's: 0 PASS, 1 FAIL, 3 INCONCLUSIVE; 2 for bad input.
 
 Examples:
 - `agenteval run --model qwen3.6-35b scenarios/`
@@ -62,15 +63,15 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
-    from agenteval.cli.watching import watch_for  # noqa: PLC0415
+    from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
 
     check_report(report)
     plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
-    _check(plan, gated=bool(gate or baseline))
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
     check_usable(runs, interrupted=interrupted)
+    raise typer.Exit(close(watch, runs, store, quiet=as_json))
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
@@ -82,17 +83,14 @@ def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
     several = {name: list(asked[name] or ()) for name in ("targets", "model")}
     options = Options(**(asked | several))
     begun = stored_run(resume, store) if resume else None
+    if begun and (called.params["gate"] or called.params["baseline"]):
+        raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     if begun:
         options = agreed(begun, options, _given(called))
+    if not options.model:
+        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
     setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
     return Plan(options, setting, store, resume=begun)
-
-
-def _check(plan: "Plan", *, gated: bool) -> None:
-    if plan.resume and gated:
-        raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    if not plan.options.model:
-        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
 
 
 def _given(called: typer.Context) -> list[str]:

@@ -20,8 +20,8 @@ from agenteval.cli.watching import GateWatch
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.core.outcome import Outcome
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
-from agenteval.core.setting import Setting
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
@@ -110,9 +110,11 @@ class Session:
                 card = await served_card(name, model, ready)
                 setting = await self._measured(model)
                 for level in self.levels:
-                    run = self._begun(card, backend, setting, level)
-                    async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
-                        await self._play(run, model, backend, setting, health)
+                    run = self.plan.resume or self._new_run(card, backend, setting, level)
+                    with self.store.claimed(run.id):
+                        run = self._begun(run, card)
+                        async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
+                            await self._play(run, model, backend, setting, health)
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -140,13 +142,12 @@ class Session:
         check_length(scenarios, setting)
         return setting
 
-    def _begun(self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int) -> Run:
-        """The run to play, in the store. Raises UsageError when it cannot be gone on with."""
-        run = self.plan.resume
-        if run is not None:
+    def _begun(self, run: Run, card: ModelCard) -> Run:
+        """The run as it is stored now. Raises UsageError when it cannot be gone on with."""
+        if self.plan.resume:
+            run, _ = self.store.tallied(run.id)  # another process may just have ended it
             check_served(run, card)
         else:
-            run = self._new_run(card, backend, setting, level)
             if self.watch:
                 self.watch.check(run)
             self.store.add(run)
@@ -160,9 +161,10 @@ class Session:
         keys = trial_keys(names, options.trials, options.seed)
         if self.plan.resume is None:
             return keys
-        aside = self.store.set_aside(run.id, voids=self.plan.retry_void)
+        self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
-            return [key for key in keys if (key.scenario, key.number) in aside]
+            left = self.store.left(run.id)
+            return [key for key in keys if (key.scenario, key.number) in left]
         played = self.store.played(run.id)
         return [key for key in keys if (key.scenario, key.number) not in played]
 
@@ -187,6 +189,7 @@ class Session:
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
                 health=health,
+                pace=model,
             )
             complete, spent = False, Spent()
             try:

@@ -9,7 +9,7 @@ import typer
 from agenteval.cli import options as o
 
 if TYPE_CHECKING:
-    from agenteval.core.prompt import Prompt
+    from agenteval.core.prompt.prompt import Prompt
     from agenteval.core.scenario import Scenario
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
@@ -52,8 +52,8 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
     from agenteval.config.prompts import load_setting  # noqa: PLC0415 -- start-up time, as below
-    from agenteval.core.agents import outline  # noqa: PLC0415
-    from agenteval.core.context import posed  # noqa: PLC0415
+    from agenteval.core.prompt.agents import outline  # noqa: PLC0415
+    from agenteval.core.prompt.context import posed  # noqa: PLC0415
 
     setting = load_setting(profile, prompt_variant, rules, context)
     for number, scenario in enumerate(_load([name])):

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.context import posed
-from agenteval.core.prompt import render
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.setting import Setting
+from agenteval.core.reading import DENSEST
 from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
-from agenteval.core.setting import Setting
 from agenteval.engine.tools import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import told
@@ -81,7 +82,8 @@ async def measured(model: Model, scenario: Scenario, setting: Setting) -> Settin
         ) from error
     counted = turn.usage.prompt_tokens
     characters = sum(len(message.content) for message in messages)
-    return replace(setting, per_token=characters / counted) if counted else setting
+    believed = counted and characters / counted <= DENSEST  # what was cached may be left out
+    return replace(setting, per_token=characters / counted) if believed else setting
 
 
 def check_length(scenarios: Sequence[Scenario], setting: Setting) -> None:

@@ -1,18 +1,11 @@
 """`agenteval show`: runs that are stored, and the published comparison that ships as a fixture."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from agenteval.cli import options as o
 from agenteval.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from agenteval.core.imported import ImportedCounts
-    from agenteval.core.run import Run
-    from agenteval.store.sql import SqlStore
 
 ARTICLE = "article"
 RunIds = Annotated[
@@ -44,6 +37,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval show article` is the published comparison, judged again from its calls
     """
+    from agenteval.cli.listing import list_runs  # noqa: PLC0415 -- start-up time
     from agenteval.cli.output import show_article, show_runs  # noqa: PLC0415 -- start-up time
     from agenteval.store.sql import SqlStore  # noqa: PLC0415
 
@@ -55,35 +49,9 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     opened = SqlStore(store)
     try:
         if runs:
-            loaded = _loaded(runs, opened)
+            loaded = [opened.load(run) for run in runs]
             show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
         else:
-            _list(opened.runs(), opened.ended(), opened.shown)
-            _list_imported(opened.imported().values())
+            list_runs(opened, as_json=as_json)
     finally:
         opened.close()
-
-
-def _loaded(runs: "Sequence[str]", store: "SqlStore") -> "list[Run]":
-    if imported := [run for run in runs if run in store.imported()]:
-        raise UsageError(
-            f"{imported[0]} holds imported counts: no run stands behind them. See "
-            f"`agenteval compare {' '.join(runs)}`"
-        )
-    return [store.load(run) for run in runs]
-
-
-def _list(runs: "Sequence[Run]", ended: "Mapping[str, int]", store: str) -> None:
-    if not runs:
-        typer.echo(f"No runs yet in {store}. Try: agenteval run --model sim/qwen3.6-35b")
-    for run in runs:
-        simulated = " SIMULATED" if run.model.simulated else ""
-        state = "" if run.complete else "  not finished"
-        played = f"{ended.get(run.id, 0)} of {run.trials_planned} trials"
-        typer.echo(f"{run.id}  {run.model.name}{simulated}  {played}{state}")
-
-
-def _list_imported(imported: "Iterable[ImportedCounts]") -> None:
-    for one in imported:
-        calls = sum(one.counts.calls)
-        typer.echo(f"{one.id}  {one.model.name}  counts of {calls} calls, from {one.source}")

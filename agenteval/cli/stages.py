@@ -8,7 +8,7 @@ from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.paths import roots
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.policy import Policy
+from agenteval.core.policy.policy import Policy
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.engine.orchestrator import Stage
 from agenteval.store.recorder import judged_by

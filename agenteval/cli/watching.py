@@ -7,13 +7,16 @@ from pathlib import Path
 
 import typer
 
-from agenteval.cli.gating import check_comparable, gated_run, rules_at
+from agenteval.cli.gating import EXIT_CODES, check_comparable, gated_run, rules_at
 from agenteval.config.gate import digest
 from agenteval.core.gated import GatedRun
 from agenteval.core.run import Look, Run
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.report.gate.view import reach_told
+from agenteval.report.tables import MARK
+from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate
+from agenteval.stats.reach import out_of_reach, repeated
 from agenteval.stats.rules import Rules
 from agenteval.stats.spending import levels
 from agenteval.store.sql import SqlStore
@@ -34,9 +37,17 @@ class GateWatch:
         return [keys[start:end] for start, end in pairwise(cuts)]
 
     def check(self, run: Run) -> None:
-        """Raises UsageError for a run, not begun yet, that could not be judged."""
-        candidate = GatedRun.begun(run)
+        """Raises UsageError for a run, not begun yet, that could not be judged.
+
+        That it is too small to pass is said, and does not stop it: it may still fail.
+        """
+        candidate = GatedRun.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
+        rules = decided(self.rules, self.baseline)
+        like = repeated(self.baseline, run.trials_planned, rules.over)
+        for one in out_of_reach(self.baseline, like, rules):
+            line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
+            typer.echo(f"{run.model.name}: this run can never PASS. {line}", err=True)
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
@@ -62,16 +73,39 @@ class GateWatch:
 
 
 def told(look: Look, candidate: GatedRun, *, done: bool) -> str:
-    planned = candidate.trials_planned
-    saved = planned - look.trials
-    stop = (
-        f"; stopped, which saves {saved} of {planned} trials ({saved / planned:.0%})"
-        if done and saved
+    early = "; the run ends here" if done and look.trials < candidate.trials_planned else ""
+    return (
+        f"{candidate.model}: look {look.number} of {look.planned} after {look.trials} trials: "
+        f"{look.verdict}{early}"
+    )
+
+
+def close(watch: GateWatch | None, runs: Sequence[Run], store: str, *, quiet: bool) -> int:
+    """Say each run's verdict and what its early end saved; the exit code of the worst of them."""
+    if watch is None:
+        return 0
+    verdicts = []
+    for run in runs:
+        candidate, look = gated_run(run.id, store), run.looks[-1]
+        judgement = judge_gate(watch.baseline, candidate, watch.rules, level=look.level)
+        verdicts.append(judgement.verdict)
+        typer.echo(_verdict_line(run, look, judgement.verdict), err=quiet)
+    worst = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)
+    return EXIT_CODES[min(verdicts, key=worst.index)]
+
+
+def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:
+    mark = f" {MARK}" if run.model.simulated else ""
+    saved = (
+        f" Stopped early: {run.saved} of {run.trials_planned} trials "
+        f"({run.saved / run.trials_planned:.0%}) were not needed."
+        if run.saved
         else ""
     )
     return (
-        f"{candidate.model}: look {look.number} of {look.planned} after {look.trials} trials: "
-        f"{look.verdict}{stop}"
+        f"{run.model.name} over {look.baseline}: {verdict}{mark} at look {look.number} of "
+        f"{look.planned}, after {look.trials} of {run.trials_planned} trials.{saved}\n"
+        f"Each criterion: agenteval gate --baseline {look.baseline} --candidate {run.id}"
     )
 
 

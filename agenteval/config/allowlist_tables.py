@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy_bash import BashRules, ScriptRule
-from agenteval.core.policy_script import CommandLine
-from agenteval.core.policy_tools import ToolRule, compile_schema
-from agenteval.core.policy_values import Argument, Kind
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import BashRules, ScriptRule
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.script import CommandLine
+from agenteval.core.policy.tools import ToolRule, compile_schema
+from agenteval.core.policy.values import Argument, Kind
+from agenteval.core.shell.leaves import Construct
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

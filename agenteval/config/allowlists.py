@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from agenteval.config import allowlist_tables as tables
-from agenteval.config.toml import read_toml
+from agenteval.config.toml import known_keys, read_toml
 from agenteval.core.call import BASH
-from agenteval.core.policy import Policy
-from agenteval.core.policy_tools import READ, WRITE, ToolRule
-from agenteval.core.policy_values import Kind
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import READ, WRITE, ToolRule
+from agenteval.core.policy.values import Kind
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 
 FOLDER = "allowlists"
@@ -120,8 +120,8 @@ def _in_words(message: str, at: str) -> str:
     last = re.sub(r"\[\d+\]|\.\*", "", at).rpartition(".")[2]
     named = re.findall("['`]([^'`]*)['`]", message)
     if "unknown field" in message:
-        known = ", ".join(tables.KEYS.get(last, tables.AllowList).__struct_fields__)
-        return f"unknown key {named[0]}; known keys: {known}"
+        fields = tables.KEYS.get(last, tables.AllowList).__struct_fields__
+        return f"unknown key {named[0]}; {known_keys(named[0], fields)}"
     if "missing required field" in message:
         return f"key {named[0]} is missing"
     if "enum value" in message:

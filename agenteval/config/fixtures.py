@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from agenteval.core.policy import Policy
+from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.variant import WorldError, database
 from agenteval.core.scenario import Scenario
-from agenteval.core.variant import WorldError, database
 from agenteval.errors import UsageError
 
 FIXTURES = "fixtures"

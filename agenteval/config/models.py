@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from agenteval.config.paths import PROJECT_FILE
 from agenteval.config.toml import load_toml
 from agenteval.core.run import ModelCard
-from agenteval.core.text_dialects import DIALECTS
+from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
 SIMULATED = "sim/"
@@ -53,7 +53,9 @@ class Timeouts(_Strict):
     """Seconds."""
 
     connect: float = Field(default=5.0, gt=0)
-    request: float = Field(default=300.0, gt=0, description="from request to the last byte")
+    request: float = Field(
+        default=300.0, gt=0, description="from request to the last byte; more on a slow server"
+    )
 
 
 class ModelEntry(_Strict):

@@ -4,14 +4,14 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from agenteval.core.patterns import normalise
-from agenteval.core.policy import Policy
-from agenteval.core.policy_mismatch import mismatch
-from agenteval.core.policy_script import CommandLine
-from agenteval.core.profiles import PROFILES
-from agenteval.core.prompt import Prompt
-from agenteval.core.setting import DEFAULT, Setting
-from agenteval.core.usage import fillings, script_of, usages
+from agenteval.core.policy.mismatch import mismatch
+from agenteval.core.policy.patterns import normalise
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.script import CommandLine
+from agenteval.core.prompt.profiles import PROFILES
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.setting import DEFAULT, Setting
+from agenteval.core.prompt.usage import fillings, script_of, usages
 
 _ROOT = "/workspace"
 _SCRIPT = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+\.(?:py|sh)\b")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
-from agenteval.core.profiles import PROFILES
-from agenteval.core.rules import VARIANTS, VERSION
-from agenteval.core.setting import Place, Setting
+from agenteval.core.prompt.profiles import PROFILES
+from agenteval.core.prompt.rules import VARIANTS, VERSION
+from agenteval.core.prompt.setting import Place, Setting
 from agenteval.errors import UsageError
 
 TOOLS = ("bash", "read", "write")

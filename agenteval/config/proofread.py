@@ -8,12 +8,12 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from agenteval.config.scenario_folders import FILE
-from agenteval.core.agents import requested
-from agenteval.core.prompt import Prompt, render, render_agent
+from agenteval.core.prompt.agents import requested
+from agenteval.core.prompt.prompt import Prompt, render, render_agent
+from agenteval.core.prompt.setting import DEFAULT
+from agenteval.core.prompt.template import fill
+from agenteval.core.prompt.variant import WorldError, database, one_line, variables
 from agenteval.core.scenario import Check, Scenario
-from agenteval.core.setting import DEFAULT
-from agenteval.core.template import fill
-from agenteval.core.variant import WorldError, database, one_line, variables
 from agenteval.errors import UsageError
 
 INSTRUCTIONS = "instructions.md"

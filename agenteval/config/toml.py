@@ -1,9 +1,9 @@
 """A TOML file of the user's, read and checked; whatever is wrong with it becomes one line."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from agenteval.errors import UsageError
 
@@ -52,13 +52,34 @@ def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:
     key = ".".join(str(part) for part in error["loc"]) or "(top level)"
     match error["type"]:
         case "extra_forbidden":
-            known = "" if above else f"; known keys: {', '.join(sorted(schema.model_fields))}"
-            return f"unknown key {key}{known}"
+            return f"unknown key {key}; {known_keys(str(last), sorted(_keys(schema, above)))}"
         case "model_type" | "model_attributes_type":
             return f"{key}: expected a table, got {_short(error['input'])}"
         case "missing":
             return f"{key} is missing" if above else f"key {last} is missing"
     return f"{key}: {_lower(error['msg'])}, got {_short(error['input'])}"
+
+
+def known_keys(wrong: str, known: Sequence[str]) -> str:
+    """What could have been meant by a key that is none of those known."""
+    from difflib import get_close_matches  # noqa: PLC0415 -- start-up: few files are wrong
+
+    near = get_close_matches(wrong, known, n=1)
+    return f"known keys: {', '.join(known)}" + (f"; did you mean {near[0]}?" if near else "")
+
+
+def _keys(schema: "type[BaseModel]", above: Sequence[object]) -> Iterable[str]:
+    """The keys of the table below `above`, where what is no field is a name or a place."""
+    for part in above:
+        field = schema.model_fields.get(str(part))
+        schema = (_schema_in(field.annotation) if field else None) or schema
+    return schema.model_fields
+
+
+def _schema_in(annotation: Any) -> "type[BaseModel] | None":
+    if hasattr(annotation, "model_fields"):
+        return cast("type[BaseModel]", annotation)
+    return next(filter(None, map(_schema_in, get_args(annotation))), None)
 
 
 def _lower(message: str) -> str:

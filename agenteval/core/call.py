@@ -1,10 +1,12 @@
 """One tool call of a model, and the verdict on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 BASH = "bash"
+# A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
+new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,7 @@ class ToolCall:
         return command if isinstance(command, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """The part of a call that shows a failure class.
 
     `start` and `end` are character offsets into the command of a bash call, and into `raw` of any
@@ -44,9 +45,11 @@ class Evidence:
     end: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One failure class seen in one call. `hint` is the cure, in words a model can act on."""
+class Finding(NamedTuple):
+    """One failure class seen in one call. `hint` is the cure, in words a model can act on.
+
+    A named tuple, as its evidence is: a denied call has several, and must not wait for them.
+    """
 
     failure_class: str
     evidence: Evidence
@@ -56,17 +59,20 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Allowed, or denied with its findings: the primary class first, the others that match after.
+    """Allowed without findings; denied with some: the primary class first, the others after it."""
 
-    Raises ValueError when the two disagree: an allowed call has no finding, a denied one has some.
-    """
-
-    allowed: bool
     findings: tuple[Finding, ...] = ()
 
-    def __post_init__(self) -> None:
-        if self.allowed == bool(self.findings):
-            raise ValueError("a verdict is allowed exactly when it has no findings")
+    @classmethod
+    def denied(cls, findings: Sequence[Finding]) -> Self:
+        """Raises ValueError without a finding: that nothing explains a denial permits nothing."""
+        if not findings:
+            raise ValueError("a denied call has at least one finding")
+        return cls(tuple(findings))
+
+    @property
+    def allowed(self) -> bool:
+        return not self.findings
 
     @property
     def primary(self) -> Finding | None:

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from agenteval.core.conditions import Conditions
 from agenteval.core.counts import Cluster
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Look, Run
-
-# What a gate knows of how a run was made.
-SETTINGS = ("protocol", "taxonomy", "sandbox", "prefork", "max_turns")
 
 World = tuple[str, int]  # scenario and seed: two trials with both in common met the same world
 
@@ -29,7 +28,6 @@ class GatedTrial:
     executed: int = 0
     crashed: int = 0
     handshake: bool | None = None
-    seconds: float = 0.0  # spent waiting for the model
 
     @property
     def world(self) -> World:
@@ -45,7 +43,11 @@ class GatedTrial:
 
 @dataclass(frozen=True, slots=True)
 class GatedRun:
-    """A run's settings and trials. `settings` are those of SETTINGS, by name."""
+    """A run's conditions and trials; `seconds` is how long it took by the clock, where known.
+
+    `of_counts`: somebody's table stands behind it and no run, so that calls, errors and classes
+    are all there is; how a trial ended, and what it ran, is not known.
+    """
 
     id: str
     model: str
@@ -53,14 +55,15 @@ class GatedRun:
     complete: bool
     concurrency: int
     trials_planned: int
-    settings: Mapping[str, object]
-    policies: Mapping[str, str]
     trials: tuple[GatedTrial, ...]
+    conditions: Conditions = field(default_factory=Conditions)
     looks: tuple[Look, ...] = ()
+    seconds: float | None = None
+    of_counts: bool = False
 
     @classmethod
-    def begun(cls, run: Run) -> "GatedRun":
-        """A run that has no trials yet."""
+    def of(cls, run: Run, trials: tuple[GatedTrial, ...] = ()) -> "GatedRun":
+        """A run that is given without its trials, or has none yet."""
         return cls(
             id=run.id,
             model=run.model.name,
@@ -68,9 +71,35 @@ class GatedRun:
             complete=run.complete,
             concurrency=run.concurrency,
             trials_planned=run.trials_planned,
-            settings={name: getattr(run, name) for name in SETTINGS},
-            policies=run.policies,
-            trials=(),
+            trials=trials,
+            conditions=Conditions.of(run),
+            looks=run.looks,
+            seconds=run.effort.seconds if run.effort else None,
+        )
+
+    @classmethod
+    def of_table(cls, imported: ImportedCounts) -> "GatedRun":
+        """Counts by trial; no seed of a run is negative, so that they meet it in no world."""
+        counts = imported.counts
+        trials = tuple(
+            GatedTrial(
+                scenario,
+                -1 - at,
+                Outcome.COMPLETED,
+                counts.calls[at],
+                {name: errors[at] for name, errors in counts.by_class.items() if errors[at]},
+            )
+            for at, (scenario, _) in enumerate(imported.trials)
+        )
+        return cls(
+            id=imported.id,
+            model=imported.model.name,
+            simulated=imported.model.simulated,
+            complete=True,
+            concurrency=1,
+            trials_planned=len(trials),
+            trials=trials,
+            of_counts=True,
         )
 
     @property

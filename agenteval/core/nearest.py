@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import pairwise
+from operator import add
 
 _ALIKE = 0.5  # Dice's coefficient of the pairs of letters; `listt` and `list` have 0.8
 
@@ -11,17 +11,27 @@ class Names:
     """A set of known names, made ready for questions: a denied call must not wait for its hint."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._known = [(name, _pairs(name)) for name in sorted(set(names))]
+        self._known = [(name, len(_pairs(name))) for name in sorted(set(names))]
+        self._having: dict[str, list[int]] = {}  # which of them have this pair of letters
+        for number, (name, _) in enumerate(self._known):
+            for pair in _pairs(name):
+                self._having.setdefault(pair, []).append(number)
+        self.nearest = lru_cache(maxsize=1024)(self._nearest)  # agents know few programs
 
-    def nearest(self, word: str) -> str:
+    def _nearest(self, word: str) -> str:
         """The known name most like `word`; "" when none is like it at all."""
         pairs = _pairs(word)
-        best, name = 0.0, ""
-        for known, of_known in self._known:
-            alike = 2 * len(pairs & of_known) / (len(pairs) + len(of_known))
+        shared: dict[int, int] = {}
+        for having in filter(None, map(self._having.get, pairs)):
+            for number in having:
+                shared[number] = shared.get(number, 0) + 1
+        best, nearest = 0.0, ""
+        for number in sorted(shared):
+            name, size = self._known[number]
+            alike = 2 * shared[number] / (len(pairs) + size)
             if alike > best:
-                best, name = alike, known
-        return name if best >= _ALIKE else ""
+                best, nearest = alike, name
+        return nearest if best >= _ALIKE else ""
 
 
 @lru_cache(maxsize=256)
@@ -32,4 +42,4 @@ def names(known: frozenset[str]) -> Names:
 
 def _pairs(word: str) -> frozenset[str]:
     whole = f"^{word.lower()}$"
-    return frozenset(map("".join, pairwise(whole)))
+    return frozenset(map(add, whole, whole[1:]))

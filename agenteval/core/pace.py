@@ -1,6 +1,4 @@
-"""How fast a server is, and how much more time its trials are given for it."""
-
-from collections.abc import Sequence
+"""How fast a server is, and how much more time is given for it."""
 
 from agenteval.core.trial import Turn
 
@@ -9,17 +7,14 @@ LONGEST = 8.0  # times a limit, however slow the server
 MEASURED = 200  # tokens from which on a speed is one: a short reply is mostly waiting
 
 
-def stretch(turns: Sequence[Turn]) -> float:
-    """What a trial's time is multiplied with after these turns, from 1 to `LONGEST`.
-
-    Where a server does not count tokens, the pieces of its streams stand for them.
-    """
-    tokens, seconds = sum(map(_tokens, turns)), sum(turn.seconds for turn in turns)
+def stretch(tokens: int, seconds: float) -> float:
+    """What a limit is multiplied with, from 1 to `LONGEST`, where so many tokens took so long."""
     if tokens < MEASURED:
         return 1.0
     return min(LONGEST, max(1.0, REFERENCE * seconds / tokens))
 
 
-def _tokens(turn: Turn) -> int:
+def generated(turn: Turn) -> int:
+    """The tokens of a turn; where a server does not count, the pieces of its stream."""
     pieces = turn.timing.pieces if turn.timing else 0
     return turn.usage.completion_tokens or pieces

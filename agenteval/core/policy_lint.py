@@ -1,17 +1,18 @@
 """What is wrong with an allow list: rules that can't match, say nothing new, or allow too much."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval.core.dialect_opencode import OpenCode, wildcard
-from agenteval.core.patterns import CommandPattern, WordPattern
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import MOVES, BashRules
-from agenteval.core.programs import base_name, interpreter
-from agenteval.core.shell import NEEDS_CARE, program_obstacle
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.call import BASH
+from agenteval.core.dialects.opencode import OpenCode, wildcard
+from agenteval.core.policy.bash import MOVES, BashRules
+from agenteval.core.policy.patterns import CommandPattern, WordPattern
+from agenteval.core.policy.policy import Policy
+from agenteval.core.shell.gate import NEEDS_CARE, program_obstacle
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import base_name, interpreter
 
 
 class Trouble(StrEnum):
@@ -34,17 +35,31 @@ class Remark:
 def lint(policy: Policy) -> list[Remark]:
     """Everything that is wrong with the rules for bash, rule by rule."""
     remarks: list[Remark] = []
-    for number, rule in enumerate(policy.bash.patterns):
-        others = (*policy.bash.patterns[:number], *policy.bash.patterns[number + 1 :])
-        twins = policy.bash.patterns[:number]
-        remarks += _never(rule) if policy.engine is None else ()
-        remarks += _shadowed(rule, others, twins)
-        remarks += _wide(rule)
+    for rules in _alike(policy):
+        for number, rule in enumerate(rules):
+            remarks += _never(rule) if policy.engine is None else ()
+            remarks += _shadowed(rule, (*rules[:number], *rules[number + 1 :]), rules[:number])
+            remarks += _wide(rule)
     remarks += _scripts(policy.bash)
     remarks += _joining(policy.bash) if policy.engine is None else ()
     if isinstance(policy.engine, OpenCode):
         remarks += _overruled(policy.engine)
     return remarks
+
+
+def _alike(policy: Policy) -> Iterator[Sequence[CommandPattern]]:
+    """Rules among which it does not matter which comes first: in OpenCode, between two denials."""
+    if not isinstance(policy.engine, OpenCode):
+        yield policy.bash.patterns
+        return
+    allowed: list[CommandPattern] = []
+    for rule in policy.engine.rules:
+        if rule.action == "allow" and rule.permission == BASH and rule.pattern.strip():
+            allowed.append(CommandPattern.parse(rule.pattern))
+        elif rule.action != "allow" and wildcard(rule.permission, BASH):
+            yield allowed
+            allowed = []
+    yield allowed
 
 
 def _never(rule: CommandPattern) -> Iterator[Remark]:
@@ -67,7 +82,7 @@ def _never(rule: CommandPattern) -> Iterator[Remark]:
 
 
 def _shadowed(
-    rule: CommandPattern, others: tuple[CommandPattern, ...], twins: tuple[CommandPattern, ...]
+    rule: CommandPattern, others: Sequence[CommandPattern], twins: Sequence[CommandPattern]
 ) -> Iterator[Remark]:
     for other in others:
         if other.text == rule.text:

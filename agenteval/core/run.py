@@ -126,3 +126,9 @@ class Run:
     requests: int = 0
     crashes: tuple[Crash, ...] = ()
     effort: Effort | None = None
+
+    @property
+    def saved(self) -> int:
+        """The trials that a gate's early verdict made needless."""
+        last = self.looks[-1] if self.looks else None
+        return self.trials_planned - last.trials if last and self.complete else 0

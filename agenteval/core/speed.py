@@ -34,8 +34,9 @@ def all_turns(trial: Trial) -> Iterator[Turn]:
 def useful_calls(trial: Trial) -> int:
     """Calls of all agents that were allowed and ran: generating denied ones is no work done."""
     calls = [*trial.calls, *(call for agent in trial.agents for call in agent.calls)]
-    return sum(_ran(call) for call in calls)
+    return sum(was_useful(call) for call in calls)
 
 
-def _ran(record: CallRecord) -> bool:
+def was_useful(record: CallRecord) -> bool:
+    """Whether it was allowed and ran."""
     return record.verdict.allowed and record.execution is not None

@@ -18,6 +18,8 @@ AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether
 class Tally:
     """`errors` counts the denied calls by their primary class, `retries` what was sent again.
 
+    `stretched` is how many times its time it was given, as the server is slow.
+
     `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
 
     `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
@@ -35,6 +37,7 @@ class Tally:
     recovery: TrialRecovery
     cause: Cause | None = None
     retries: int = 0
+    stretched: float = 1.0
     prompt_tokens: int = 0
     agents: Mapping[str, Cluster] = field(default_factory=dict)
 
@@ -74,6 +77,7 @@ def tally(trial: Trial) -> Tally:
         recovery=trial_recovery(trial),
         cause=trial.cause,
         retries=trial.retries,
+        stretched=trial.stretched,
         prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
         agents=calls_by_agent(
             [

@@ -40,6 +40,8 @@ class Turn:
     `repeats` is the passage that it was stopped in, having written it again and again; `model` is
     who the server says has answered.
 
+    `ended` is when its last byte came, in seconds since 1970; None where nobody noted it.
+
     `timing` is None where the reply came in one piece. `repairs` says what the conversation that is
     sent back has in the place of what a server would not take.
     """
@@ -55,6 +57,7 @@ class Turn:
     repairs: tuple[Repair, ...] = ()
     repeats: str = ""
     model: str = ""
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ class HandshakeStep:
 class AgentPart:
     """What one sub-agent did in a trial. `number` counts from 1, in the order they were started.
 
-    `parent` is the number of the agent that asked for it, 0 for the first one. `reason` says why it
+    `parent` is the number of the agent that asked for it, 0 for the first one; `turn` and
+    `position` say by which of its calls, and are None where that was not kept. `reason` says why it
     was refused, or how the program that stands for an agent failed.
     """
 
@@ -118,6 +122,8 @@ class AgentPart:
     turns: tuple[Turn, ...] = ()
     calls: tuple[CallRecord, ...] = ()
     reason: str = ""
+    turn: int | None = None
+    position: int | None = None
 
     @property
     def label(self) -> str:
@@ -131,7 +137,8 @@ class Trial:
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
     `reason` says why it is void, or what it did again and again; `cause` is that of a void.
-    `retries` counts the requests that were sent again, as the server had not taken them.
+    `retries` counts the requests that were sent again, as the server had not taken them;
+    `stretched` says how many times its time the trial was given, as the server is slow.
     """
 
     scenario: str
@@ -147,3 +154,4 @@ class Trial:
     agents: tuple[AgentPart, ...] = ()
     cause: Cause | None = None
     retries: int = 0
+    stretched: float = 1.0

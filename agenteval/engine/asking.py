@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.pace import stretch
+from agenteval.core.pace import generated, stretch
 from agenteval.core.trial import Message, Turn
 from agenteval.errors import InfrastructureError, UnservedError
-from agenteval.protocols import Health, Model, ToolSchema
+from agenteval.patience import until
+from agenteval.protocols import Health, Model, Pace, ToolSchema
 
 PAUSES = (1.0, 2.0, 4.0, 8.0)  # seconds before the next try; after the last one the trial is void
 LONGEST_PAUSE = 60.0  # that a server may ask for
@@ -19,24 +20,44 @@ class Unwatched:
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         return error
 
+    async def context(self) -> int | None:
+        return None
+
+
+@dataclass(slots=True)
+class Replies:
+    """Implements `protocols.Pace` by the replies that have come."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def took(self, turn: Turn) -> None:
+        self.tokens += generated(turn)
+        self.seconds += turn.seconds
+
+    def stretch(self) -> float:
+        return stretch(self.tokens, self.seconds)
+
 
 @dataclass(slots=True)
 class Asking:
     """Implements `protocols.Model` for one trial, whose time begins with the first request.
 
-    `seconds` is the time on a fast server: it grows as `core.pace` says, and by every pause. Only a
-    request that was not taken at all is sent again, so that no reply, be it bad, is asked for twice
-    and no tool runs twice.
+    `seconds` is the time on a fast server: it grows as `core.pace` says, by the trial's own replies
+    or by `pace`, and by every pause. Only a request that was not taken at all is sent again, so
+    that no reply, be it bad, is asked for twice and no tool runs twice.
     """
 
     model: Model
     seconds: float
     health: Health = field(default_factory=Unwatched)
     pauses: Sequence[float] = PAUSES
+    pace: Pace = field(default_factory=Replies)
     retries: int = 0
+    stretched: float = 1.0  # how many times its seconds the trial was given
     _began: float | None = None
     _paused: float = 0.0
-    _turns: list[Turn] = field(default_factory=list)
+    _replies: Replies = field(default_factory=Replies)
 
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
@@ -44,7 +65,7 @@ class Asking:
         """Raises TimeoutError when the time of the trial is up, and what the model raises."""
         for pause in (*self.pauses, None):
             try:
-                async with asyncio.timeout_at(self._deadline()):
+                async with until(self._deadline):
                     turn = await self.model.ask(messages, tools, seed=seed)
             except InfrastructureError as error:
                 seen = await self.health.after(error)
@@ -52,14 +73,16 @@ class Asking:
                     raise self._told(seen) from error
                 await self._pause(pause if error.after is None else error.after)
             else:
-                self._turns.append(turn)
+                self._replies.took(turn)
                 return turn
         raise AssertionError("the last try returns or raises")
 
     def _deadline(self) -> float:
         if self._began is None:
             self._began = asyncio.get_running_loop().time()
-        return self._began + self.seconds * stretch(self._turns) + self._paused
+        slow = max(self._replies.stretch(), self.pace.stretch())
+        self.stretched = max(self.stretched, slow)
+        return self._began + self.seconds * self.stretched + self._paused
 
     async def _pause(self, seconds: float) -> None:
         wait = min(seconds, LONGEST_PAUSE)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.call import BASH, ToolCall, Verdict
-from agenteval.core.policy import Policy, World
-from agenteval.core.policy_tools import WRITE, path_argument
-from agenteval.core.profile import Profile
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.policy.tools import WRITE, path_argument
+from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.trial import CallRecord, Execution
 from agenteval.engine import tools
 from agenteval.engine.second_reader import SecondReader

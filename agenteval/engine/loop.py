@@ -6,12 +6,11 @@ from typing import Protocol
 
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
-from agenteval.core.prompt import Prompt
-from agenteval.core.reading import Sent, cut, sent
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.reading import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tools
 from agenteval.engine.hands import Hands
-from agenteval.errors import Cause, InfrastructureError
 from agenteval.protocols import Model
 
 
@@ -20,6 +19,9 @@ class Scene(Protocol):
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         """Hear of a turn at once, and keep it."""
+
+    async def read(self, requests: Sequence[Sent]) -> None:
+        """Hear how the server counted an agent's requests. Raises InfrastructureError."""
 
     async def made(self, agent: str, record: CallRecord) -> None:
         """Hear of a call at once, keep it, and do what follows from it in the world."""
@@ -62,7 +64,7 @@ class Loop:
         schemas = tools.schemas(self.hands.profile, self.tools)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
-            self._took(number, turn)
+            await self._took(number, turn)
             for position, call in enumerate(turn.calls):
                 record = await self.hands.handle(number, position, call)
                 await self._made(record)
@@ -70,12 +72,11 @@ class Loop:
                 return ending
         return Ending.TURNS
 
-    def _took(self, number: int, turn: Turn) -> None:
+    async def _took(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
         self.scene.took(self.agent, number, turn)
         self.requests.append(sent(self.messages, turn.usage.prompt_tokens))
-        if why := cut(self.requests):
-            raise InfrastructureError(why, Cause.CONTEXT_CUT)
+        await self.scene.read(self.requests)
         self.messages.append(Message("assistant", turn.text, turn.calls))
 
     async def _made(self, record: CallRecord) -> None:

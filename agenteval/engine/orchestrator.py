@@ -6,20 +6,29 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.context import posed
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.policy import Policy, World
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
-from agenteval.core.setting import DEFAULT, Setting
 from agenteval.core.trial import Trial
-from agenteval.engine.asking import PAUSES, Asking, Unwatched
+from agenteval.engine.asking import PAUSES, Asking, Replies, Unwatched
 from agenteval.engine.hands import Hands
 from agenteval.engine.play import Play
+from agenteval.engine.reading import Reading
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Database
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.protocols import Health, Model, Observer, Recorder, SandboxBackend, TrialKey
+from agenteval.protocols import (
+    Health,
+    Model,
+    Observer,
+    Pace,
+    Recorder,
+    SandboxBackend,
+    TrialKey,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,8 @@ class Orchestrator:
     max_turns: int | None = None
     health: Health = field(default_factory=Unwatched)
     pauses: Sequence[float] = PAUSES
+    pace: Pace = field(default_factory=Replies)
+    reading: Reading = field(default_factory=Reading)
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -103,12 +114,13 @@ class Orchestrator:
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
-            model=Asking(self.model, seconds, self.health, self.pauses),
+            model=Asking(self.model, seconds, self.health, self.pauses, self.pace),
             hands=hands,
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
             watch=Watch(stage.scenario, prompt, Database(hands.sandbox, stage.scenario.database)),
+            reading=self.reading,
         )
 
 

@@ -1,23 +1,25 @@
 """One trial: its first agent, and the sub-agents that are asked for, one after the other."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jinja2 import TemplateError
 
 from agenteval.core.chance import Chance
-from agenteval.core.context import lengthened
 from agenteval.core.outcome import Ending, Outcome, outcome
-from agenteval.core.policy import Policy
-from agenteval.core.prompt import Prompt, render_agent
+from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.context import lengthened
+from agenteval.core.prompt.prompt import Prompt, render_agent
+from agenteval.core.prompt.setting import Setting
+from agenteval.core.prompt.variant import Variables
+from agenteval.core.reading import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
-from agenteval.core.setting import Setting
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
-from agenteval.core.variant import Variables
 from agenteval.engine.asking import Asking
 from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop
+from agenteval.engine.reading import Reading
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Row, run_program
 from agenteval.errors import InfrastructureError
@@ -28,11 +30,13 @@ FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A row of the world that asks for an agent, and whoever wrote it."""
+    """A row of the world that asks for an agent, and by which call of whom it was written."""
 
     agent: Agent
     row: Row
     parent: AgentPart
+    turn: int
+    position: int
 
     @property
     def attached(self) -> bool:
@@ -59,6 +63,7 @@ class Play:
     recorder: Recorder
     observer: Observer
     watch: Watch
+    reading: Reading = field(default_factory=Reading)
     parts: dict[str, AgentPart] = field(default_factory=dict)
     loops: dict[str, Loop] = field(default_factory=dict)
     last: str = ""  # the label of the agent that ended last
@@ -86,6 +91,9 @@ class Play:
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
 
+    async def read(self, requests: Sequence[Sent]) -> None:
+        await self.reading.check(requests, self.model.health)
+
     async def made(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
         if not agent:
@@ -103,7 +111,7 @@ class Play:
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""
         asked = await self.watch.after(agent, turn, position)
-        requests = [Request(one, row, self.parts[agent]) for one, row in asked]
+        requests = [Request(one, row, self.parts[agent], turn, position) for one, row in asked]
         self.waiting += (request for request in requests if not request.attached)
         for request in requests:
             if request.attached:
@@ -132,6 +140,8 @@ class Play:
             number=len(parts),
             parent=request.parent.number,
             depth=depth,
+            turn=request.turn,
+            position=request.position,
         )
         started = sum(each.number > 0 and each.ending is not Ending.REFUSED for each in parts)
         if depth > limits.depth:
@@ -186,6 +196,7 @@ class Play:
             seconds=sum(turn.seconds for loop in self.loops.values() for turn in loop.turns),
             agents=tuple(others),
             retries=self.model.retries,
+            stretched=self.model.stretched,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

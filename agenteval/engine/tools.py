@@ -1,6 +1,6 @@
 """What the model reads of its tools: their schemas, and the text that follows each call.
 
-The words are the profile's (core/profiles.py); only what a limit says is the same for all.
+The words are the profile's (core/prompt/profiles.py); only what a limit says is the same for all.
 """
 
 import json
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.limit import Limit
-from agenteval.core.policy import Policy
-from agenteval.core.policy_tools import path_argument
-from agenteval.core.profile import Profile
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import path_argument
+from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.protocols import ToolSchema

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from agenteval.core.prompt import Prompt
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.template import fill
 from agenteval.core.scenario import Agent, Scenario
-from agenteval.core.template import fill
 from agenteval.core.trial import HandshakeStep
 from agenteval.engine.world import Database, Row, holding, passes, rows
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.core.draw import Value
+from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Check, CodeTest
 from agenteval.core.trial import Execution
-from agenteval.core.variant import Variables
 from agenteval.protocols import Sandbox
 
 DATABASE = "world.db"

@@ -5,22 +5,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.dialects.claude import FREE, ClaudeCode, ToolSpecifier
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, json_with_comments
 
 # Every tool exists there, allowed or not.
 _TOOLS = (
-    *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls", "task"),
-    *("todowrite", "webfetch", "websearch", "exitplanmode", "skill"),
+    *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls"),
+    *("webfetch", "websearch", "skill", "slashcommand", "monitor", "powershell"),
+    *sorted(FREE - {"read"}),
 )
 _MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
-_RULE = re.compile(r"\s*[\w-]+\s*(\(.*\S.*\)\s*)?", re.DOTALL)
+_RULE = re.compile(r"\s*[\w.:*-]+\s*(\(.*\S.*\)\s*)?", re.DOTALL)
+# A pattern for tools that Claude Code does not heed in `allow`: it names no server.
+_ANY_SERVER = re.compile(r"(?!mcp__[^*]+__)[^(]*\*[^(]*")
 _LISTS = ("allow", "ask", "deny")
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
 
@@ -28,20 +31,18 @@ _PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT)
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the key when it is no such settings file."""
     content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
-    permissions = content.get("permissions")
+    permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
     allow, ask, deny = (_specifiers(path, permissions, key) for key in _LISTS)
-    mode = permissions.get("defaultMode", "default")
-    if mode not in _MODES:
-        expected = ", ".join(_MODES)
-        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {mode!r}")
+    allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
+    mode = _mode(path, permissions)
     folders = tuple(
         str(Path(folder).expanduser())
         for folder in _texts(path, permissions, "additionalDirectories")
     )
     engine = ClaudeCode(allow, ask, deny, mode, folders)
-    commands = [_pattern(rule.what) for rule in allow if rule.tool == "bash" and rule.what]
+    commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,
@@ -53,6 +54,15 @@ def read(path: Path) -> Policy:
         tools={name: ToolRule(name) for name in _TOOLS},
         engine=engine,
     )
+
+
+def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
+    mode: str = permissions.get("defaultMode", "default")
+    if mode not in _MODES:
+        expected = ", ".join(_MODES)
+        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {mode!r}")
+    is_off = permissions.get("disableBypassPermissionsMode") == "disable"
+    return "default" if is_off and mode == "bypassPermissions" else mode
 
 
 def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[ToolSpecifier, ...]:

@@ -1,22 +1,29 @@
 """Codex's prefix rules, from a `.rules` file: Starlark, of which rules use what Python shares."""
 
 import ast
+from collections.abc import Mapping
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_codex import Codex, PrefixRule
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell import Simple, read_simple
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.dialects.codex import Codex, Decision, PrefixRule
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.gate import NotSimple, read_simple
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest
 
-_DECISIONS = ("allow", "prompt", "forbidden")
-_KEYS = {"pattern", "decision", "match", "not_match", "justification"}
+# Whoever is to be asked, nobody is there to answer.
+_DECISIONS: Mapping[str, Decision] = {
+    "allow": "allow",
+    "prompt": "prompt",
+    "auto_review": "prompt",
+    "forbidden": "forbidden",
+}
+_KEYS = ("pattern", "decision", "match", "not_match", "justification")  # in the order of Codex
 _OTHERS = ("host_executable", "network_rule")  # they say nothing of which commands may run
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
 _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
@@ -29,7 +36,9 @@ def read(path: Path) -> Policy:
     except SyntaxError as error:
         where = f"{path}:{error.lineno or 1}"
         raise UsageError(f"{where}: not a rules file: {error.msg}") from error
-    rules = tuple(_rule(path, each) for each in module.body if _calls(each) not in _OTHERS)
+    except (RecursionError, MemoryError) as error:
+        raise UsageError(f"{path}: not a rules file: nested too deeply") from error
+    rules = tuple(_rule(path, each) for each in module.body if not _is_other(each))
     starts = [
         " ".join((*words, "*"))
         for rule in rules
@@ -54,23 +63,28 @@ def _calls(statement: ast.stmt) -> str:
     return getattr(call.func, "id", "") if isinstance(call, ast.Call) else ""
 
 
+def _is_other(statement: ast.stmt) -> bool:
+    is_text = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    return is_text or _calls(statement) in _OTHERS
+
+
 def _rule(path: Path, statement: ast.stmt) -> PrefixRule:
     where = f"{path}:{statement.lineno}"
     call = statement.value if isinstance(statement, ast.Expr) else None
     if not isinstance(call, ast.Call) or _calls(statement) != "prefix_rule":
-        raise UsageError(f"{where}: expected prefix_rule(...)")
+        raise UsageError(f"{where}: expected prefix_rule(...), each rule written out")
+    by_position = dict(zip(_KEYS, call.args, strict=False))
+    by_name = {each.arg or "": each.value for each in call.keywords}
     try:
-        given: dict[str, Any] = {
-            each.arg or "": ast.literal_eval(each.value) for each in call.keywords
-        }
-    except ValueError as error:
+        given = {key: ast.literal_eval(value) for key, value in (by_position | by_name).items()}
+    except (ValueError, TypeError) as error:
         raise UsageError(f"{where}: expected plain strings and lists") from error
-    if unknown := sorted(given.keys() - _KEYS):
+    if unknown := sorted(given.keys() - set(_KEYS)):
         raise UsageError(f"{where}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
     decision = given.get("decision", "allow")
-    if decision not in _DECISIONS:
+    if decision not in tuple(_DECISIONS):
         raise UsageError(f"{where}: decision: expected {', '.join(_DECISIONS)}, got {decision!r}")
-    rule = PrefixRule(_pattern(where, given.get("pattern")), decision)
+    rule = PrefixRule(_pattern(where, given.get("pattern")), _DECISIONS[decision])
     _try_examples(where, rule, given)
     return rule
 
@@ -85,12 +99,17 @@ def _pattern(where: str, pattern: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def _try_examples(where: str, rule: PrefixRule, given: dict[str, Any]) -> None:
-    """Codex reads no file whose rules don't do what their examples say."""
+    """Codex reads no file whose rules don't do what their examples say.
+
+    An example that is no single simple command is passed over.
+    """
     for key, wanted in (("match", True), ("not_match", False)):
         examples = given.get(key, [])
         for example in examples if isinstance(examples, list) else [examples]:
             read = read_simple(example) if isinstance(example, str) else None
-            argv = read.argv if isinstance(read, Simple) else example
-            if rule.matches(argv) is not wanted:
+            if isinstance(read, NotSimple):
+                continue
+            argv = read.argv if read else example
+            if not isinstance(argv, (list, tuple)) or rule.matches(argv) is not wanted:
                 verb = "does not match" if wanted else "matches"
                 raise UsageError(f"{where}: {key}: the rule {verb} {example!r}")

@@ -1,16 +1,17 @@
 """A policy written down for another harness, and what of it that harness can't say."""
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import ScriptRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.shell.leaves import Construct
 from agenteval.formats.left_behind import left_behind
-from agenteval.formats.own_toml import to_toml
+from agenteval.formats.own_toml import fits, to_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,8 @@ def _opencode_paths(rules: PathRules) -> dict[str, str]:
 def _to_claude(policy: Policy) -> tuple[str, list[str]]:
     allow, deny = [], []
     for start, open_end in _commands(policy):
-        allow.append(f"Bash({start}:*)" if open_end else f"Bash({start})")
+        escaped = re.sub(r"([()\\])", r"\\\1", start)
+        allow.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
     for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
         if tool in policy.tools:
             allow += [f"{name}(/{glob})" for glob in rules.allow]
@@ -135,6 +137,14 @@ def _to_codex(policy: Policy) -> tuple[str, list[str]]:
     return "\n".join(lines) + "\n", lost
 
 
+def _lost_in_ours(policy: Policy) -> Iterator[str]:
+    for rule in policy.bash.patterns if policy.engine else ():
+        if not fits(rule.text):
+            yield f"{rule.text}: left out, for words are compared without their quotes"
+        elif "*" in rule.text.rstrip("*"):
+            yield f"{rule.text}: that a * before its end stands for several words too"
+
+
 _JOINED = frozenset((Construct.PIPE, Construct.CHAIN))
 _REDIRECTS = frozenset(
     (Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT)
@@ -154,5 +164,5 @@ TARGETS: Mapping[str, Callable[[Policy], tuple[str, list[str]]]] = {
     "opencode": _to_opencode,
     "claude-code": _to_claude,
     "codex": _to_codex,
-    "toml": lambda policy: (to_toml(policy), []),
+    "toml": lambda policy: (to_toml(policy), list(_lost_in_ours(policy))),
 }

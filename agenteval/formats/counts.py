@@ -1,32 +1,37 @@
-"""Published tables as CSV: model, calls, class, errors; trial and scenario where they are known."""
+"""Published tables as CSV: model, calls, class, errors; trial and scenario where they are known.
+
+Spreadsheets write them in many ways: any of four delimiters, headers in any case, a line that names
+the delimiter, empty lines. What could be read in two ways is refused: rates, separators, totals.
+"""
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
-
-import msgspec
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.errors import UsageError
 
-# The exact test of two counts visits every count there is.
-Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 Trial = tuple[str, str]  # scenario and trial
 
 COLUMNS = "model, calls, class, errors; trial and scenario where they are known"
+_NEEDED = ("model", "calls", "errors")
+_KNOWN = (*_NEEDED, "class", "trial", "scenario")
+_DELIMITERS = ",;\t|"
+_MOST = 10_000_000  # the exact test of two counts visits every count there is
+_TOTALS = frozenset(("total", "totals", "all", "sum", "overall", "subtotal", "grand total"))
 
 
-class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    model: Name
-    calls: Count
-    errors: Count
-    failure_class: str = msgspec.field(name="class", default="")
-    trial: str = ""
-    scenario: str = ""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    model: str
+    calls: int
+    errors: int
+    failure_class: str
+    trial: str
+    scenario: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +56,18 @@ class Table:
 def load_counts(path: Path) -> Mapping[str, Table]:
     """Every model's counts, in the order of the file. Raises UsageError."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read ({error}); give a CSV file in UTF-8") from error
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; give a CSV file") from error
+    if raw.startswith(b"PK"):
+        raise UsageError(f"{path}: a spreadsheet or an archive, no CSV: save it as CSV in UTF-8")
+    is_wide = raw.startswith((b"\xff\xfe", b"\xfe\xff"))
+    try:
+        text = raw.decode("utf-16" if is_wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: cannot be read: not UTF-8 text (byte {error.start}): save it as CSV in UTF-8"
+        ) from error
     return read_counts(text.splitlines(), where=str(path))
 
 
@@ -80,13 +94,81 @@ def read_counts(lines: Sequence[str], *, where: str) -> Mapping[str, Table]:
 
 
 def _lines(lines: Sequence[str], where: str) -> Iterator[tuple[int, _Line]]:
-    """Every line with its number in the file."""
-    reader = csv.DictReader(lines, skipinitialspace=True, restkey="too many cells", restval="")
-    for row in reader:
-        try:
-            line = msgspec.convert(row, _Line, strict=False)
-        except msgspec.ValidationError as error:
+    """Every line that is not empty, with its number in the file."""
+    before = next((n for n, line in enumerate(lines) if _names_columns(line)), len(lines))
+    delimiter = max(_DELIMITERS, key=lambda each: "".join(lines[before : before + 1]).count(each))
+    reader = csv.reader(lines[before:], delimiter=delimiter, skipinitialspace=True)
+    try:
+        columns = _columns(next(reader, []), where)
+        for cells in reader:
+            if any(map(str.strip, cells)):
+                at = f"{where}:{before + reader.line_num}"
+                yield before + reader.line_num, _line(columns, cells, at)
+    except csv.Error as error:
+        raise UsageError(f"{where}:{before + reader.line_num}: no CSV: {error}") from error
+
+
+def _names_columns(line: str) -> bool:
+    return bool(line.strip()) and not re.fullmatch(r'"?sep=.?"?', line.strip())
+
+
+def _columns(cells: Sequence[str], where: str) -> list[str]:
+    columns = [cell.lower() for cell in _trimmed(cells)]
+    unknown = next((name for name in columns if name not in _KNOWN), None)
+    missing = next((name for name in _NEEDED if name not in columns), None)
+    if not columns:
+        raise UsageError(f"{where}: no counts. The columns are {COLUMNS}")
+    if missing is not None:
+        there = ", ".join(repr(name) for name in columns)
+        raise UsageError(f"{where}: no column {missing}, but {there}. The columns are {COLUMNS}")
+    if unknown is not None:
+        raise UsageError(f"{where}: unknown column {unknown!r}. The columns are {COLUMNS}")
+    return columns
+
+
+def _trimmed(cells: Sequence[str]) -> list[str]:
+    """Without the empty cells at the end that spreadsheets add."""
+    trimmed = [cell.strip() for cell in cells]
+    while trimmed and not trimmed[-1]:
+        trimmed.pop()
+    return trimmed
+
+
+def _line(columns: Sequence[str], cells: Sequence[str], at: str) -> _Line:
+    found = _trimmed(cells)
+    if len(found) > len(columns):
+        raise UsageError(
+            f"{at}: {len(found)} cells, but {len(columns)} columns: quote what holds the delimiter"
+        )
+    given = dict.fromkeys(columns, "") | dict(zip(columns, found, strict=False))
+    for column in ("model", "class"):
+        if given.get(column, "").lower() in _TOTALS:
             raise UsageError(
-                f"{where}:{reader.line_num}: {error}. The columns are {COLUMNS}"
-            ) from error
-        yield reader.line_num, line
+                f"{at}: {column}: {given[column]!r} seems to be a sum of other lines, which would "
+                "count twice: take it out, or where there are no others, leave its class empty"
+            )
+    if not given["model"]:
+        raise UsageError(f"{at}: model: expected a name, got nothing")
+    return _Line(
+        model=given["model"],
+        calls=_count(given["calls"], f"{at}: calls"),
+        errors=_count(given["errors"], f"{at}: errors"),
+        failure_class=given.get("class", ""),
+        trial=given.get("trial", ""),
+        scenario=given.get("scenario", ""),
+    )
+
+
+def _count(text: str, at: str) -> int:
+    """Whole, though libraries that know empty cells write 12.0."""
+    found = re.fullmatch(r"(\d{1,12})(?:\.0+)?", text, re.ASCII)
+    if found and int(found[1]) <= _MOST:
+        return int(found[1])
+    got = repr(text[:40]) if text else "nothing"
+    if found or text.startswith("-"):
+        cure = f"from 0 to {_MOST:,}"
+    elif re.search(r"[.%]", text):
+        cure = "no rate: of a rate without its calls nothing follows"
+    else:
+        cure = "only digits, no separators"
+    raise UsageError(f"{at}: expected a count, {cure}, got {got}")

@@ -3,24 +3,31 @@
 from collections.abc import Iterator
 
 from agenteval.core.call import BASH
-from agenteval.core.dialect_claude import ClaudeCode
-from agenteval.core.dialect_codex import Codex
-from agenteval.core.dialect_opencode import DEFAULTS, OpenCode, OpenCode10
-from agenteval.core.policy import Policy
+from agenteval.core.dialects.claude import ClaudeCode
+from agenteval.core.dialects.codex import Codex
+from agenteval.core.dialects.opencode import DEFAULTS, OpenCode, OpenCode10
+from agenteval.core.policy.policy import Engine, Policy
 
 
 def left_behind(policy: Policy) -> tuple[str, ...]:
     """One line for each, nothing for a list of our own."""
     match policy.engine:
         case OpenCode() as engine:
-            return tuple(_of_opencode(engine))
+            return (*_of_opencode(engine), *_of_no_rule(policy, engine))
         case OpenCode10() as engine:
-            return tuple(_of_old_opencode(engine))
+            return (*_of_old_opencode(engine), *_of_no_rule(policy, engine))
         case ClaudeCode() as engine:
-            return tuple(_of_claude(engine))
+            return (*_of_claude(engine), *_of_no_rule(policy, engine))
         case Codex() as engine:
             return tuple(_of_codex(engine))
     return ()
+
+
+def _of_no_rule(policy: Policy, engine: Engine) -> Iterator[str]:
+    unnamed = "a-program-that-no-rule-names"
+    is_named = any(rule.matches([unnamed]) for rule in policy.bash.patterns)
+    if not is_named and engine.allows(BASH, {"command": unnamed}, "/workspace"):
+        yield "that a command of which no rule speaks is allowed"
 
 
 def _of_opencode(engine: OpenCode) -> Iterator[str]:
@@ -40,7 +47,7 @@ def _of_old_opencode(engine: OpenCode10) -> Iterator[str]:
 def _of_claude(engine: ClaudeCode) -> Iterator[str]:
     for key, rules in (("allow", engine.allow), ("ask", engine.ask), ("deny", engine.deny)):
         for rule in rules:
-            if (key, rule.tool) != ("allow", BASH) or not rule.what:
+            if (key, rule.tool) != ("allow", BASH):
                 yield f"permissions.{key}: {rule}"
     if engine.mode != "default":
         yield f"permissions.defaultMode: {engine.mode}"

@@ -1,11 +1,13 @@
 """OpenCode's permissions, from an opencode.json or from the front matter of an agent's .md."""
 
+import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialect_opencode import (
+from agenteval.core.dialects.opencode import (
     DEFAULTS,
     EDIT_TOOLS,
     TOOLS,
@@ -14,14 +16,15 @@ from agenteval.core.dialect_opencode import (
     OpenCode10,
     PermissionRule,
 )
-from agenteval.core.patterns import CommandPattern, PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 
+_VARIABLE = re.compile(r"\{env:([^}]+)\}")
 _ACTIONS = ("allow", "ask", "deny")
 # What OpenCode lets pass around a command that it allows.
 _PASSES = frozenset(
@@ -38,10 +41,18 @@ def read(path: Path, *, old: bool = False) -> Policy:
     Raises UsageError with the file and the key when it is no such config.
     """
     text = path.read_text(encoding="utf-8-sig")
-    content = front_matter(path, text) if path.suffix == ".md" else json_with_comments(path, text)
-    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
+    if path.suffix == ".md":
+        content = front_matter(path, text)
+    else:
+        content = json_with_comments(path, _VARIABLE.sub(_from_environment, text))
+    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table, old=old))
     engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
     return _policy(path, engine, own)
+
+
+def _from_environment(found: re.Match[str]) -> str:
+    """What `{env:NAME}` stands for in a JSON text: nothing when there is no such variable."""
+    return json.dumps(os.environ.get(found[1], ""))[1:-1]
 
 
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -55,14 +66,18 @@ def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield table
 
 
-def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+def _own_rules(path: Path, table: Mapping[str, Any], *, old: bool) -> Iterator[PermissionRule]:
     permission = table.get("permission", {})
     if isinstance(permission, str):
         permission = {"*": permission}
     if not isinstance(permission, Mapping):
         raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
-    yield from _from_tools(path, table.get("tools", {}))
-    yield from _rules(path, permission)
+    switches = _switches(path, table.get("tools", {}))
+    if old:
+        yield from _rules(path, switches)
+        yield from _rules(path, permission)
+    else:  # a permission replaces the switch of its name, and stands in its place
+        yield from _rules(path, {**switches, **permission})
 
 
 def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
@@ -96,15 +111,16 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
             yield PermissionRule(str(key), home, action)
 
 
-def _from_tools(path: Path, tools: Any) -> Iterator[PermissionRule]:
-    """The older switch, `tools: {write: false}`: it comes before the permissions."""
+def _switches(path: Path, tools: Any) -> dict[str, Action]:
+    """The older form, `tools: {write: false}`, as permissions."""
     if not isinstance(tools, Mapping):
         raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
+    switches: dict[str, Action] = {}
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
             raise UsageError(f"{path}: tools.{name}: expected true or false, got {enabled!r}")
-        key = "edit" if name in EDIT_TOOLS else str(name)
-        yield PermissionRule(key, "*", "allow" if enabled else "deny")
+        switches["edit" if name in EDIT_TOOLS else str(name)] = "allow" if enabled else "deny"
+    return switches
 
 
 def _old_engine(own: tuple[PermissionRule, ...]) -> OpenCode10:

@@ -5,12 +5,12 @@ from typing import Any
 
 import tomli_w
 
-from agenteval.core.patterns import PathRules
-from agenteval.core.policy import Policy
-from agenteval.core.policy_bash import ScriptRule
-from agenteval.core.policy_script import HELP, CommandLine
-from agenteval.core.policy_tools import ToolRule
-from agenteval.core.policy_values import Argument
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.patterns import PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.script import HELP, CommandLine
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.policy.values import Argument
 
 _NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 
@@ -18,8 +18,11 @@ _NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 def to_toml(policy: Policy) -> str:
     """Reading it gives the same policy, and for one of ours the same digest."""
     rules = policy.bash
+    texts = [rule.text for rule in rules.patterns]
     bash = {
-        "allow": [rule.text for rule in rules.patterns],
+        "allow": texts
+        if policy.engine is None
+        else [_spread(text) for text in texts if fits(text)],
         "constructs": sorted(construct.value for construct in rules.constructs),
         "env": sorted(rules.env),
         "script": [_script(script) for script in rules.scripts],
@@ -42,6 +45,16 @@ def to_toml(policy: Policy) -> str:
     # A table may be empty and still mean that its tool exists.
     shown |= {name: tables[name] for name in ("bash", "read", "write") if name in tables}
     return tomli_w.dumps(shown)
+
+
+def fits(rule: str) -> bool:
+    """Whether a rule of another harness can match here, where words have lost their quotes."""
+    return not any(quote in rule for quote in "'\"")
+
+
+def _spread(rule: str) -> str:
+    """With the words for which a `*` at the end stands in other harnesses, but not here."""
+    return f"{rule} *" if rule.endswith("*") and not rule.endswith(" *") else rule
 
 
 def _filled(table: dict[str, Any]) -> dict[str, Any]:

@@ -3,24 +3,21 @@
     INFO 11-21 10:13:11 [loggers.py:271] Engine 000: Avg prompt throughput: 5.1 tokens/s, Avg ...
     INFO:     10.0.0.5:53422 - "POST /v1/chat/completions HTTP/1.1" 200 OK
 
-The engine's line of V0 and of V1 is read, whatever a container or a journal puts before it.
+The engine's line of V0 and of V1 is read, whatever a container or a journal puts before it, and
+also where another format of logging stands around it.
 """
 
-import gzip
 import re
-import sys
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from agenteval.core.windows import Access, EngineLine, Entry
 from agenteval.errors import UsageError
+from agenteval.formats.packed import UNREADABLE, opened
 
 LONGEST = 1 << 16  # bytes of a line that are looked at: logged prompts can have megabytes
-STDIN = "-"
 
 _COLOUR = re.compile(rb"\x1b\[[0-9;]*[A-Za-z]|\0")  # and the zeros of UTF-16
 # The first head of a line is vLLM's own: what a logged prompt holds comes after one.
@@ -38,8 +35,16 @@ _ACCESS = re.compile(
     r'INFO: +\S* ?- \\?"POST (?:/\S*)?/v1/(?:chat/completions|completions|responses|messages)'
     r'(?:\?\S*)? HTTP/[\d.]+\\?" (\d{3})\b'
 )
-_BEFORE = re.compile(r"\s*(?:\([^()]*\) *)?")  # such as (APIServer pid=1)
-_SPEAKS = "Avg prompt throughput"
+_SPEAKS = re.compile(r"(?:(?:Engine \d+|\d+ Engines Aggregated): )?Avg prompt throughput")
+# In a line that another format of logging made, such as JSON.
+_STAMP = re.compile(r"\d{4}[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
+# What other servers write about their speed.
+_OTHERS = {
+    "SGLang": re.compile(r"(?:Decode|Prefill) batch.*#running-req: "),
+    "llama.cpp": re.compile(r"slot +(?:print_timing|release|launch_slot)|eval time *= .* ms /"),
+    "Ollama": re.compile(r"\[GIN\] \d{4}"),
+    "LMDeploy": re.compile(r"Avg thr \(in/out\): "),
+}
 _DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before a month of a leap year
 
 
@@ -47,7 +52,8 @@ _DAYS = (0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335)  # before a mont
 class VllmLog:
     """Gives the entries of a log one by one; how many there were is known when it has ended.
 
-    `unread` counts lines that speak of throughput in no form known here.
+    `unread` counts lines that speak of throughput in no form known here; `other` is the server
+    that wrote the log, where that shows and it is not vLLM.
     """
 
     lines: int = 0
@@ -55,6 +61,7 @@ class VllmLog:
     completions: int = 0
     failed: int = 0
     unread: int = 0
+    other: str = ""
 
     def entries(self, lines: Iterable[bytes]) -> Iterator[Entry]:
         for raw in lines:
@@ -71,16 +78,21 @@ class VllmLog:
             self.completions += access.completed
             self.failed += not access.completed
             return access
-        start = head.end() if head else _end_of(_BEFORE.match(line))
-        if engine := _ENGINE.match(line, start):
-            self.engine_lines += 1
-            return _engine_line(engine, _seconds(head) if head else None)
-        self.unread += line.startswith(_SPEAKS, start)
-        return None
+        speaks = _SPEAKS.match(line, head.end()) if head else _SPEAKS.search(line)
+        if speaks is None:
+            self.other = self.other or (_other_server(line) if not self.engine_lines else "")
+            return None
+        engine = _ENGINE.match(line, speaks.start())
+        if engine is None:
+            self.unread += 1
+            return None
+        self.engine_lines += 1
+        stamp = head or _STAMP.search(line)
+        return _engine_line(engine, _seconds(stamp) if stamp else None)
 
 
-def _end_of(found: re.Match[str] | None) -> int:
-    return found.end() if found else 0
+def _other_server(line: str) -> str:
+    return next((name for name, mark in _OTHERS.items() if mark.search(line)), "")
 
 
 def _engine_line(found: re.Match[str], at: float | None) -> EngineLine:
@@ -106,24 +118,16 @@ def _seconds(head: re.Match[str]) -> float | None:
 def log_lines(paths: Sequence[str]) -> Iterator[bytes]:
     """The lines of all files, one file after the other; `-` is the standard input.
 
-    Files whose names end in .gz are unpacked as they are read. Raises UsageError.
+    Packed files are unpacked as they are read. Raises UsageError.
     """
     for path in paths:
         try:
             with ExitStack() as stack:
-                yield from bounded_lines(_opened(path, stack))
-        except (OSError, EOFError, zlib.error) as error:
+                yield from bounded_lines(opened(path, stack))
+        except UNREADABLE as error:
             raise UsageError(
                 f"{path}: cannot be read ({error}); give log files of vLLM, the oldest first"
             ) from error
-
-
-def _opened(path: str, stack: ExitStack) -> BinaryIO:
-    if path == STDIN:
-        return sys.stdin.buffer
-    if path.endswith(".gz"):
-        return cast("BinaryIO", stack.enter_context(gzip.open(path, "rb")))
-    return stack.enter_context(Path(path).open("rb"))
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes]:

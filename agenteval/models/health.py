@@ -11,18 +11,21 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-import aiohttp
-
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
+from agenteval.models.context_length import context_length
+from agenteval.models.pages import Page, Pages
 
-SECONDS = 5.0  # for one page
-LARGEST = 4 << 20  # bytes of a page
-# When the process began; else, what only ever grows and starts at 0 with it: of vLLM, of SGLang.
-_STARTED = re.compile(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)", re.MULTILINE)
+NOT_READY = 503  # a dead engine of vLLM's, a model that llama.cpp loads, SGLang before its start
+_VALUE = r"(?:\{.*\})? (\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?: \d+)?$"
+# When the process began; else, what only ever grows and starts at 0 with it, over all labels:
+# requests of vLLM and of SGLang (whose names have _ for : on Ray), tokens of llama.cpp.
+_STARTED = re.compile(rf"^process_start_time_seconds{_VALUE}", re.MULTILINE)
 _DONE = re.compile(
-    r"^(?:vllm:request_success_total|sglang:num_requests_total)(?:\{[^}]*\})? (\S+)", re.MULTILINE
+    r"^(?:vllm[:_]request_success_total|sglang[:_]num_requests_total"
+    rf"|llamacpp:tokens_predicted_total){_VALUE}",
+    re.MULTILINE,
 )
 # Failures that a crash of the server explains better than what they say themselves.
 _MAY_BE_CRASHES = frozenset(
@@ -35,6 +38,7 @@ class Sight:
     """The server as it was seen once; None for what it does not tell."""
 
     answers: bool
+    ready: bool = True
     started: float | None = None
     done: float | None = None
 
@@ -48,19 +52,25 @@ class Sight:
 class ServerHealth:
     """Implements `protocols.Health`. `keep` is told of every crash, once, as soon as it is seen.
 
-    A server crashed when it is seen to be gone, or to be another process than before.
+    A server crashed when it is seen to be gone, not ready any more, or another process than before.
     """
 
     entry: ModelEntry
     keep: Callable[[Crash], None]
-    _last: Sight = field(default_factory=lambda: Sight(answers=True))
-    _gone: bool = False
+    _pages: Pages = field(init=False)
+    _alive: str = "/health"
+    _last: Sight = field(default_factory=lambda: Sight(answers=True, ready=False))
+    _down: bool = False
+    _context: int | None = None
+    _asked_for_context: bool = False
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        limits = aiohttp.ClientTimeout(total=SECONDS)
-        self._session = aiohttp.ClientSession(timeout=limits, trust_env=False)
+        self._pages = await Pages(self.entry).__aenter__()
+        # LiteLLM has its /health ask every model behind it; this page of its own asks none.
+        liveness = await self._pages.get("/health/liveliness")
+        if liveness and liveness.status == 200:
+            self._alive = "/health/liveliness"
         await self.look()
         return self
 
@@ -72,8 +82,7 @@ class ServerHealth:
     ) -> None:
         if kind is None:
             await self.look()
-        if self._session is not None:
-            await self._session.close()
+        await self._pages.__aexit__(kind, error, trace)
 
     async def after(self, error: InfrastructureError) -> InfrastructureError:
         if error.cause not in _MAY_BE_CRASHES and error.cause is not Cause.CRASHED:
@@ -83,17 +92,24 @@ class ServerHealth:
             return InfrastructureError(f"{seen}: {error}", Cause.CRASHED)
         return error
 
+    async def context(self) -> int | None:
+        """Asked for once: when a first count gives reason to, the model is loaded."""
+        if not self._asked_for_context:
+            self._context = await context_length(self._pages, self.entry.model)
+            self._asked_for_context = True
+        return self._context
+
     async def look(self) -> str:
         """What happened to the server since the last look; empty when nothing did."""
         async with self._one_at_a_time:
-            sight = await self._sight()
-            before, was_gone = self._last, self._gone
-            self._gone = not sight.answers
-            if not sight.answers:
-                return self._crashed("the server is gone", known=was_gone)
+            sight, before, was_down = await self._sight(), self._last, self._down
+            self._down = not sight.answers or (before.ready and not sight.ready)
+            if self._down:
+                said = "the server is not ready any more" if sight.answers else "the server is gone"
+                return self._crashed(said, known=was_down)
             self._last = sight
             if sight.restarted_since(before):
-                return self._crashed("the server was started anew", known=was_gone)
+                return self._crashed("the server was started anew", known=was_down)
             return ""
 
     def _crashed(self, said: str, *, known: bool) -> str:
@@ -102,28 +118,17 @@ class ServerHealth:
         return said
 
     async def _sight(self) -> Sight:
-        root = self.entry.base_url.rstrip("/").removesuffix("/v1")
-        pages = [await self._page(f"{root}/health"), await self._page(f"{root}/v1/models")]
-        metrics = await self._page(f"{root}/metrics") if any(pages) else None
+        health, models = await self._pages.get(self._alive), await self._pages.get("/v1/models")
+        metrics = await self._pages.get("/metrics") if health or models else None
         return Sight(
-            answers=any(page is not None for page in pages),
+            answers=bool(health or models),
+            ready=not (health and health.status == NOT_READY),
             started=_number(_STARTED, metrics),
             done=_number(_DONE, metrics),
         )
 
-    async def _page(self, url: str) -> str | None:
-        """The text of a page, empty when it is refused; None when nobody answers."""
-        if self._session is None:
-            return None
-        try:
-            async with self._session.get(url, allow_redirects=False) as reply:
-                content = await reply.content.read(LARGEST)
-                return content.decode("utf-8", "replace") if reply.status < 400 else ""
-        except (aiohttp.ClientError, TimeoutError):
-            return None
 
-
-def _number(pattern: re.Pattern[str], page: str | None) -> float | None:
+def _number(pattern: re.Pattern[str], page: Page | None) -> float | None:
     """The sum of a metric over its labels; None when it is not there."""
-    found = [float(value) for value in pattern.findall(page or "")]
+    found = [float(value) for value in pattern.findall(page.text if page else "")]
     return sum(found) if found else None

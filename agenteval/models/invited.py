@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agenteval.core.call import BASH, ToolCall
-from agenteval.core.patterns import normalise
-from agenteval.core.policy import UNKNOWN_WORLD as _WORLD
-from agenteval.core.policy import Policy, admitted_path
-from agenteval.core.policy_tools import READ, WRITE
-from agenteval.core.programs import base_name
-from agenteval.core.prompt import Prompt
-from agenteval.core.shell import Simple, read_simple
+from agenteval.core.policy.patterns import normalise
+from agenteval.core.policy.policy import UNKNOWN_WORLD as _WORLD
+from agenteval.core.policy.policy import Policy, admitted_path
+from agenteval.core.policy.tools import READ, WRITE
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.programs import base_name
 from agenteval.models.slips import Written
 
 

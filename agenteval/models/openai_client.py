@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -23,12 +24,14 @@ from agenteval.core.garble import Asked, Received
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
 from agenteval.models.failures import failed, retry_after
+from agenteval.models.pace import ServerPace
 from agenteval.models.refusals import RefusedError, refusal, refused_call
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
 from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of
 from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
+from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
 SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
@@ -42,14 +45,16 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
+        self._completions = f"{self._url}/chat/completions"  # a relative URL costs two more parses
         self._client = AsyncOpenAI(
             base_url=self._url,
             api_key=key_of(entry.api_key_env),
             max_retries=0,
-            timeout=httpx2.Timeout(entry.timeouts.request, connect=entry.timeouts.connect),
-            http_client=http_client(),
+            timeout=None,  # `until` keeps the time of a request
+            http_client=http_client(connect=entry.timeouts.connect),
         )
         self._answers = ""  # the model that the first reply names
+        self._pace = ServerPace()
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,7 +74,7 @@ class OpenAIModel:
         asked = asked_of(self._entry, messages, tools)
         started = time.perf_counter()
         try:
-            return await self._answer(body, asked, started)
+            return self._same(await self._answer(body, asked, started))
         except RefusedError as error:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
@@ -79,28 +84,41 @@ class OpenAIModel:
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
             raise failed(self._url, error, begun=True) from error
-        except TimeoutError as error:
-            said = f"{self._url}: no reply within {self._entry.timeouts.request:g} s"
-            raise InfrastructureError(said, Cause.TIMEOUT) from error
+
+    def stretch(self) -> float:
+        """Implements `protocols.Pace`."""
+        return self._pace.stretch()
 
     async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
-        async with asyncio.timeout(self._entry.timeouts.request):
+        began = asyncio.get_running_loop().time()
+
+        def allowed() -> float:
+            return self._entry.timeouts.request * self.stretch()
+
+        with self._pace.reading(started) as reader:
             try:
-                response = await self._post(body)
-            except (aiohttp.ClientConnectionError, ConnectionError) as error:
-                if isinstance(error, aiohttp.SocketTimeoutError):
-                    raise
-                raise failed(self._url, error, begun=False) from error
-            try:
-                if _is_stream(response):
-                    return self._same(await _streamed(response, asked, started))
-                whole = await response.aread()
-            finally:
-                await response.aclose()
+                async with until(lambda: began + allowed()):
+                    return await self._replied(body, asked, started, reader)
+            except TimeoutError as error:
+                said = f"{self._url}: no reply within {round(allowed(), 1):g} s"
+                raise InfrastructureError(said, Cause.TIMEOUT) from error
+
+    async def _replied(
+        self, body: bytes, asked: Asked, started: float, reader: StreamReader
+    ) -> Turn:
+        try:
+            response = await self._post(body)
+        except (aiohttp.ClientConnectionError, ConnectionError) as error:
+            raise failed(self._url, error, begun=False) from error
+        try:
+            if _is_stream(response):
+                return await _streamed(response, asked, started, reader)
+            whole = await response.aread()
+        finally:
+            await response.aclose()
         received, usage = read_reply(whole)
         seconds = time.perf_counter() - started
-        turn = turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
-        return self._same(turn)
+        return turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
@@ -108,13 +126,14 @@ class OpenAIModel:
         if turn.model and turn.model != self._answers:
             said = f"{self._url}: {turn.model} answers, where {self._answers} did before"
             raise InfrastructureError(said, Cause.MODEL_CHANGED)
-        return turn
+        self._pace.took(turn)
+        return replace(turn, ended=time.time())  # noqa: TID251 -- of the wall, for all processes
 
     async def _post(self, body: bytes) -> httpx2.Response:
         """The response, whose body is still to be read. Raises RefusedError for an error status."""
         try:
             return await self._client.post(
-                "/chat/completions", cast_to=httpx2.Response, content=body, stream=True
+                self._completions, cast_to=httpx2.Response, content=body, stream=True
             )
         except APIStatusError as error:
             said, later = error.response.text, retry_after(error.response)
@@ -130,9 +149,7 @@ class OpenAIModel:
         """
         try:
             async with asyncio.timeout(self._entry.timeouts.connect):
-                reply = await self._client.with_options(
-                    timeout=self._entry.timeouts.connect
-                ).models.with_raw_response.list()
+                reply = await self._client.models.with_raw_response.list()
             body = reply.text
         except APIStatusError as error:
             if error.status_code in {404, 405, 501}:
@@ -165,16 +182,18 @@ def _is_stream(response: httpx2.Response) -> bool:
     return "text/event-stream" in response.headers.get("content-type", "")
 
 
-async def _streamed(response: httpx2.Response, asked: Asked, started: float) -> Turn:
-    reader = StreamReader()
+async def _streamed(
+    response: httpx2.Response, asked: Asked, started: float, reader: StreamReader
+) -> Turn:
     body = body_of(response)
     while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
     seconds = time.perf_counter() - started
-    with suppress(TimeoutError):
-        async with asyncio.timeout(LINGER_SECONDS):
-            while await body.part():  # a connection is used again only when its body has ended
-                continue
+    if not body.ended:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while await body.part():  # a connection is used again only when its body has ended
+                    continue
     received, usage = reader.received()
     return turn_of(
         received,

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from agenteval.core.call import ToolCall
-from agenteval.core.profile import Profile
-from agenteval.core.profiles import spoken
-from agenteval.core.prompt import Prompt
+from agenteval.core.prompt.profile import Profile
+from agenteval.core.prompt.profiles import spoken
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.models.conversation import Known, Memory

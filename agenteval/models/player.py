@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.prompt import Prompt
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Step
 from agenteval.models.persona import Persona
 from agenteval.models.slips import KINDS, READS, Right, Written

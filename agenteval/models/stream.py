@@ -4,6 +4,7 @@ The tool-call deltas are joined by us and not by the SDK, so that what a server'
 repeated stays visible.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.garble import Received, ReceivedCall
@@ -60,22 +61,22 @@ class StreamReader:
         """
         self._raw.append(part)
         *ended, rest = part.split(b"\n")
-        if ended:
+        if ended and self._line:
             ended[0] = b"".join((*self._line, ended[0]))
             self._line.clear()
         if rest:
             self._line.append(rest)
-        for line in ended:
-            self._take(line, at)
+        self._take(ended, at)
 
-    def _take(self, line: bytes, at: float) -> None:
-        if not line.startswith(b"data:") or self.done:
-            return
-        payload = line[5:].strip()
-        if payload == b"[DONE]":
-            self.done = True
-        elif payload:
-            self._event(payload, at)
+    def _take(self, lines: Sequence[bytes], at: float) -> None:
+        for line in lines:
+            if not line.startswith(b"data:") or self.done:
+                continue
+            payload = line[5:].strip()
+            if payload == b"[DONE]":
+                self.done = True
+            elif payload:
+                self._event(payload, at)
 
     def _event(self, payload: bytes, at: float) -> None:
         try:
@@ -133,6 +134,11 @@ class StreamReader:
             self._calls.append(call)
         return call
 
+    @property
+    def pieces(self) -> int:
+        """How many came so far: about as many as tokens."""
+        return len(self._arrivals)
+
     def timing(self) -> Timing | None:
         return timing_of(self._arrivals)
 
@@ -143,7 +149,7 @@ class StreamReader:
     def received(self) -> tuple[Received, Usage]:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         if self._line:
-            self._take(b"".join(self._line), self._arrivals[-1] if self._arrivals else 0.0)
+            self._take([b"".join(self._line)], self._arrivals[-1] if self._arrivals else 0.0)
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
             raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")

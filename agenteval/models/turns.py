@@ -8,7 +8,7 @@ from typing import Any
 from agenteval.core.call import ToolCall
 from agenteval.core.garble import Asked, Received, ReceivedCall
 from agenteval.core.loops import repeated
-from agenteval.core.text_dialects import DIALECTS, read_calls
+from agenteval.core.text_calls.dialects import DIALECTS, read_calls
 from agenteval.core.timing import Timing
 from agenteval.core.trial import Turn, Usage
 from agenteval.models.mending import repairs, unique_ids

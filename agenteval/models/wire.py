@@ -58,7 +58,7 @@ class Chunk(msgspec.Struct, gc=False):
     model: str | None = None
 
 
-_CHUNKS = msgspec.json.Decoder(Chunk)
+_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
 
 
 def read_chunk(text: bytes) -> Chunk:
@@ -81,7 +81,7 @@ def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
     if text == b"null":
         return "", False
     if text.startswith(b'"'):
-        return msgspec.json.decode(text, type=str), False
+        return _TEXTS.decode(text), False
     return text.decode("utf-8", "replace"), True
 
 
@@ -125,13 +125,19 @@ def decoded(body: bytes) -> str:
 
 
 def usage(counts: Mapping[str, Any] | None) -> Usage:
-    """Token counts of a reply; 0 for what the server leaves out."""
+    """Token counts of a reply; 0 for what the server leaves out.
+
+    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
+    """
     counts = counts or {}
+    prompt = _count(counts, "prompt_tokens")
+    cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
     return Usage(
-        prompt_tokens=_count(counts, "prompt_tokens"),
+        prompt_tokens=prompt if cached <= prompt else prompt + cached,
         completion_tokens=_count(counts, "completion_tokens"),
-        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens"),
-        cached_tokens=_count(_part(counts, "prompt_tokens_details"), "cached_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
+        or _count(counts, "reasoning_tokens"),  # where SGLang has it
+        cached_tokens=cached,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from agenteval.core.conditions import Conditions, apart
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
@@ -27,6 +28,7 @@ from agenteval.report.warnings import warnings
 from agenteval.stats.rates import Rate, clustered, rate_of
 from agenteval.stats.repeats import pass_all, pass_any
 
+TITLE = "Tool-call errors by failure class"
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
 Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of its rows
 
@@ -79,7 +81,7 @@ def _view(sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None
         if side.run and side.score
     )
     return View(
-        title="Tool-call errors by failure class",
+        title=_title(sides),
         folded=fold is not None,
         rows=rows,
         models=models,
@@ -95,12 +97,29 @@ def _seed(sides: Sequence[Side]) -> int:
 
 
 def _labels(sides: Sequence[Side]) -> list[str]:
-    """Each model's name, with what tells it apart where several sides have the same model."""
+    """Each model's name, or what tells its runs apart; both where there are other models."""
     names = [side.label for side in sides]
-    return [
-        name if names.count(name) == 1 else f"{name} ({side.run.id if side.run else 'counts'})"
-        for name, side in zip(names, sides, strict=True)
-    ]
+    labels = list(names)
+    for name in {name for name in names if names.count(name) > 1}:
+        at = [place for place, one in enumerate(names) if one == name]
+        for place, told in zip(at, _told_apart([sides[one] for one in at]), strict=True):
+            labels[place] = told if len(at) == len(sides) else f"{name} ({told})"
+    return labels
+
+
+def _title(sides: Sequence[Side]) -> str:
+    """With the model's name, where it is the only one: no label has it then."""
+    names = {side.label for side in sides}
+    return f"{TITLE}, {names.pop()}" if len(names) == 1 < len(sides) else TITLE
+
+
+def _told_apart(sides: Sequence[Side]) -> list[str]:
+    """By their conditions where these suffice, else by what they are called in the store."""
+    if runs := [side.run for side in sides if side.run]:
+        told = apart([Conditions.of(run) for run in runs])
+        if len(set(told)) == len(sides):
+            return told
+    return [side.run.id if side.run else f"counts {at + 1}" for at, side in enumerate(sides)]
 
 
 def _rows(

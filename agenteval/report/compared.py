@@ -1,17 +1,38 @@
 """What a comparison settles and what it does not, in plain words."""
 
+from dataclasses import dataclass
+from itertools import count
 from math import comb
 
 from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
-from agenteval.report.sentences import count_sentences, p_text, standing
+from agenteval.report.sentences import count_sentences
+from agenteval.report.standing import EQUAL, OPEN, SURE, TOO_FEW, lead, more_needed, p_text, p_told
+from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
-from agenteval.stats.comparison import SETTLED, Difference, MeanDifference
+from agenteval.stats.comparison import Difference
 from agenteval.stats.multiple import holm
+from agenteval.stats.score import SETTLED
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a figure is told: what a model does when it is settled, did when not; what n counts."""
+
+    does: str
+    did: str
+    of: str
+
 
 TOLD = {
-    COMPLETED: "completes more trials",
-    HANDSHAKE: "completes more handshakes",
-    RECOVERED: "recovers more often in the turn after a denial",
+    COMPLETED: Told("completes more trials", "completed more trials", "trials"),
+    HANDSHAKE: Told(
+        "completes more handshakes", "completed more handshakes", "trials with a handshake"
+    ),
+    RECOVERED: Told(
+        "recovers more often in the turn after a denial",
+        "recovered more often in the turn after a denial",
+        "denials",
+    ),
 }
 
 
@@ -24,72 +45,103 @@ def compared_sentences(view: View) -> tuple[str, ...]:
 
 def _classes(pair: Pair) -> str:
     settled = [one for one in pair.classes if one.adjusted < SETTLED]
-    among = f"of {len(pair.classes)} classes (Benjamini-Hochberg)"
+    both, among = f"{pair.first} and {pair.second}", len(pair.classes)
     if not settled:
-        return f"{pair.first} and {pair.second}: no class is settled by itself, {among}."
+        least = min(one.adjusted for one in pair.classes)
+        return (
+            f"{OPEN}: whether {both} differ in any single class of errors; the smallest p is "
+            f"{p_text(least).removeprefix('= ')} after correction for "
+            f"{counted(among, 'class', 'classes')}. One class takes more calls than all together."
+        )
     told = [
         f"{one.id} {100 * one.difference.first.value:.2f} against "
         f"{100 * one.difference.second.value:.2f} per 100 calls (p {p_text(one.adjusted)})"
         for one in settled
     ]
-    return f"{pair.first} and {pair.second}: settled class by class, {among}: {'; '.join(told)}."
+    return (
+        f"{SURE}: {both} differ in {len(settled)} of {among} classes of errors, each p after "
+        f"correction for all: {'; '.join(told)}."
+    )
 
 
 def _figures(pairs: tuple[Pair, ...]) -> list[str]:
     """One sentence for each pair and figure; p corrected for all pairs of a figure."""
     found = []
-    for label, verb in TOLD.items():
+    for label, words in TOLD.items():
         told = [(pair, figure) for pair in pairs if (figure := _figure(pair, label))]
         adjusted = holm([figure.p for _, figure in told])
         for (pair, figure), p in zip(told, adjusted, strict=True):
-            found.append(_figure_sentence(pair, figure, verb, p, among=len(told)))
+            found.append(_figure_sentence(pair, figure, words, p, among=len(told)))
     return found
 
 
-def _figure(pair: Pair, label: str) -> Difference | MeanDifference | None:
-    return next(one.difference for one in pair.figures if one.label == label)
+def _figure(pair: Pair, label: str) -> Difference | None:
+    found = next(one.difference for one in pair.figures if one.label == label)
+    return found if isinstance(found, Difference) else None
 
 
 def _figure_sentence(
-    pair: Pair, figure: Difference | MeanDifference, verb: str, adjusted: float, *, among: int
+    pair: Pair, figure: Difference, words: Told, adjusted: float, *, among: int
 ) -> str:
     if not figure.value:
-        return f"{pair.first} and {pair.second}: neither {verb} than the other: {figure.first}."
+        return (
+            f"{EQUAL}: neither {pair.first} nor {pair.second} {words.did} than the "
+            f"other, {figure.first} each."
+        )
     more, less, rates, low, high = (
         (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
         if figure.value > 0
         else (pair.second, pair.first, (figure.second, figure.first), -figure.high, -figure.low)
     )
-    same = ", in the same worlds" if figure.paired else ""
+    same = " in the same worlds" if figure.paired else ""
     return (
-        f"{more} {verb} than {less}: {standing(figure.p, adjusted, among)}{same}. "
-        f"{rates[0]} against {rates[1]}, difference "
-        f"{100 * abs(figure.value):.1f} points [{100 * low:.1f}, {100 * high:.1f}]."
+        f"{lead(figure.p, adjusted)}: {more} "
+        f"{words.does if adjusted < SETTLED else words.did} than {less}, "
+        f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
+        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, among)}."
+        f"{more_needed(figure, adjusted, among=among, of=words.of)}"
     )
 
 
 def _groups(groups: Groups) -> list[str]:
-    these, others = groups.these, groups.others
-    names = [
-        f"{count} {name} model{'' if count == 1 else 's'}"
-        for name, count in zip((groups.first, groups.second), groups.models, strict=True)
-    ]
-    these_said = (
-        f"{names[0]} against {names[1]}, these models as they are: "
-        f"{standing(these.p, these.p, 1)}. {these.first.per_100()} against "
-        f"{these.second.per_100()} per 100 calls, difference {100 * these.value:.2f} "
-        f"[{100 * these.low:.1f}, {100 * these.high:.1f}]."
+    """About the models that were measured, and about all others of their architectures."""
+    return [_these(groups), _others(groups)]
+
+
+def _these(groups: Groups) -> str:
+    gap = groups.these
+    first, second = (
+        f"the {name} model" if number == 1 else f"the {number} {name} models"
+        for name, number in zip((groups.first, groups.second), groups.models, strict=True)
     )
-    one, other = groups.models
-    smallest = (2 if one == other else 1) / comb(one + other, one)
-    limit = (
-        f"; with so few models no difference could be: the smallest possible p is {smallest:.2f}"
-        if smallest >= SETTLED
-        else ""
+    verb = "make" if gap.p < SETTLED else "made"
+    return (
+        f"{lead(gap.p, gap.p)}: as measured here, {first} {verb} {gap.first.per_100()} errors per "
+        f"100 calls against {gap.second.per_100()} of {second}, {100 * gap.value:+.2f} "
+        f"[{100 * gap.low:.1f}, {100 * gap.high:.1f}]; {p_told(gap.p, gap.p, 1)}."
+        f"{more_needed(gap, gap.p, among=1, of='calls')}"
     )
-    others_said = (
-        f"{groups.first} against {groups.second} in general, each model one draw: "
-        f"{standing(others.p, others.p, 1)}{limit}. The difference lies in "
-        f"[{100 * others.low:.1f}, {100 * others.high:.1f}] per 100 calls."
+
+
+def _others(groups: Groups) -> str:
+    gap, (one, other) = groups.others, groups.models
+    asked = f"{groups.first} and {groups.second} models in general differ in their errors"
+    if _smallest(one, other) >= SETTLED:
+        enough = next(models for models in count(2) if _smallest(models, models) < SETTLED)
+        return (
+            f"{TOO_FEW}: whether {asked}. With {one} against {other} no "
+            f"p below {_smallest(one, other):.2f} is possible, whatever they do; {enough} of each "
+            "could settle it."
+        )
+    settled = gap.p < SETTLED
+    more = "" if settled else " Only more models can settle it."
+    return (
+        f"{lead(gap.p, gap.p)}: {'' if settled else 'whether '}{asked}, each model one draw: "
+        f"{100 * gap.value:+.2f} [{100 * gap.low:.1f}, {100 * gap.high:.1f}] per 100 calls; "
+        f"{p_told(gap.p, gap.p, 1)}; n={one} and {other} models.{more}"
     )
-    return [these_said, others_said]
+
+
+def _smallest(one: int, other: int) -> float:
+    """The smallest p that so many models can give when they are exchanged."""
+    return (2 if one == other else 1) / comb(one + other, one)

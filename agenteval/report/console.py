@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from agenteval.report.details import detail_tables, summary_tables, void_lines
-from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
+from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
@@ -21,7 +21,9 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         print_lines(console, ["Void trials", *voids])
     print_table(console, comparison_table(view))
     print_lines(console, view.warnings, style="bold yellow")
-    _print_list(console, view.sentences)
+    if view.sentences:
+        _print_title(console, SAID, simulated=view.simulated)
+        _print_list(console, view.sentences)
 
 
 def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
@@ -36,16 +38,19 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
         grid.add_row("-", Text(line))
-    if lines:
-        console.print(grid)
-        console.print()
+    console.print(grid)
+    console.print()
+
+
+def _print_title(console: Console, title: str, *, simulated: bool) -> None:
+    text = Text(title, style="bold")
+    if simulated:
+        text.append(f"  {MARK}", style="bold yellow")
+    console.print(text)
 
 
 def print_table(console: Console, table: Table) -> None:
-    title = Text(table.title, style="bold")
-    if table.simulated:
-        title.append(f"  {MARK}", style="bold yellow")
-    console.print(title)
+    _print_title(console, table.title, simulated=table.simulated)
     console.print(Text(table.note, style="dim"))
     for drawn in _fitted(console, table):
         console.print(drawn)

@@ -96,6 +96,9 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
         if any(map(count, views)):
             rows.append(row(name, (plain(count(view)) for view in views)))
+    if any(_stretched(view) > 1 for view in views):
+        given = (Cell(f"x {_stretched(view):.1f}") for view in views)
+        rows.append(row("time limits, for slowness up to", given))
     if any(view.run.crashes for view in views):
         rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
     columns = heads(views, lambda view: f"n={view.score.trials} trials")
@@ -114,6 +117,11 @@ def _replaced(view: RunView) -> int:
 
 def _retries(view: RunView) -> int:
     return sum(one.retries for one in (*view.score.counted, *view.score.voids))
+
+
+def _stretched(view: RunView) -> float:
+    trials = (*view.score.counted, *view.score.voids)
+    return max((one.stretched for one in trials), default=1.0)
 
 
 def _scenarios(views: Sequence[RunView]) -> Table:

@@ -8,7 +8,8 @@ from markupsafe import Markup
 from agenteval.errors import UsageError
 from agenteval.report.chart import signature_chart
 from agenteval.report.details import detail_tables, void_lines
-from agenteval.report.tables import MARK, comparison_table
+from agenteval.report.standing import LEADS
+from agenteval.report.tables import MARK, SAID, comparison_table
 from agenteval.report.transcripts import shown_trials
 from agenteval.report.view import View
 
@@ -38,6 +39,8 @@ def page(view: View) -> str:
     return templates.get_template("report.html").render(
         view=view,
         mark=MARK,
+        said=SAID,
+        leads=LEADS,
         style=Markup(styles),  # noqa: S704 - our own file, and a stylesheet must not be escaped
         legend=[row for row in view.rows if row.rationale],
         comparison=comparison_table(view),

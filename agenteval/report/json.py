@@ -1,47 +1,4 @@
-"""The view as JSON, with keys that stay.
-
-A rate is {count, n, clusters, value, low, high}: value, low and high are fractions of 1, value is
-null when n is 0, clusters (the trials behind an interval) is null when draws are independent.
-
-    schema      "agenteval.report/1"; a new number means that a key changed its meaning or went
-    simulated   whether any model of this report is simulated
-    level       of all intervals
-    warnings, sentences                           texts
-    classes     [{id, title, rationale}]          the rows of the comparison, in order
-    models      [{model, simulated, trials, errors: rate, by_class: {id: rate}}]
-    pairs       [{first, second, difference, low, high, p, p_adjusted, paired, calls_needed,
-                  first_rate, second_rate,        difference is first minus second
-                  ratio: {value, low, high},      null where infinite, or where there is none
-                  kinds: {distance, by_chance, divergence, divergence_by_chance, p, p_adjusted,
-                          g_rate, g_kind} or null,
-                  by_trial,                       false: calls are taken as independent
-                  classes: {id: DIFFERENCE and p_adjusted (Benjamini-Hochberg)},
-                  figures: {name: DIFFERENCE or null}}]     null: not observable
-                  a DIFFERENCE is {first, second (rates or means), difference, low, high, p,
-                                   paired, ratio}
-    architectures  {first, second, models: [number, number], these, others: DIFFERENCE} or null
-    runs        one for each model that a run stands behind, absent figures null:
-                {id, model, simulated, sandbox, prefork, started, complete, seed, trials_planned,
-                 max_turns, concurrency, protocol, taxonomy, policies: {name: digest},
-                 trials, voids: [{scenario, number, cause, reason}], outcomes: {outcome: rate},
-                 replaced: {cause: voids that were played again}, retries,
-                 crashes: rate (of the server, per request),
-                 trials_with_denial: rate, tool_errors: rate, limits: {limit: count},
-                 second_reader_objections, second_reader: {answer: count},
-                 turns, completion_tokens,
-                 arrivals: {faulty: rate, kinds: {kind: rate}, blames: {layer: rate}, repairs},
-                                                  per call that was tried
-                 recovery: {kinds: {kind: rate}, at_once: rate, within: {turns: rate},
-                            at_all: rate, lost: {outcome: rate}, median_turns, median_calls,
-                            longest_run, turns_burned: rate, after_denied: rate,
-                            after_allowed: rate, dependence: {difference, low, high} or null,
-                            incidence: {end: {turns or "ever": {count, n, value, low, high}}}},
-                 scenarios: {name: {errors: rate, completed: rate,
-                                    all_of, any_of: {k, n, value, low, high} or null}},
-                 handshakes: [{scenario, steps: [{name, passed: rate}],
-                               in_order: rate}],     all steps, and none too early
-                 agents: {name: rate}}               errors of sub-agents' calls
-"""
+"""The view as JSON: its keys stay, and are told in docs/json.md."""
 
 import json
 from dataclasses import asdict, replace
@@ -200,7 +157,10 @@ def _run(view: RunView) -> Document:
         "voids": [_void(void) for void in score.voids],
         "replaced": dict(run.replaced),
         "crashes": rate_document(Rate(len(run.crashes), run.requests)),
+        "looks": [asdict(look) for look in run.looks],
+        "trials_saved": run.saved,
         "retries": sum(one.retries for one in (*score.counted, *score.voids)),
+        "stretched": max((one.stretched for one in (*score.counted, *score.voids)), default=1.0),
         "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
         "trials_with_denial": rate_document(view.any_denial),
         "tool_errors": rate_document(clustered(ran.tool_errors)) if ran else None,

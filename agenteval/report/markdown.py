@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agenteval.report.details import detail_tables, void_lines
-from agenteval.report.tables import MARK, Cell, Head, Table, comparison_table
+from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
@@ -17,7 +17,9 @@ def _lines(view: View) -> Iterator[str]:
     for line in view.warnings:
         yield from (f"> **{escaped(line)}**", "")
     yield from _table(comparison_table(view))
-    yield from _list(view.sentences)
+    if view.sentences:
+        yield from (f"## {SAID}{_marked(simulated=view.simulated)}", "")
+        yield from _list(view.sentences)
     for table in detail_tables(view):
         yield from (f"## {escaped(table.title)}{_marked(simulated=table.simulated)}", "")
         yield from _table(table)

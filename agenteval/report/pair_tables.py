@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import isfinite, isnan
 
-from agenteval.report.sentences import p_text
-from agenteval.report.tables import Cell, Head, Table, per_100, row, share
+from agenteval.report.standing import p_text
+from agenteval.report.tables import Cell, Head, Table, counted, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.means import Mean
@@ -76,7 +76,7 @@ def _classes(pair: Pair) -> Table:
     ]
     note = (
         "Errors per 100 calls; first minus second; p of no difference, and after Benjamini and "
-        f"Hochberg for {len(rows)} classes."
+        f"Hochberg for {counted(len(rows), 'class', 'classes')}."
     )
     heads = _heads(pair, "p", "p adjusted")
     return Table(f"{pair.first} against {pair.second}, by class", note, heads, tuple(rows))
@@ -85,13 +85,13 @@ def _classes(pair: Pair) -> Table:
 def _kinds(pairs: Sequence[Pair]) -> Table:
     rows = [
         row(
-            f"{pair.first}, {pair.second}",
+            f"{pair.first},\n{pair.second}",
             (
                 Cell(f"{kinds.distance:.2f}"),
                 Cell(f"{kinds.by_chance:.2f}"),
                 Cell(f"{kinds.divergence:.2f}"),
                 Cell(f"{kinds.divergence_by_chance:.2f}"),
-                Cell(f"{kinds.g_rate:.2f} + {kinds.g_kind:.2f}"),
+                Cell(f"{max(kinds.g_rate, 0):.2f} + {max(kinds.g_kind, 0):.2f}"),
                 _p(kinds.p),
                 _p(pair.kinds_adjusted),
             ),
@@ -103,7 +103,7 @@ def _kinds(pairs: Sequence[Pair]) -> Table:
     columns = (*names, "G-squared, rate + kind", "p of kind", "p adjusted")
     simulated = any(pair.simulated for pair in pairs)
     note = "How far apart two mixes of classes are; 0 is the same, 1 nothing in common."
-    heads = tuple(Head(name, simulated=simulated and not at) for at, name in enumerate(columns))
+    heads = tuple(Head(name, simulated=simulated) for name in columns)
     return Table("Which kinds of errors", note, heads, tuple(rows))
 
 

@@ -41,6 +41,7 @@ def _pair(first: Side, second: Side, seed: int) -> Pair:
         adjusted=1.0,
         kinds=compare_kinds(first.errors, second.errors, seed=seed),
         kinds_adjusted=1.0,
+        errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=figures_of(ours, theirs, total, paired=bool(met), seed=seed),
         classes=tuple(map(ClassPair, classes, by_class, adjusted)),
         by_trial=first.errors.by_trial and second.errors.by_trial,

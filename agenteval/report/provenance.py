@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.run import ModelCard
+from agenteval.core.run import ModelCard, Run
 from agenteval.core.served import spread
 from agenteval.report.tables import MARK, Cell, Row, Table, heads
 from agenteval.report.view import RunView
@@ -24,6 +24,7 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("started", run.started),
         ("state", "complete" if run.complete else "NOT COMPLETE"),
         ("trials", f"{view.played} of {run.trials_planned}"),
+        *_gate(run),
         *_model_facts(run.model),
         *_prompt_tokens(view),
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
@@ -35,6 +36,15 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("taxonomy", run.taxonomy),
         *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
     ]
+
+
+def _gate(run: Run) -> list[tuple[str, str]]:
+    """The last look of a gate that watched the run."""
+    if not run.looks:
+        return []
+    last = run.looks[-1]
+    saved = f", {run.saved} trials saved" if run.saved else ""
+    return [("gate", f"{last.verdict} at look {last.number} of {last.planned}{saved}")]
 
 
 def _model_facts(card: ModelCard) -> list[tuple[str, str]]:

@@ -1,15 +1,18 @@
-"""What can and what cannot be said from runs and pairs of models, in plain words."""
+"""What can and what cannot be said from runs and pairs of models, in plain words.
+
+A sentence about two models begins with whether it is settled, and goes on with what was seen, the
+difference with its interval, p, n, and what would settle it. What is settled is told in the
+present tense, and what was only seen in the past.
+"""
 
 from collections.abc import Sequence
-from math import isinf
 
 from agenteval.core.outcome import Outcome
+from agenteval.report.standing import EQUAL, lead, more_needed, p_told
 from agenteval.report.view import Pair, RunView
-from agenteval.stats.comparison import SETTLED
 from agenteval.stats.rates import Rate
+from agenteval.stats.score import SETTLED
 from agenteval.stats.signature import Kinds
-
-EDGE = 0.1  # a p below this, yet not settled, is called the edge of chance
 
 
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -32,62 +35,59 @@ def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def _number_sentence(pair: Pair, *, among: int) -> str:
     gap = pair.difference
-    if isinf(gap.calls_needed):
-        return f"{pair.first} and {pair.second} make equally many errors: {_per_100(gap.first)}."
+    if not gap.value:
+        return (
+            f"{EQUAL}: {pair.first} and {pair.second} made {_per_100(gap.first)} errors "
+            f"per 100 calls each; {_calls(pair)}."
+        )
     fewer, more, low, high = (
         (pair.first, pair.second, -gap.high, -gap.low)
         if gap.value < 0
         else (pair.second, pair.first, gap.low, gap.high)
     )
     better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
+    verb = "makes" if pair.adjusted < SETTLED else "made"
     return (
-        f"{fewer} makes fewer errors than {more}: {standing(gap.p, pair.adjusted, among)}. "
-        f"{100 * better.value:.2f} against {100 * worse.value:.2f} per 100 calls"
-        f"{' in the same worlds' if gap.paired else ''}, "
-        f"difference {100 * abs(gap.value):.2f} [{100 * low:.1f}, {100 * high:.1f}], "
-        f"n={better.n} and {worse.n}.{_more_calls(pair)}"
+        f"{lead(gap.p, pair.adjusted)}: {fewer} {verb} fewer errors than {more}, "
+        f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
+        f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
+        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}."
+        f"{more_needed(gap, pair.adjusted, among=among, of='calls')}"
     )
+
+
+def _calls(pair: Pair) -> str:
+    """The n of both, that of the model with fewer errors first."""
+    gap = pair.difference
+    ns = [rate.n for rate in sorted((gap.first, gap.second), key=lambda rate: rate.value)]
+    return f"n={ns[0]} and {ns[1]} calls{' in the same worlds' if gap.paired else _taken(pair)}"
+
+
+def _taken(pair: Pair) -> str:
+    return "" if pair.by_trial else ", taken as independent"
 
 
 def _kinds_sentence(pair: Pair, kinds: Kinds, *, among: int) -> str:
+    settled = pair.kinds_adjusted < SETTLED
+    both = f"{pair.first} and {pair.second} make different kinds of errors"
+    told = both if settled else f"whether {both}"
+    more = "" if settled else " Only more errors to compare can settle it."
     return (
-        f"{pair.first} and {pair.second} make different kinds of errors: "
-        f"{standing(kinds.p, pair.kinds_adjusted, among)}. The distance of their mixes is "
-        f"{kinds.distance:.2f}; chance alone would give {kinds.by_chance:.2f}."
+        f"{lead(kinds.p, pair.kinds_adjusted)}: {told}. Their mixes of classes lie "
+        f"{kinds.distance:.2f} apart (0 is the same, 1 nothing in common), where chance alone "
+        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, among)}; "
+        f"n={pair.errors[0]} and {pair.errors[1]} errors{_taken(pair)}.{more}"
     )
-
-
-def standing(p: float, adjusted: float, among: int) -> str:
-    corrected = (
-        f", p {p_text(adjusted)} after correction for {among} comparisons" if among > 1 else ""
-    )
-    shown = f"(p {p_text(p)}{corrected})"
-    if adjusted < SETTLED:
-        return f"settled {shown}"
-    return f"at the edge of chance, not settled {shown}" if p < EDGE else f"not settled {shown}"
-
-
-def _more_calls(pair: Pair) -> str:
-    """How many calls would settle it, where it is not and too few were made."""
-    gap = pair.difference
-    missing = gap.calls_needed - min(gap.first.n, gap.second.n)
-    if pair.adjusted < SETTLED or missing <= 0:
-        return ""
-    return f" {missing:,.0f} more calls per model would give such a difference 80 % power."
-
-
-def p_text(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.1 else f"= {p:.2f}"
 
 
 def _per_100(rate: Rate) -> str:
-    return f"{100 * rate.value:.2f} per 100 calls"
+    return f"{100 * rate.value:.2f}"
 
 
-def _each(lead: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
+def _each(start: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
     """One sentence that gives a rate for each model."""
     seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return [f"{lead} {'; '.join(seen)}."] if seen else []
+    return [f"{start} {'; '.join(seen)}."] if seen else []
 
 
 def _completed(view: RunView) -> Rate:

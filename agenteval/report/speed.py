@@ -1,6 +1,6 @@
 """How fast models were served, by level of concurrency: tables and JSON."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -8,9 +8,16 @@ from agenteval.report.samples import SAMPLED, cells, measured
 from agenteval.report.tables import Cell, Head, Row, Table
 from agenteval.stats.samples import Samples
 from agenteval.stats.speeds import Speed
+from agenteval.stats.timeline import WINDOW
 
 UNKNOWN = "not observable"
 LEVEL = "concurrency"
+BY_WINDOW = f"In windows of {WINDOW:g} seconds with a request under way."
+WINDOWS: Mapping[str, Callable[[Speed], Samples | None]] = {
+    "Generation tokens/s": lambda speed: speed.windows.tokens,
+    "Completions per minute": lambda speed: speed.windows.completions,
+    "Useful calls per minute": lambda speed: speed.windows.useful,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,11 @@ class Served:
 def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
     return (
         _together(served),
+        *(
+            _each(f"{title}, all requests together", BY_WINDOW, served, of)
+            for title, of in WINDOWS.items()
+            if any(of(one.speed) for one in served)
+        ),
         _each(
             "Generation tokens/s of each request",
             "After the first piece; replies that a server held back tell nothing of it.",

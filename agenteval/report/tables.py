@@ -8,6 +8,7 @@ from agenteval.stats.rates import Rate
 from agenteval.stats.repeats import Repeated
 
 MARK = "SIMULATED"
+SAID = "What can be said"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
 
 
@@ -101,6 +102,11 @@ def repeated(chance: Repeated | None) -> Cell:
         return Cell("-")
     interval = f"[{100 * chance.low:.1f}, {100 * chance.high:.1f}]"
     return Cell(f"{100 * chance.value:.1f}%", "", interval, f"n={chance.n}")
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number with its word: "1 trial", "2 trials"."""
+    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
 
 
 def plain(number: float | None) -> Cell:

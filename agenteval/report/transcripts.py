@@ -1,15 +1,17 @@
 """A trial as it is read: turn by turn, each denied call with its evidence marked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.garble import Garble
 from agenteval.core.recovery import trial_recovery
-from agenteval.core.trial import CallRecord, Trial
+from agenteval.core.trial import AgentPart, CallRecord, Trial
 
 REPLY_SHOWN = 1500  # characters; a report is read, the store keeps the whole
 TRIALS_SHOWN = 100  # of one run, so that the page of a long run still opens
+
+Place = tuple[int | None, int | None]  # turn and position of a call
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class CallShown:
     reply: str
     cut: int  # characters of the reply left out
     state: str  # "denied", "allowed", or how an allowed call failed
+    agents: "tuple[AgentShown, ...]" = ()  # that it asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,39 +46,69 @@ class TurnShown:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentShown:
+    """A sub-agent; `agents` are those of which it is not known by which of its calls."""
+
+    part: AgentPart
+    denials: int
+    turns: tuple[TurnShown, ...]
+    agents: "tuple[AgentShown, ...]"
+
+
+@dataclass(frozen=True, slots=True)
 class TrialShown:
+    """The first agent's turns; sub-agents stand in them as in `AgentShown`."""
+
     trial: Trial
     denials: int
     turns: tuple[TurnShown, ...]
+    agents: tuple[AgentShown, ...] = ()
 
 
 def shown_trials(trials: Sequence[Trial]) -> tuple[TrialShown, ...]:
     """The trials of a run, those with most denials first when not all can be shown."""
     worst = sorted(range(len(trials)), key=lambda at: _denials(trials[at]), reverse=True)
     kept = [trials[at] for at in sorted(worst[:TRIALS_SHOWN])]
-    return tuple(TrialShown(trial, _denials(trial), _turns(trial)) for trial in kept)
+    return tuple(map(_trial, kept))
 
 
-def _denials(trial: Trial) -> int:
-    return sum(not record.verdict.allowed for record in trial.calls)
+def _trial(trial: Trial) -> TrialShown:
+    turns, agents = _acted(trial, 0)
+    return TrialShown(trial, _denials(trial), turns, agents)
 
 
-def _turns(trial: Trial) -> tuple[TurnShown, ...]:
+def _denials(acted: Trial | AgentPart) -> int:
+    return sum(not record.verdict.allowed for record in acted.calls)
+
+
+def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[AgentShown, ...]]:
+    """The turns of the trial's agent of this number, and the agents that none of its calls has.
+
+    All sub-agents of the trial are in `trial`, whose turns and calls are those of that agent.
+    """
+    asked: dict[Place, list[AgentShown]] = {}
+    for part in trial.agents:
+        if part.parent == number:
+            own = replace(trial, turns=part.turns, calls=part.calls)
+            shown = AgentShown(part, _denials(part), *_acted(own, part.number))
+            asked.setdefault((part.turn, part.position), []).append(shown)
     followed = {
         (one.denial.turn, one.denial.position): str(one.recovery)
         for one in trial_recovery(trial).aftermaths
     }
     calls: dict[int, list[CallShown]] = {}
     for record in trial.calls:
-        shown = _call(record, followed.get((record.turn, record.position), ""))
-        calls.setdefault(record.turn, []).append(shown)
-    return tuple(
+        place = record.turn, record.position
+        shown_call = _call(record, followed.get(place, ""), asked.pop(place, []))
+        calls.setdefault(record.turn, []).append(shown_call)
+    turns = tuple(
         TurnShown(at + 1, turn.text, tuple(calls.get(at, ())), turn.garbles)
         for at, turn in enumerate(trial.turns)
     )
+    return turns, tuple(one for agents in asked.values() for one in agents)
 
 
-def _call(record: CallRecord, followed: str) -> CallShown:
+def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> CallShown:
     before, marked, after = marked_text(record.call, record.verdict)
     primary = record.verdict.primary
     return CallShown(
@@ -90,6 +123,7 @@ def _call(record: CallRecord, followed: str) -> CallShown:
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),
+        agents=tuple(agents),
     )
 
 

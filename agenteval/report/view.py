@@ -69,6 +69,7 @@ class Pair:
     adjusted: float
     kinds: Kinds | None
     kinds_adjusted: float
+    errors: tuple[int, int] = (0, 0)  # whose kinds were compared
     figures: tuple[Figure, ...] = ()
     classes: tuple[ClassPair, ...] = ()
     by_trial: bool = True

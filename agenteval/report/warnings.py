@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.run import ModelCard
+from agenteval.core.conditions import Conditions, differing_asked, differing_other
 from agenteval.report.side import Side
 from agenteval.report.view import RunView
 
@@ -10,12 +10,13 @@ SIMULATED = (
     "SIMULATED: a simulated model played its slips from published rates. "
     "This shows that the tool works; it says nothing about a real model."
 )
+MIXED = "A simulated model stands beside a real one: they cannot be compared."
 
 
 def warnings(sides: Sequence[Side], views: Sequence[RunView]) -> tuple[str, ...]:
     found = [SIMULATED] if any(side.card.simulated for side in sides) else []
     if len({side.card.simulated for side in sides}) > 1:
-        found.append("A simulated model stands beside a real one: they cannot be compared.")
+        found.append(MIXED)
     for view in views:
         found.extend(_of_run(view))
     tables = [side.label for side in sides if side.run is None]
@@ -36,12 +37,13 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{view.played} of {run.trials_planned} trials are here."
         )
-    if run.looks and view.played < run.trials_planned:
+    if run.saved:
         last = run.looks[-1]
         found.append(
             f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
-            f"{last.verdict}, after {view.played} of {run.trials_planned} trials. Rates of a run "
-            "that was stopped for them lean towards that verdict."
+            f"{last.verdict}, after {last.trials} of {run.trials_planned} trials, which saved "
+            f"{run.saved} ({run.saved / run.trials_planned:.0%}). Rates of a run that was stopped "
+            "for them lean towards that verdict."
         )
     if view.score.voids:
         found.append(
@@ -72,42 +74,17 @@ def _of_counts(sides: Sequence[Side]) -> list[str]:
 
 def _unequal(views: Sequence[RunView]) -> list[str]:
     """In what the runs differ besides the model."""
-    settings: dict[str, list[object]] = {
-        "allow lists": [dict(view.run.policies) for view in views],
-        "taxonomy version": [view.run.taxonomy for view in views],
-        "prompts": [view.run.protocol for view in views],
-        "sandbox": [view.run.sandbox for view in views],
-        "pre-forked scripts": [view.run.prefork for view in views],
-        "turn limit": [view.run.max_turns for view in views],
-        "way to call tools": [view.run.model.tools for view in views],
-        "tool choice": [view.run.model.tool_choice for view in views],
-        "sampling": [dict(view.run.model.sampling) for view in views],
-        "scenarios": [{world[0] for world in view.score.worlds} for view in views],
-    }
-    differing = [name for name, seen in settings.items() if any(one != seen[0] for one in seen)]
-    differing += _otherwise_served([view.run.model for view in views])
+    conditions = [Conditions.of(view.run) for view in views]
+    differing = [*differing_asked(conditions), *differing_other(conditions)]
+    played = [{world[0] for world in view.score.worlds} for view in views]
+    if any(one != played[0] for one in played):
+        differing.append("scenarios")
     if not differing:
         return []
-    return [f"These runs differ in more than the model: {', '.join(differing)}."]
-
-
-def _otherwise_served(cards: Sequence[ModelCard]) -> list[str]:
-    """In what the servers differ, as far as it is known: what one run does not tell is no word."""
-    served: dict[str, list[str]] = {
-        "server": [card.server for card in cards],
-        "server version": [card.server_version for card in cards],
-        "quantization": [card.quantization for card in cards],
-        "KV cache": [card.kv_cache for card in cards],
-        "tool parser": [card.tool_parser for card in cards],
-    }
-    facts = dict.fromkeys(fact for card in cards for fact in card.told if fact != "model")
-    one_model = len({card.served_id for card in cards}) == 1
-    for fact in facts:
-        if fact != "chat template" or one_model:  # each model has a template of its own
-            said = served.get(fact, [""] * len(cards))
-            told = [card.told.get(fact, "") for card in cards]
-            served[fact] = told if len(set(filter(None, told))) > 1 else said
-    return [name for name, seen in served.items() if len(set(filter(None, seen))) > 1]
+    one_model = len({view.run.model.served_id for view in views}) == 1
+    several = "These runs differ in more than the model"
+    lead = "These runs of one model differ in" if one_model else several
+    return [f"{lead}: {', '.join(differing)}."]
 
 
 def _other_worlds(views: Sequence[RunView]) -> list[str]:

@@ -56,22 +56,25 @@ class Link:
             return  # why it ended may still stand in the socket, to be read
 
     async def _receive(self) -> tuple[Reply, bytes]:
-        text, body = wire.lengths(await self._exactly(wire.HEADER))
-        payload = await self._exactly(text + body)
-        message = json.loads(payload[:text])
+        frame = bytearray()
+        await self._fill(frame, wire.HEADER)
+        text, body = wire.lengths(bytes(frame[: wire.HEADER]))
+        end = wire.HEADER + text
+        await self._fill(frame, end + body)
+        if len(frame) > end + body:
+            raise ValueError("more than an answer")
+        message = json.loads(frame[wire.HEADER : end])
         if not isinstance(message, dict):
             raise ValueError("a frame without an object")  # noqa: TRY004
-        return message, payload[text:]
+        return message, bytes(frame[end:])
 
-    async def _exactly(self, count: int) -> bytes:
-        parts = []
-        while count:
-            part = await self._part(min(count, 1 << 20))
+    async def _fill(self, frame: bytearray, count: int) -> None:
+        """Read on until the frame has so many bytes, or more: an answer is seldom in two parts."""
+        while len(frame) < count:
+            part = await self._part(1 << 16)
             if not part:
                 raise EOFError("it closed its socket")
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
+            frame += part
 
     async def _part(self, count: int) -> bytes:
         loop = asyncio.get_running_loop()

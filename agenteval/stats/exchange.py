@@ -19,27 +19,31 @@ EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as
 Sums = tuple["NDArray[np.float64]", "NDArray[np.float64]"]  # one row for each exchange
 
 
-def exchanged(ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: int) -> Sums:
+def exchanged(
+    ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: int, exchanges: int = EXCHANGES
+) -> Sums:
     """The sums of both sides when trials that have nothing to do with each other change sides."""
     import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
 
     rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
 
-    def subsets(exchanges: int) -> "NDArray[np.float32]":
+    def subsets(many: int) -> "NDArray[np.float32]":
         if len(trials) < MANY:
-            keys, last = rng.random((exchanges, len(trials))), len(ours) - 1
+            keys, last = rng.random((many, len(trials))), len(ours) - 1
             return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
-        weights = np.zeros((exchanges, len(trials)), dtype=np.float32)
+        weights = np.zeros((many, len(trials)), dtype=np.float32)
         for row in weights:
             row[rng.choice(len(trials), len(ours), replace=False, shuffle=False)] = 1
         return weights
 
     small = abs(trials).sum(axis=0).max() < EXACT
-    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64))
+    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64), exchanges)
     return kept, trials.sum(axis=0) - kept
 
 
-def flipped(shares: "NDArray[np.float64]", *, seed: int) -> "NDArray[np.float64]":
+def flipped(
+    shares: "NDArray[np.float64]", *, seed: int, exchanges: int = EXCHANGES
+) -> "NDArray[np.float64]":
     """The sums of what each world adds to a difference, when its two trials are swapped or not.
 
     What a world adds has to be free of how many calls each model makes there, or a model of few
@@ -54,18 +58,18 @@ def flipped(shares: "NDArray[np.float64]", *, seed: int) -> "NDArray[np.float64]
     padded = np.zeros((8 * octets, shares.shape[1]))
     padded[: len(shares)] = shares
 
-    def signs(exchanges: int) -> "NDArray[np.float64]":
-        drawn = rng.integers(0, 256, size=(exchanges, octets), dtype=np.uint8)
-        return eight_signs[drawn].reshape(exchanges, 8 * octets)
+    def signs(many: int) -> "NDArray[np.float64]":
+        drawn = rng.integers(0, 256, size=(many, octets), dtype=np.uint8)
+        return eight_signs[drawn].reshape(many, 8 * octets)
 
-    return _weighed(signs, padded)
+    return _weighed(signs, padded, exchanges)
 
 
 def _weighed(
-    weights: "Callable[[int], NDArray[Any]]", columns: "NDArray[Any]"
+    weights: "Callable[[int], NDArray[Any]]", columns: "NDArray[Any]", exchanges: int
 ) -> "NDArray[np.float64]":
     import numpy as np  # noqa: PLC0415 - as above
 
     at_once = max(1, AT_ONCE // len(columns))
-    sizes = [min(at_once, EXCHANGES - done) for done in range(0, EXCHANGES, at_once)]
+    sizes = [min(at_once, exchanges - done) for done in range(0, exchanges, at_once)]
     return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)

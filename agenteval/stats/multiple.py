@@ -1,6 +1,7 @@
 """p values of many comparisons at once. statsmodels has both, and is the oracle of the tests."""
 
 from collections.abc import Sequence
+from statistics import NormalDist
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -19,6 +20,13 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
         ceiling = min(ceiling, len(p_values) / rank * p_values[at])
         adjusted[at] = ceiling
     return adjusted
+
+
+def dearer(among: int, *, level: float, power: float) -> float:
+    """How many times as many calls a comparison takes that is one of several (Bonferroni)."""
+    normal = NormalDist()
+    one, each = (normal.inv_cdf(1 - level / 2 / count) for count in (1, among))
+    return ((each + normal.inv_cdf(power)) / (one + normal.inv_cdf(power))) ** 2
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:

@@ -1,16 +1,14 @@
 """The ratio of two rates, with its score interval (Koopman 1984, Miettinen and Nurminen 1985).
 
 Written out because statsmodels, whose interval it is (and which is the oracle in the tests), takes
-seconds to import. Clusters come in through what their calls are worth: a rate's `effective` draws.
+seconds to import.
 """
 
 from dataclasses import dataclass
 from math import inf, nan, sqrt
 
-from agenteval.stats.rates import Rate, Z
-
-FARTHEST = 1e9  # a ratio beyond is as good as infinite
-_HALVINGS = 100
+from agenteval.stats.rates import Rate
+from agenteval.stats.score import FARTHEST, Evidence, edge, part
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,40 +20,26 @@ class Ratio:
     high: float
 
 
-def ratio(one: Rate, other: Rate) -> Ratio:
-    """`one` by `other`. A world that both met is not taken into account: the cautious side."""
-    if not one.n or not other.n:
+def ratio(one: Rate, other: Rate, evidence: Evidence) -> Ratio:
+    """`one` by `other`, both of an n above 0. It leaves out 1 where their difference does 0."""
+    if not one.count and not other.count:
         return Ratio(nan, 0.0, inf)
-    if not other.count:
-        value = inf if one.count else nan
-        return Ratio(value, _bound(one, other, 0.0, FARTHEST) if one.count else 0.0, inf)
-    value = one.value / other.value
-    high = _bound(one, other, FARTHEST, value)
-    return Ratio(value, _bound(one, other, 0.0, value) if one.count else 0.0, high)
+
+    def against(theta: float) -> bool:
+        first, second = _likeliest(one, other, theta)
+        variance = first * (1 - first) / one.n + theta * theta * second * (1 - second) / other.n
+        apart = part(first - second, one.value - other.value)
+        return evidence.against(one.value - theta * other.value, variance, apart=apart)
+
+    value = one.value / other.value if other.count else inf
+    low = edge(against, 0.0, min(value, FARTHEST)) if one.count else 0.0
+    high = edge(against, FARTHEST, value) if other.count else inf
+    return Ratio(value, *evidence.around(low, high, value=value, same=1.0))
 
 
-def _bound(one: Rate, other: Rate, outside: float, inside: float) -> float:
-    """The edge of the interval between a ratio outside of it and one inside."""
-    for _ in range(_HALVINGS):
-        middle = (outside + inside) / 2 if outside * inside == 0 else sqrt(outside * inside)
-        if _score(one, other, middle) > Z:
-            outside = middle
-        else:
-            inside = middle
-    return inside
-
-
-def _score(one: Rate, other: Rate, theta: float) -> float:
-    """How many standard errors what was seen is away from a ratio of `theta`."""
-    n, m = _worth(one), _worth(other)
-    x, y = one.value * n, other.value * m
-    a, b, c = (n + m) * theta, -(n * theta + x + m + y * theta), x + y
+def _likeliest(one: Rate, other: Rate, theta: float) -> tuple[float, float]:
+    """The likeliest rates of which the first is `theta` times the second."""
+    a, c = (one.n + other.n) * theta, one.count + other.count
+    b = -((one.n + other.count) * theta + one.count + other.n)
     second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
-    first = min(1.0, second * theta)
-    variance = first * (1 - first) / n + theta * theta * second * (1 - second) / m
-    both = max(n + m, 2.0)  # a single cluster may be worth less than a draw
-    return abs(one.value - theta * other.value) / sqrt(variance * both / (both - 1))
-
-
-def _worth(rate: Rate) -> float:
-    return rate.n if rate.effective is None else rate.effective
+    return min(1.0, second * theta), second

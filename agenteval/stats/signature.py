@@ -23,8 +23,9 @@ class Kinds:
 
     `distance` is their total variation, `divergence` that of Jensen and Shannon in bits; each
     stands beside its mean when trials are exchanged. `p` tells how often the G-squared of the two
-    mixes is then as large as the one seen. G-squared of the whole table (models by classes and
-    allowed calls) is the sum of a part for the rate and a part for the kind.
+    mixes is then larger than the one seen or, counted by half, the same. G-squared of the whole
+    table (models by classes and allowed calls) is the sum of a part for the rate and a part for the
+    kind.
     """
 
     distance: float
@@ -36,7 +37,9 @@ class Kinds:
     g_kind: float
 
 
-def compare_kinds(first: ErrorCounts, second: ErrorCounts, *, seed: int) -> Kinds | None:
+def compare_kinds(
+    first: ErrorCounts, second: ErrorCounts, *, seed: int, exchanges: int = EXCHANGES
+) -> Kinds | None:
     """None when one of the two made no error: it has no mix.
 
     Where it is not known which errors belong to one trial, single errors are exchanged, and p is
@@ -44,17 +47,23 @@ def compare_kinds(first: ErrorCounts, second: ErrorCounts, *, seed: int) -> Kind
     """
     import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
 
+    from agenteval.stats.tail import Tail, itself  # noqa: PLC0415 - imports numpy
+
     classes = sorted({*first.by_class, *second.by_class})
     ours, theirs = _mixes(first, classes), _mixes(second, classes)
     if not ours.size or not theirs.size:
         return None
-    unlikely = _g_squared
-    if not (first.by_trial and second.by_trial):
+    by_trial = first.by_trial and second.by_trial
+    if not by_trial:
         ours, theirs = (_single_errors(side) for side in (ours, theirs))
-        unlikely = _rarity
-    mixes = exchanged(ours, theirs, seed=seed)
+    mixes = exchanged(ours, theirs, seed=seed, exchanges=exchanges)
     seen = ours.sum(axis=0), theirs.sum(axis=0)
-    as_far = int((unlikely(*mixes) >= unlikely(*seen) - 1e-9).sum())
+    if by_trial:
+        far = float(_g_squared(*seen))
+        p = Tail.of(np.append(_g_squared(*mixes), far)).p(far) + itself(len(ours), len(theirs)) / 2
+    else:
+        as_far = int((_rarity(*mixes) >= _rarity(*seen) - 1e-9).sum())
+        p = (1 + as_far) / (1 + exchanges)
     calls = np.array([[sum(first.calls)], [sum(second.calls)]])
     errors = np.array([[seen[0].sum()], [seen[1].sum()]])
     return Kinds(
@@ -62,7 +71,7 @@ def compare_kinds(first: ErrorCounts, second: ErrorCounts, *, seed: int) -> Kind
         by_chance=float(_distance(*mixes).mean()),
         divergence=float(_divergence(*seen)),
         divergence_by_chance=float(_divergence(*mixes).mean()),
-        p=(1 + as_far) / (1 + EXCHANGES),
+        p=min(p, 1.0),
         g_rate=float(_g_squared(*np.hstack([errors, calls - errors]))),
         g_kind=float(_g_squared(*seen)),
     )

@@ -181,8 +181,6 @@ def _run(made: Iterable[GatedTrial]) -> GatedRun:
         complete=True,
         concurrency=1,
         trials_planned=len(trials),
-        settings={},
-        policies={},
         trials=trials,
     )
 

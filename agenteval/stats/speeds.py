@@ -1,15 +1,23 @@
 """How fast a model was served at one level of concurrency, from its replies."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.run import Run
-from agenteval.core.speed import all_turns, generation_speed, prefill_speed, useful_calls
-from agenteval.core.trial import Turn
+from agenteval.core.speed import (
+    all_turns,
+    generation_speed,
+    prefill_speed,
+    useful_calls,
+    was_useful,
+)
+from agenteval.core.trial import CallRecord, Turn
 from agenteval.stats.samples import Samples, samples
+from agenteval.stats.timeline import Stint, Timeline, timeline
 
 JOULES_PER_KWH = 3.6e6
+NO_TIME = Timeline()
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,7 @@ class Speed:
 
     Of each request: `generation` and `prefill` in tokens a second, `first` in seconds to the first
     piece. `useful` counts calls that were allowed and ran, and is None where nothing could run;
-    `failed` counts requests without a reply.
+    `failed` counts requests without a reply; `windows` are of all requests together.
     """
 
     concurrency: int
@@ -28,6 +36,7 @@ class Speed:
     generation: Samples | None
     prefill: Samples | None
     first: Samples | None
+    windows: Timeline = NO_TIME
     useful: int | None = None
     failed: int = 0
     joules: float | None = None
@@ -52,6 +61,17 @@ class Speed:
         return self.completion_tokens * JOULES_PER_KWH / self.joules if self.joules else None
 
 
+def _stints(turns: Sequence[Turn], calls: Sequence[CallRecord] = ()) -> Iterator[Stint]:
+    """The requests of one agent, with the useful ones of its calls, where it is known when."""
+    useful = Counter(one.turn for one in calls if was_useful(one))
+    for number, turn in enumerate(turns):
+        if turn.ended is not None:
+            began = turn.ended - turn.seconds
+            first = began + (turn.timing.first if turn.timing else 0.0)
+            tokens = turn.usage.completion_tokens
+            yield Stint(began, first, turn.ended, tokens, useful[number])
+
+
 def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, new: bool) -> Speed:
     """`new` says that no prompt began like another one, so that none of it can have been cached.
 
@@ -66,6 +86,7 @@ def speed_of(turns: Sequence[Turn], *, concurrency: int, seconds: float | None, 
         generation=_samples(map(generation_speed, turns)),
         prefill=_samples(map(prefill_speed, turns)) if told else None,
         first=_samples(turn.timing.first for turn in turns if turn.timing),
+        windows=replace(timeline([*_stints(turns)]), useful=None),
     )
 
 
@@ -80,7 +101,17 @@ def run_speed(run: Run) -> Speed:
         new=False,
     )
     useful = sum(map(useful_calls, run.trials))
-    return replace(speed, useful=useful, joules=effort.joules if effort else None)
+    stints = [
+        stint
+        for trial in run.trials
+        for turns, calls in (
+            (trial.turns, trial.calls),
+            *((part.turns, part.calls) for part in trial.agents),
+        )
+        for stint in _stints(turns, calls)
+    ]
+    joules = effort.joules if effort else None
+    return replace(speed, windows=timeline(stints), useful=useful, joules=joules)
 
 
 def _samples(values: Iterable[float | None]) -> Samples | None:

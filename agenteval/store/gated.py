@@ -11,17 +11,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.gated import SETTINGS, GatedRun, GatedTrial
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Look
+from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA, Location
+from agenteval.store.names import meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 
-_RUN = """SELECT id, model, simulated, complete, concurrency, trials_planned, policies,
-    protocol, taxonomy, sandbox, prefork, max_turns FROM run"""
-_TRIALS = """SELECT id, scenario, seed, outcome, handshake, seconds FROM trial
+# The columns that a run has as they are: the first of those that are asked for.
+_PLAIN = ("id", "started", "seed", "trials_planned", "max_turns", "concurrency", "sandbox",
+          "protocol", "taxonomy")  # fmt: skip
+_RUN = """SELECT id, started, seed, trials_planned, max_turns, concurrency, sandbox, protocol,
+    taxonomy, prefork, complete, seconds, joules, card, policies, options, scenarios
+    FROM run WHERE id = :run"""
+_TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
+    FROM imported WHERE id = :run"""
+_RUNS = "SELECT id FROM run ORDER BY started DESC"
+_TABLES = "SELECT id FROM imported ORDER BY imported DESC"
+_TRIALS = """SELECT id, scenario, seed, outcome, handshake FROM trial
     WHERE run_id = :run AND NOT replaced ORDER BY id"""
 _CALLS = """SELECT trial_id, failure_class, count(*), count(call.seconds), sum(CASE WHEN
     "limit" <> '' OR exit_code < 0 OR exit_code >= 128 THEN 1 ELSE 0 END)
@@ -55,8 +66,8 @@ def opened(store: str) -> Iterator[Query]:
 
 def _is_current(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    look = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'look'").fetchone()
-    return version == SCHEMA and look is not None
+    added = "SELECT count(*) FROM sqlite_master WHERE name IN ('look', 'imported')"
+    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 2)
 
 
 def _widen(store: str) -> None:
@@ -79,29 +90,47 @@ def _asked_by_url(url: str) -> Iterator[Query]:
         store.close()
 
 
-def load_gated(query: Query, run_id: str) -> GatedRun:
-    """The counts of a run; `last` is the newest. Raises UsageError for an unknown id."""
-    wanted = "ORDER BY started DESC" if run_id == "last" else "WHERE id = :run"
-    rows = query(f"{_RUN} {wanted} LIMIT 1", **({} if run_id == "last" else {"run": run_id}))
-    if not rows:
-        newest = [row[0] for row in query("SELECT id FROM run ORDER BY started DESC LIMIT 5")]
-        raise UsageError(
-            f"no run {run_id!r} in the store (newest: {', '.join(newest) or 'none yet'}); "
-            "`agenteval show` lists all"
-        )
-    found, model, simulated, complete, concurrency, planned, policies, *settings = rows[0]
-    return GatedRun(
-        id=found,
-        model=model,
-        simulated=bool(simulated),
-        complete=bool(complete),
-        concurrency=concurrency,
-        trials_planned=planned,
-        settings=dict(zip(SETTINGS, settings, strict=True)),
+def load_gated(query: Query, word: str) -> GatedRun:
+    """The counts of a run or a table, by what names it (`store.names`). Raises UsageError."""
+    runs, tables = ([row[0] for row in query(ids)] for ids in (_RUNS, _TABLES))
+    found = meant(word, runs, tables, where="the store")
+    if found not in runs:
+        return _of_table(*query(_TABLE, run=found)[0])
+    looks = tuple(Look(*row) for row in query(_LOOKS, run=found))
+    run = _run(*query(_RUN, run=found)[0], looks=looks)
+    return GatedRun.of(run, _trials(query, found))
+
+
+def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
+    *plain, prefork, complete, seconds, joules, card, policies, options, scenarios = row
+    given = _decoded(options)
+    return Run(
+        **dict(zip(_PLAIN, plain, strict=True)),
+        model=ModelCard(**_decoded(card)),
+        prefork=bool(prefork),
         policies=_decoded(policies),
-        trials=_trials(query, found),
-        looks=tuple(Look(*row) for row in query(_LOOKS, run=found)),
+        complete=bool(complete),
+        looks=looks,
+        options=Options(**given) if given else None,
+        scenarios=_decoded(scenarios),
+        effort=None if seconds is None else Effort(seconds, joules),
     )
+
+
+def _of_table(*row: Any) -> GatedRun:
+    """Raises UsageError for counts of which it is not known what belongs together."""
+    name, imported, source, card, trials, by_trial, calls, by_class = row
+    named = [(scenario, trial) for scenario, trial in _decoded(trials)]
+    if not by_trial or not all(scenario for scenario, _ in named):
+        raise UsageError(
+            f"{name}: its table does not name the scenario and trial of each line; as calls of one "
+            "trial resemble each other, no bound would hold. Import a table with these columns, or "
+            "see `agenteval compare`"
+        )
+    classes = {key: tuple(errors) for key, errors in _decoded(by_class).items()}
+    counts = ErrorCounts(tuple(_decoded(calls)), classes)
+    model = ModelCard(**_decoded(card))
+    return GatedRun.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
 
 
 def _trials(query: Query, run_id: str) -> tuple[GatedTrial, ...]:
@@ -115,7 +144,7 @@ def _trials(query: Query, run_id: str) -> tuple[GatedTrial, ...]:
 
 
 def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> GatedTrial:
-    scenario, seed, outcome, handshake, seconds = row
+    scenario, seed, outcome, handshake = row
     steps: Sequence[Mapping[str, Any]] = _decoded(handshake)
     return GatedTrial(
         scenario=scenario,
@@ -126,7 +155,6 @@ def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> G
         executed=sum(executed for _, _, executed, _ in counts),
         crashed=sum(crashed for _, _, _, crashed in counts),
         handshake=all(map(_closed, steps)) if steps else None,
-        seconds=seconds,
     )
 
 

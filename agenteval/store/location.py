@@ -3,19 +3,21 @@
 import re
 from dataclasses import dataclass
 
-SCHEMA = 6  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 7  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Given as a SQLAlchemy URL or as a plain file path."""
+    """Given as a SQLAlchemy URL or as a plain file path. PostgreSQL is spoken to by psycopg."""
 
     given: str
 
     @property
     def url(self) -> str:
-        return self.given if "://" in self.given else f"{_SQLITE}{self.given}"
+        if "://" not in self.given:
+            return f"{_SQLITE}{self.given}"
+        return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", self.given)
 
     @property
     def file(self) -> str | None:

@@ -1,7 +1,7 @@
 """Writing one run as it happens: a row for each turn and call, committed before the next."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from sqlalchemy import Connection, bindparam, insert, update
 from sqlmodel import SQLModel
@@ -13,6 +13,11 @@ from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
 _TRIAL = insert(TrialRow).returning(_ID)
+_NEW_TRIAL = {  # made here, as a row object for each trial takes as long as all else of its start
+    name: column.default
+    for name, column in TrialRow.model_fields.items()
+    if name != "id" and not column.is_required()
+}
 _ENDED = update(TrialRow).where(bindparam("trial") == _ID)
 _TURN, _CALL = insert(TurnRow).inline(), insert(CallRow).inline()
 
@@ -38,9 +43,8 @@ class RunRecorder:
     _ids: dict[TrialKey, int] = field(default_factory=dict)
 
     def begin(self, key: TrialKey) -> None:
-        row = TrialRow(run_id=self.run_id, scenario=key.scenario, number=key.number, seed=key.seed)
-        values = row.model_dump(exclude={"id"})
-        self._ids[key] = self.connection.execute(_TRIAL, values).scalar_one()
+        values = {"run_id": self.run_id, **asdict(key)}
+        self._ids[key] = self.connection.execute(_TRIAL, _NEW_TRIAL | values).scalar_one()
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)

@@ -73,6 +73,7 @@ class TrialRow(SQLModel, table=True):
     reason: str = Field(default="", sa_type=ExactText)
     cause: str = Field(default="", sa_column_kwargs=_EMPTY)
     retries: int = Field(default=0, sa_column_kwargs=_ZERO)
+    stretched: float = Field(default=1.0, sa_column_kwargs={"server_default": "1"})
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
     replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
@@ -110,6 +111,7 @@ class TurnRow(SQLModel, table=True):
     repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     raw: str = Field(sa_type=ExactText)
+    ended: float | None = None
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 
 

@@ -2,11 +2,12 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event, func
+from sqlalchemy import ColumnElement, Connection, Engine, event, func
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
@@ -15,10 +16,12 @@ from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.tally import Tally
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
-from agenteval.store import mapping
+from agenteval.store import mapping, run_mapping
+from agenteval.store.claim import claimed
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
+from agenteval.store.names import meant
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.replacing import IN_FORCE, replaced, set_aside
 from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
@@ -42,10 +45,10 @@ class SqlStore:
             if self._engine.dialect.name == "sqlite":
                 _prepare_sqlite(self._engine, self.shown)
             make_tables(self._engine)
-        except (SQLAlchemyError, ModuleNotFoundError, OSError) as error:
+        except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             cure = (
-                "install its driver"
+                "install its driver (for PostgreSQL: agenteval[postgres])"
                 if isinstance(error, ModuleNotFoundError)
                 else ("give a file path or a database URL such as sqlite:///runs.db")
             )
@@ -64,7 +67,7 @@ class SqlStore:
 
     def add(self, run: Run) -> None:
         with Session(self._engine) as session:
-            session.add(mapping.run_row(run))
+            session.add(run_mapping.run_row(run))
             session.commit()
 
     def exists(self, run_id: str) -> bool:
@@ -113,7 +116,7 @@ class SqlStore:
     def look(self, run_id: str, look: Look) -> None:
         """Keep what a gate saw of a run under way."""
         with Session(self._engine) as session:
-            session.add(mapping.look_row(run_id, look))
+            session.add(run_mapping.look_row(run_id, look))
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
@@ -132,10 +135,10 @@ class SqlStore:
         """All runs, newest first, without their trials."""
         with Session(self._engine) as session:
             rows = session.exec(select(RunRow).order_by(col(RunRow.started).desc())).all()
-            return [mapping.run_value(row, ()) for row in rows]
+            return [run_mapping.run_value(row, ()) for row in rows]
 
     def load(self, run_id: str) -> Run:
-        """A whole run; `last` is the newest. Raises UsageError for an unknown id."""
+        """A whole run, by what names it (`store.names`). Raises UsageError."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
             trials = session.exec(
@@ -157,6 +160,10 @@ class SqlStore:
             run = _run(session, row, ())
             return run, tuple(tallies(session.connection(), row.id))
 
+    def claimed(self, run_id: str) -> AbstractContextManager[None]:
+        """The run for one process alone. Raises UsageError while another one plays it."""
+        return claimed(self._engine, run_id)
+
     def crash(self, run_id: str, crash: Crash) -> None:
         """Keep that the server crashed."""
         with Session(self._engine) as session:
@@ -173,29 +180,47 @@ class SqlStore:
 
     def played(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Scenario and number of every trial in force."""
+        return self._keys(run_id, IN_FORCE)
+
+    def left(self, run_id: str) -> frozenset[tuple[str, int]]:
+        """Those that were set aside, and have not been played again."""
+        return self._keys(run_id) - self.played(run_id)
+
+    def _keys(self, run_id: str, *wanted: ColumnElement[bool]) -> frozenset[tuple[str, int]]:
         query = select(TrialRow.scenario, TrialRow.number)
         with Session(self._engine) as session:
-            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, IN_FORCE)).all())
+            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, *wanted)).all())
 
-    def _find(self, session: Session, run_id: str) -> RunRow:
-        newest = select(RunRow).order_by(col(RunRow.started).desc())
-        row = session.exec(newest).first() if run_id == "last" else session.get(RunRow, run_id)
-        if row is not None:
-            return row
-        known = ", ".join(session.exec(select(RunRow.id)).all()[-5:]) or "none yet"
-        raise UsageError(
-            f"no run {run_id!r} in {self.shown} (newest: {known}); `agenteval show` lists all"
-        )
+    def meant(self, word: str) -> str:
+        """The id of the run or of the imported counts that a user means. Raises UsageError."""
+        with Session(self._engine) as session:
+            return self._meant(session, word)
+
+    def _meant(self, session: Session, word: str) -> str:
+        runs = session.exec(select(RunRow.id).order_by(col(RunRow.started).desc())).all()
+        newest = col(ImportedRow.imported).desc()
+        tables = session.exec(select(ImportedRow.id).order_by(newest)).all()
+        return meant(word, runs, tables, where=self.shown)
+
+    def _find(self, session: Session, word: str) -> RunRow:
+        found = self._meant(session, word)
+        row = session.get(RunRow, found)
+        if row is None:
+            raise UsageError(
+                f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
+                "compares them with others, and a gate can have them as its baseline"
+            )
+        return row
 
 
 def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
-    run = mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
+    run = run_mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
     return replace(run, requests=requests(session, row.id), crashes=crashes(session, row.id))
 
 
 def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
     query = select(LookRow).where(LookRow.run_id == run_id).order_by(col(LookRow.number))
-    return tuple(map(mapping.look_value, session.exec(query).all()))
+    return tuple(map(run_mapping.look_value, session.exec(query).all()))
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:

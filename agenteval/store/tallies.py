@@ -47,13 +47,14 @@ def tallies(database: Connection, run_id: str) -> Iterator[Tally]:
             agents=agents.get(row.id, {}),
             cause=cause_of(row.outcome, row.cause),
             retries=row.retries,
+            stretched=row.stretched,
         )
 
 
 def _trials(run_id: str) -> Select[Any]:
     at = TRIAL.c
     about = at.id, at.scenario, at.number, at.seed, at.outcome, at.reason, at.handshake
-    columns = (*about, at.cause, at.retries)
+    columns = (*about, at.cause, at.retries, at.stretched)
     of_run = select(*columns).where(at.run_id == run_id, at.replaced.is_(False))
     return of_run.order_by(at.scenario, at.number)
 

@@ -3,13 +3,13 @@
 import json
 
 from agenteval.core.call import BASH
-from agenteval.core.facts import Span
 from agenteval.core.nearest import names
-from agenteval.core.policy import admitted_path, elsewhere
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import path_argument
-from agenteval.core.programs import base_name
-from agenteval.core.shell import Obstacle
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.policy import admitted_path, elsewhere
+from agenteval.core.policy.tools import path_argument
+from agenteval.core.shell.facts import Span
+from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.programs import base_name
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
 
@@ -24,6 +24,7 @@ from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
     ],
     good=[tool("todo", items=["buy milk"]), "uv run scripts/notes.py add '{\"command\": 1'"],
     cure="Send one JSON object that fits the tool's parameters.",
+    seen_in=["call", Obstacle.EMPTY],
 )
 def malformed_arguments(call: DeniedCall) -> Seen | None:
     """Arguments that are no JSON object, or not what the tool takes.
@@ -49,6 +50,7 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
         tool("Bash", command="ls"),
     ],
     good=["uv run scripts/ralf.py emit-guidance --text 'go on'"],
+    seen_in=["call"],
 )
 def hallucinated_tool(call: DeniedCall) -> Seen | None:
     """A tool that does not exist.
@@ -96,6 +98,7 @@ def _script_behind(name: str, rules: BashRules) -> str:
         tool("read", path="/workspace/./README.md"),
         tool("write", path="notes/..hidden.md", content="x"),
     ],
+    seen_in=["call"],
 )
 def blocked_path(call: DeniedCall) -> Seen | None:
     """A file tool asked for a path outside its rules, or bash for another folder to start in.

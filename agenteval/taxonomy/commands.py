@@ -1,19 +1,19 @@
 """Failure classes of the command itself: what stands before it, what it runs, with which words."""
 
-from collections.abc import Sequence
+import re
 
-from agenteval.core.facts import SubstitutionKind
-from agenteval.core.patterns import normalise
-from agenteval.core.policy_mismatch import Miss
-from agenteval.core.programs import (
+from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.patterns import normalise
+from agenteval.core.shell.facts import SubstitutionKind, Words
+from agenteval.core.shell.gate import LONGEST, Obstacle, Simple, length_in_bytes
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import (
     DESTRUCTIVE,
     NETWORK,
     READ_ONLY,
     base_name,
     is_shell,
 )
-from agenteval.core.shell import Obstacle
-from agenteval.core.shell_leaves import Construct
 from agenteval.taxonomy.denied import PREFIXES, DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -36,7 +36,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
         if not part.via:
             outer = part
         elif outer and PREFIXES.issuperset(part.via):
-            return Seen(call.span(outer.places[0][0], part.places[0][0]))
+            return Seen(call.span(outer.words.extent[0], part.words.extent[0]))
     return None
 
 
@@ -55,9 +55,13 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     spans = call.shell.assignments
     env = call.policy.bash.env
     closed = [span for span in spans if span.text.partition("=")[0].removesuffix("+") not in env]
-    if closed and env:
-        return Seen(closed[0], f"only {', '.join(sorted(env))} may be set", despite=True)
-    return Seen((closed or spans)[0], despite=bool(closed) or not call.parts) if spans else None
+    if closed:
+        hint = f"only {', '.join(sorted(env))} may be set" if env else ""
+        return Seen(closed[0], hint, despite=True)
+    for command in call.shell.commands:
+        if command.assignments and not command.words:
+            return Seen(command.assignments[0], despite=True)
+    return Seen(spans[0]) if spans else None
 
 
 @failure_class(
@@ -78,7 +82,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     The text inside is shell again, behind one more layer of quotes.
     """
     for part in call.parts:
-        if (part.code and is_shell(part.argv)) or part.argv[0] == "eval":
+        if (part.code and is_shell(part.argv)) or part.words.first == "eval":
             return Seen(call.words(part))
     return None
 
@@ -144,20 +148,19 @@ def unlisted_script(call: DeniedCall) -> Seen | None:
 
 
 def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part = call.misses[Miss.SCRIPT]
-    path = normalise(part.argv[part.mismatch.at if part.mismatch else 0], call.world.root)
-    known = call.known_files
-    there = path is None or known is None or path in known
+    part, mismatch = call.misses[Miss.SCRIPT]
+    path = normalise(part.argv[mismatch.at], call.world.root)
+    there = path is None or call.may_exist(path)
     return _missed(call, Miss.SCRIPT) if there is exists else None
 
 
 def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     """The first command that no rule fits for this reason, at the word that shows it."""
-    part = call.misses.get(miss)
-    if part is None or part.mismatch is None:
+    missed = call.misses.get(miss)
+    if missed is None:
         return None
-    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(part.argv)
-    return Seen(call.word(part), part.mismatch.hint, harm)
+    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(missed.part.words)
+    return Seen(call.word(missed), missed.mismatch.hint, harm)
 
 
 @failure_class(
@@ -210,19 +213,21 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     Something required is missing, a value is of the wrong kind, quotes are missing around a value
     with blanks, or bash would still have to work a word out.
     """
+    if call.stop and call.stop.reason is Obstacle.LENGTH:
+        return None  # only its head was read: its words are not known
     if seen := _missed(call, Miss.WORDS):
         return seen
     spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
     return Seen(spans[0]) if spans else _unplain(call)
 
 
+_UNREAD = re.compile(r"\$(?:['\"]|[^\x00-\x7f])|\\\Z")
+
+
 def _unplain(call: DeniedCall) -> Seen | None:
     """A word of a listed command, to the end of the text, whose quoting no rule can read."""
-    stop = call.stop
-    if stop and call.alone:
-        marked = call.text.startswith(("$'", '$"'), stop.start)
-        if stop.reason is Obstacle.BACKSLASH or (marked and stop.reason is Obstacle.EXPANSION):
-            return Seen(call.span(stop.start, len(call.text)))
+    if call.stop and call.alone and _UNREAD.match(call.text, call.stop.start):
+        return Seen(call.span(call.stop.start, len(call.text)))
     return None
 
 
@@ -244,16 +249,18 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     return _missed(call, Miss.PROGRAM)
 
 
-def _harm(argv: Sequence[str]) -> tuple[str, ...]:
-    program = base_name(argv[0])
+def _harm(words: Words | Simple) -> tuple[str, ...]:
+    program = base_name(words.first)
     if program == "git":
-        return ("read-only",) if set(argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(argv):
+        return ("read-only",) if set(words.argv[1:2]) <= _GIT_READS else ()
+    if program == "find" and _FIND_ACTS.intersection(words.argv):
         return ("destructive",)
-    return tuple(facet for facet, programs in _HARM if program in programs)
+    return _HARM.get(program, ())
 
 
-_HARM = (("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY))
+_HARM: dict[str, tuple[str, ...]] = {}
+for _harm_done, _by in ("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY):
+    _HARM |= {program: (*_HARM.get(program, ()), _harm_done) for program in _by}
 _GIT_READS = frozenset(("blame", "diff", "log", "ls-files", "rev-parse", "show", "status"))
 _FIND_ACTS = frozenset(("-delete", "-exec", "-execdir", "-fprint", "-ok", "-okdir"))
 
@@ -271,5 +278,6 @@ def other_shell(call: DeniedCall) -> Seen | None:
     """
     stop = call.stop
     if stop and stop.reason is Obstacle.LENGTH:
-        return Seen(call.whole, f"{len(call.text)} characters; bash takes at most {stop.start}")
+        length = length_in_bytes(call.text)
+        return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
     return Seen(call.span(stop.start, len(call.text)) if stop else call.whole)

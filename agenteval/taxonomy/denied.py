@@ -1,17 +1,22 @@
 """A denied call with all that the failure classes ask about it."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter
 from typing import NamedTuple
 
-from agenteval.core.call import ToolCall
-from agenteval.core.facts import Command, RedirectKind, ShellFacts, Span
-from agenteval.core.policy import Policy, World, admits_redirect
-from agenteval.core.policy_bash import changes_folder
-from agenteval.core.policy_mismatch import Mismatch, Miss, mismatch
-from agenteval.core.programs import code_at
-from agenteval.core.shell import NotSimple, Simple
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.call import ToolCall, new
+from agenteval.core.policy.bash import changes_folder
+from agenteval.core.policy.mismatch import Mismatch, Miss, mismatch, unlisted
+from agenteval.core.policy.policy import (
+    Policy,
+    World,
+    admits_redirect,
+)
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
+from agenteval.core.shell.gate import NotSimple, Simple
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import code_at, only_itself
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(
@@ -22,101 +27,116 @@ PREFIXES = frozenset(
 class Part(NamedTuple):
     """One command of the text and how the policy takes it.
 
-    `places` are where its words stand. `code` is where an interpreter in it is told to run code
-    given in a word. `mismatch` says why no rule fits; it is None also for a part that another
-    stands for: a wrapper, or what a listed script's runner runs.
+    `code` is where an interpreter in it is told to run code given in a word. `is_missed` when a
+    rule should fit it and none does; not so a part that another stands for: a wrapper, or what a
+    listed script's runner runs. `is_strange` when no rule is about such a program.
     """
 
-    argv: tuple[str, ...]
-    places: Sequence[tuple[int, int]]
+    words: Words | Simple
     code: int | None
     admitted: bool
-    mismatch: Mismatch | None
+    is_missed: bool
+    is_strange: bool
     via: tuple[str, ...] = ()
     nested: bool = False
 
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.words.argv
 
-@dataclass(slots=True)  # frozen, its nine fields would take a microsecond more to set
-class DeniedCall:
+
+class Missed(NamedTuple):
+    """A part that no rule fits, and why."""
+
+    part: Part
+    mismatch: Mismatch
+
+
+class DeniedCall(NamedTuple):
     """One denied call. `command` is None unless it is a bash call that carries one.
 
+    `text` is what evidence points into: the command, or the argument text of another tool's call.
+    `is_only_a_command` when nothing else about the call matters.
     `shell` and `parts` are empty without a command. `misses` holds for each reason the first part
     that no rule fits for it. `stop` is where the reader that decides for this policy gave up.
     """
 
     call: ToolCall
     command: str | None
+    text: str
     policy: Policy
     world: World
     shell: ShellFacts
-    parts: tuple[Part, ...]
-    misses: Mapping[Miss, Part]
+    parts: Sequence[Part]
+    misses: Mapping[Miss, Missed]
+    is_only_a_command: bool
     stop: NotSimple | None = None
     objection: str = ""
 
     @property
-    def text(self) -> str:
-        """What evidence points into: the command, or the argument text of another tool's call."""
-        return self.call.raw if self.command is None else self.command
+    def is_mended(self) -> bool:
+        """Whether the facts are about other words than those of the call."""
+        return self.shell.text not in ("", self.text)
 
     @property
     def whole(self) -> Span:
         return Span(0, len(self.text), self.text)
 
     def span(self, start: int, end: int) -> Span:
-        return Span(start, end, self.text[start:end])
+        return new(Span, (start, end, self.text[start:end]))
 
-    @property
-    def known_files(self) -> frozenset[str] | None:
-        """The files of the world as far as anybody says; None when nobody does."""
+    def may_exist(self, path: str) -> bool:
+        """Whether there is such a file in the world, or nobody says which there are."""
         if self.world.files is not None:
-            return self.world.files
-        listed = self.policy.files and self.policy.files.union(self.policy.bash.listed)
-        return listed or None
+            return path in self.world.files
+        files = self.policy.files
+        return not files or path in files or path in self.policy.bash.listed
 
     def words(self, part: Part) -> Span:
         """The words of a command, from the first to the last."""
-        return self.span(part.places[0][0], part.places[-1][1])
+        return self.span(*part.words.extent)
 
-    def word(self, part: Part) -> Span:
+    def word(self, missed: Missed) -> Span:
         """The word that shows the mismatch; the last one when a later word is missing."""
-        at = part.mismatch.at if part.mismatch else 0
-        return self.span(*part.places[min(at, len(part.places) - 1)])
+        words, at = missed.part.words, missed.mismatch.at
+        return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
 
-    def closed_redirects(self, *wanted: RedirectKind) -> Iterator[Span]:
-        """The redirects of these kinds that the policy does not open, or not to that file."""
-        for redirect in self.shell.redirects:
-            if redirect.kind in wanted and not (
-                _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
-                and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
-                and admits_redirect(redirect, self.policy, self.world)
-            ):
-                yield redirect.span
+    def opens(self, redirect: Redirect) -> bool:
+        """Whether the policy opens such redirects, and to that file."""
+        return (
+            _CONSTRUCTS[redirect.kind] in self.policy.bash.constructs
+            and bool(self.parts)  # without a command no redirect is admitted
+            and not (self.stop and redirect.span.start <= self.stop.start < redirect.span.end)
+            and admits_redirect(redirect, self.policy, self.world)
+        )
 
     @property
-    def signs(self) -> set[str]:
+    def signs(self) -> frozenset[str]:
         """What there is in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
-        which a part is missed, and for which the reader stopped; and four names of our own.
+        which a part is missed, and for which the reader stopped; and five names of our own.
         """
-        signs: set[str] = set(self.misses)
-        if self.shell.text:
-            signs.update(field for field, found in zip(_FIELDS, self.shell, strict=True) if found)
-            signs.update(kind for kind, _ in self.shell.substitutions)
-            signs.update(redirect.kind for redirect in self.shell.redirects)
+        signs: list[str] = [*self.misses]
+        shell = self.shell
+        if shell.text:
+            signs += compress(_FIELDS, shell)
+            signs += [kind for kind, _ in shell.substitutions]
+            signs += [redirect.kind for redirect in shell.redirects]
         for part in self.parts:
             if part.via:
-                signs.add("wrapped")
+                signs.append("wrapped")
             if part.code:
-                signs.add("code")
-            if part.argv[0] == "eval":
-                signs.add("eval")
+                signs.append("code")
+            if part.words.first == "eval":
+                signs.append("eval")
         if self.stop:
-            signs.add(self.stop.reason)
+            signs.append(self.stop.reason)
         if self.objection:
-            signs.add("objection")
-        return signs
+            signs.append("objection")
+        if not self.is_only_a_command:
+            signs.append("call")
+        return frozenset(signs)
 
     @property
     def move(self) -> Span | None:
@@ -136,6 +156,7 @@ class DeniedCall:
 
 
 _FIELDS = ShellFacts._fields
+_VIA = attrgetter("via")
 _CONSTRUCTS = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,
@@ -145,33 +166,57 @@ _CONSTRUCTS = {
 }
 
 
-def misses_of(parts: Iterable[Part]) -> dict[Miss, Part]:
-    misses: dict[Miss, Part] = {}
+def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss, Missed]:
+    misses: dict[Miss, Missed] = {}
     for part in parts:
-        if part.mismatch:
-            misses.setdefault(part.mismatch.miss, part)
+        if not part.is_missed:
+            continue
+        words = part.words
+        if not part.is_strange:
+            found = mismatch(policy.bash, words.argv, words.dynamic, root=world.root)
+            misses.setdefault(found.miss, Missed(part, found))
+        elif Miss.PROGRAM not in misses:
+            misses[Miss.PROGRAM] = Missed(part, unlisted(policy.bash, words.first))
     return misses
 
 
-def one_part(gate: Simple, policy: Policy, world: World) -> tuple[Part, ...]:
+def one_part(gate: Simple, policy: Policy, world: World) -> list[Part]:
     """The parts of what the gate read as one command, which wraps no other."""
-    taken = _take(gate.argv, gate.dynamic, policy, world, is_core=True)
-    return (Part(gate.argv, gate.offsets, *taken),)
+    return [Part(gate, *_take(gate, policy, world, is_core=True))]
 
 
-def parts_of(shell: ShellFacts, policy: Policy, world: World) -> tuple[Part, ...]:
+def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
-    parts = []
-    for number, command in enumerate(commands):
-        words = command.words
-        taken = _take(words.argv, words.dynamic, policy, world, is_core=number in cores)
-        parts.append(Part(words.argv, words.places, *taken, via=command.via, nested=command.nested))
-    return tuple(parts)
+    return [
+        new(
+            Part,
+            (
+                command.words,
+                *_take(command.words, policy, world, is_core=number in cores),
+                command.via,
+                command.nested,
+            ),
+        )
+        for number, command in enumerate(commands)
+    ]
 
 
-def _cores(commands: Sequence[Command]) -> set[int]:
+def _take(
+    words: Words | Simple, policy: Policy, world: World, *, is_core: bool
+) -> tuple[int | None, bool, bool, bool]:
+    """How the policy takes a command: its code, and whether it is admitted, missed, strange."""
+    if policy.bash.is_strange(words.first):
+        return None, False, is_core, True
+    code = None if only_itself(words.first) else code_at(words.argv)
+    admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
+    return code, admitted, is_core and not admitted and code is None, False
+
+
+def _cores(commands: Sequence[Command]) -> Collection[int]:
+    if not any(map(_VIA, commands)):
+        return range(len(commands))
     cores: list[int] = []
     for number, command in enumerate(commands):
         if not command.via:
@@ -179,19 +224,3 @@ def _cores(commands: Sequence[Command]) -> set[int]:
         elif cores and PREFIXES.issuperset(command.via):
             cores[-1] = number
     return set(cores)
-
-
-def _take(
-    argv: tuple[str, ...],
-    dynamic: Collection[int],
-    policy: Policy,
-    world: World,
-    *,
-    is_core: bool,
-) -> tuple[int | None, bool, Mismatch | None]:
-    code = code_at(argv)
-    admitted = policy.bash.admits(argv, dynamic, root=world.root)
-    missed = None
-    if is_core and not admitted and code is None:
-        missed = mismatch(policy.bash, argv, dynamic, root=world.root)
-    return code, admitted, missed

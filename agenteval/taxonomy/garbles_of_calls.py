@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from agenteval.core.garble import Asked, Blame, Received
-from agenteval.core.policy_tools import schema_complaint
+from agenteval.core.policy.tools import schema_complaint
 from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
 
 # Parsers that read tags and write the JSON of the arguments themselves.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agenteval.core.garble import Asked, Blame, Received
-from agenteval.core.text_dialects import calls_left
+from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
 
 # How Ollama tells what it could not read.

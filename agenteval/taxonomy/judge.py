@@ -3,13 +3,21 @@
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
-from agenteval.core.facts import ShellFacts
-from agenteval.core.policy import UNKNOWN_WORLD, Gate, Policy, World, allows
-from agenteval.core.programs import interpreter
-from agenteval.core.shell import NotSimple, Simple, read_simple
-from agenteval.core.shell_leaves import read_leaves
-from agenteval.core.shell_wrappers import is_wrapper
+from agenteval.core.call import Evidence, Finding, ToolCall, Verdict, new
+from agenteval.core.policy.policy import (
+    UNKNOWN_WORLD,
+    Gate,
+    Policy,
+    World,
+    allows,
+    allows_command,
+    is_only_a_command,
+)
+from agenteval.core.shell.facts import ShellFacts
+from agenteval.core.shell.gate import NotSimple, Simple, read_simple
+from agenteval.core.shell.leaves import read_leaves
+from agenteval.core.shell.programs import interpreter
+from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.mended import facts_of
@@ -17,7 +25,7 @@ from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
-ALLOWED = Verdict(allowed=True)
+ALLOWED = Verdict()
 _NO_SHELL = ShellFacts("")
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
@@ -29,20 +37,31 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
     command = call.command
     gate = None if command is None else read_simple(command)
-    if allows(call, policy, world, gate=gate):
+    only = is_only_a_command(call, policy)
+    if only and command is not None and policy.engine is None:
+        allowed = allows_command(command, policy, world, gate=gate)
+    else:
+        allowed = allows(call, policy, world, gate=gate)
+    if allowed:
         return ALLOWED
     if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
-        misses = misses_of(parts)
-        return _explain(DeniedCall(call, command, policy, world, _NO_SHELL, parts, misses))
+        misses = misses_of(parts, policy, world)
+        return _explain(
+            DeniedCall(call, command, gate.text, policy, world, _NO_SHELL, parts, misses, only)
+        )
     return _deny(call, policy, world, gate)
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
     """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
-    program = argv[0]
-    if program == "find":
+    if argv[0] == "find":
         return not _FIND_RUNS.isdisjoint(argv)
+    return _wraps(argv[0])
+
+
+@lru_cache(maxsize=1024)
+def _wraps(program: str) -> bool:
     return not interpreter(program) and program != "uv" and is_wrapper(program)
 
 
@@ -61,20 +80,23 @@ def _deny(
     call: ToolCall, policy: Policy, world: World, gate: Gate | None, objection: str = ""
 ) -> Verdict:
     command = call.command
-    shell = _NO_SHELL if command is None else facts_of(command)
-    parts = parts_of(shell, policy, world)
-    misses = misses_of(parts)
+    text, shell = call.raw, _NO_SHELL
+    if command is not None:
+        text, shell = command, facts_of(command)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
+    parts = parts_of(shell, policy, world)
+    misses = misses_of(parts, policy, world)
     stop = reader if isinstance(reader, NotSimple) else None
-    return _explain(DeniedCall(call, command, policy, world, shell, parts, misses, stop, objection))
+    only = is_only_a_command(call, policy)
+    return _explain(
+        DeniedCall(call, command, text, policy, world, shell, parts, misses, only, stop, objection)
+    )
 
 
 def judge_many(
     policy: Policy, world: World = UNKNOWN_WORLD, *, distinct: int = 1 << 14
 ) -> Callable[[ToolCall], Verdict]:
     """`judge` for many calls; the verdicts on that many distinct commands are kept for repeats."""
-    tool = policy.tool(BASH)
-    only_command_counts = tool is not None and not tool.schema
 
     @lru_cache(maxsize=distinct)
     def of_command(name: str, command: str) -> Verdict:
@@ -82,8 +104,7 @@ def judge_many(
 
     def of_call(call: ToolCall) -> Verdict:
         command = call.command
-        alone = only_command_counts and call.arguments is not None and len(call.arguments) == 1
-        if command is None or len(command) > _KEPT or not alone:
+        if command is None or len(command) > _KEPT or not is_only_a_command(call, policy):
             return judge(call, policy, world)
         return of_command(call.name, command)
 
@@ -93,14 +114,15 @@ def judge_many(
 def _explain(denied: DeniedCall) -> Verdict:
     alone = denied.alone
     permitted = denied.policy.bash.constructs
-    findings = [
-        _finding(each, seen, denied, alone)
-        for each in _worth_a_look(frozenset(denied.signs))
-        if (seen := each.look(denied)) and (seen.despite or each.construct not in permitted)
-    ]
+    found = [(each, seen) for each in _worth_a_look(denied.signs) if (seen := each.look(denied))]
+    # A construct that is permitted as such explains only what nothing else does: its odd forms.
+    if permitted:
+        closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
+        found = closed or found
+    findings = [_finding(each, seen, denied, alone) for each, seen in found]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
-    return Verdict(allowed=False, findings=tuple(findings))
+    return Verdict.denied(findings)
 
 
 @lru_cache(maxsize=1024)
@@ -112,17 +134,13 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:
-    hint = seen.hint or failure_class.cure
-    if "{alone}" in hint:
-        hint = hint.replace("`{alone}`" if not alone else "{alone}", alone or "one listed command")
-    facets = seen.facets
+    (start, end, text), hint, facets, _ = seen
     if alone:
         facets += ("script-listed",)
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    start, end, text = seen.span
-    if start < end:  # the facts may be about mended words; what is shown are those of the call
+    if start < end and denied.is_mended:  # what is shown are the words of the call
         start, end = min(start, len(denied.text)), min(end, len(denied.text))
         text = denied.text[start:end]
-    evidence = Evidence(text, start, end)
-    return Finding(failure_class.id, evidence, hint, facets)
+    evidence = new(Evidence, (text, start, end))
+    return new(Finding, (failure_class.id, evidence, hint or failure_class.cured(alone), facets))

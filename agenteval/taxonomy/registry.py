@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
-from agenteval.core.facts import Span
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.shell.facts import Span
+from agenteval.core.shell.leaves import Construct
 from agenteval.taxonomy.denied import DeniedCall
 
 
@@ -32,6 +32,7 @@ Look = Callable[[DeniedCall], Seen | None]
 class FailureClass:
     """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
 
+    Where it speaks of the listed command inside the denied one, `cure_in_general` does not.
     `construct` is what a policy may allow by name: where it does, only what is closed
     `despite` that is seen.
     `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
@@ -49,6 +50,11 @@ class FailureClass:
     construct: Construct | None = None
     seen_in: frozenset[str] = frozenset()
     rest: bool = False
+    cure_in_general: str = ""
+
+    def cured(self, alone: str) -> str:
+        """The cure, about the listed command inside the denied one; "" where there is none."""
+        return self.cure.replace("{alone}", alone) if alone else self.cure_in_general
 
 
 def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named where it is given
@@ -72,6 +78,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
             good=tuple(map(_call, good)),
             look=look,
             cure=cure,
+            cure_in_general=cure.replace("`{alone}`", "one listed command"),
             construct=construct,
             seen_in=frozenset(seen_in),
             rest=rest,

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from agenteval.core.facts import Command, RedirectKind, Span, SubstitutionKind
-from agenteval.core.programs import FILTERS, base_name
-from agenteval.core.shell import Obstacle
-from agenteval.core.shell_embedded import embedded_in
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.facts import RedirectKind, Span, SubstitutionKind, outside
+from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -51,10 +51,7 @@ def pipe_to_filter(call: DeniedCall) -> Seen | None:
     Each listed script returns what the task needs; cutting it down loses content the agent should
     have seen. Ask the script for less instead.
     """
-    for before, command in _joints(call):
-        if base_name(command.program) in FILTERS:
-            return Seen(_from_bar(call, before, command))
-    return None
+    return _pipe(call, to_filter=True)
 
 
 @failure_class(
@@ -69,9 +66,16 @@ def pipe(call: DeniedCall) -> Seen | None:
 
     Two programs run in one call, and the output of the first is never seen.
     """
-    for before, command in _joints(call):
-        if base_name(command.program) not in FILTERS:
-            return Seen(_from_bar(call, before, command))
+    return _pipe(call, to_filter=False)
+
+
+def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
+    """The first pipe outside substitutions that leads to a filter, or to another program."""
+    for commands in call.shell.pipelines:
+        for before, command in pairwise(commands):
+            if (base_name(command.words.first) in FILTERS) is to_filter and not command.nested:
+                bar = call.text.find("|", before.span.end, command.span.start)
+                return Seen(call.span(bar if bar >= 0 else command.span.start, command.span.end))
     return None
 
 
@@ -86,7 +90,7 @@ def pipe(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in=["chains", "pipelines", Obstacle.OPERATOR],
+    seen_in=["chains", "pipelines", "background", "substitutions", Obstacle.OPERATOR],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -96,20 +100,24 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     """
     if call.move:
         return Seen(call.move, facets=("cd",), despite=True)
-    inside = [span for _, span in call.shell.substitutions] + list(call.shell.control)
-    outer = [span for span in call.shell.chains if not (inside and _within(span, inside))]
+    outer = call.shell.chains
+    if inside := [*[span for _, span in call.shell.substitutions], *call.shell.control]:
+        outer = outside(outer, inside)
     if not outer:
         return _lone_semicolon(call)
-    if any(span.text == "||" for span in outer):
-        return Seen(next(span for span in outer if span.text == "||"), facets=("fallback",))
-    programs = {command.program for command in call.shell.commands}
+    for span in outer:
+        if span.text == "||":
+            return Seen(span, facets=("fallback",))
+    programs = {command.words.first for command in call.shell.commands}
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
 
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:
     """A last `;`, which the facts leave out, as it joins nothing."""
-    stop = call.stop
-    if stop and stop.reason is Obstacle.OPERATOR and call.text[stop.start :].rstrip() == ";":
+    stop, text = call.stop, call.text
+    if stop and stop.reason is Obstacle.OPERATOR and text.startswith(";", stop.start):
+        if text[stop.start + 1 :].strip():
+            return None
         return Seen(call.span(stop.start, stop.start + 1), facets=("list",))
     return None
 
@@ -137,7 +145,7 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
     cure="Run the inner command in a call of its own and write its result out.",
     construct=Construct.COMMAND_SUBSTITUTION,
-    seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER],
+    seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER, Obstacle.EXPANSION],
 )
 def command_substitution(call: DeniedCall) -> Seen | None:
     """A command inside the words of another, $(...) or backticks.
@@ -145,9 +153,10 @@ def command_substitution(call: DeniedCall) -> Seen | None:
     What the outer command gets is not known before the inner one has run, so no rule can check it.
     """
     stop = call.stop
-    if stop and call.policy.bash.constructs and call.text.startswith("`", stop.start):
+    seen = _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
+    if stop and call.text.startswith("`", stop.start) and (call.policy.bash.constructs or not seen):
         return Seen(call.span(stop.start, stop.start + 1), despite=True)
-    return _substitution(call, SubstitutionKind.COMMAND) or _in_expansion(call)
+    return seen
 
 
 def _in_expansion(call: DeniedCall) -> Seen | None:
@@ -280,20 +289,8 @@ def _substitution(call: DeniedCall, wanted: SubstitutionKind) -> Seen | None:
 
 
 def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
-    return _first(call.closed_redirects(*wanted))
-
-
-def _joints(call: DeniedCall) -> Iterable[tuple[Command, Command]]:
-    """Both sides of each pipe that stands outside substitutions."""
-    for commands in call.shell.pipelines:
-        if not commands[0].nested:
-            yield from pairwise(commands)
-
-
-def _from_bar(call: DeniedCall, before: Command, command: Command) -> Span:
-    bar = call.text.find("|", before.span.end, command.span.start)
-    return call.span(command.span.start if bar < 0 else bar, command.span.end)
-
-
-def _within(span: Span, outer: Iterable[Span]) -> bool:
-    return any(each.start <= span.start and span.end <= each.end for each in outer)
+    """The first redirect of these kinds that the policy does not open, or not to that file."""
+    for redirect in call.shell.redirects:
+        if redirect.kind in wanted and not call.opens(redirect):
+            return Seen(redirect.span)
+    return None

@@ -2,10 +2,12 @@
 
 import re
 
-from agenteval.core.shell import Obstacle
+from agenteval.core.shell.gate import Obstacle
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.mended import strays
 from agenteval.taxonomy.registry import Seen, failure_class
+
+# Where a reader can stop before a bracket that is out of place.
+_BRACKET_AT = (Obstacle.OPERATOR, Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH)
 
 
 @failure_class(
@@ -21,6 +23,7 @@ from agenteval.taxonomy.registry import Seen, failure_class
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
+    seen_in=["errors", Obstacle.QUOTE, *_BRACKET_AT],
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.
@@ -29,20 +32,26 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
     what nothing began. Often the JSON around the
     command was escaped once too much or too little.
     """
-    for span in (*call.shell.errors, *strays(call.shell)):
-        return Seen(span)
+    if call.shell.errors:
+        return Seen(call.shell.errors[0])
     stop = call.stop
-    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call.text, stop.start)):
+    if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call, stop.start)):
         return Seen(call.span(stop.start, len(call.text)))
     return None
 
 
-def _has_no_meaning(text: str, at: int) -> bool:
+def _has_no_meaning(call: DeniedCall, at: int) -> bool:
     """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
-    if text.startswith((";;", ";&", ")"), at):
+    text = call.text
+    if text.startswith(")", at):  # of $(<f) it is only the end
+        groups = (*(span for _, span in call.shell.substitutions), *call.shell.subshells)
+        return all(span.end != at + 1 for span in groups)
+    if text.startswith((";;", ";&"), at):
         return True
+    if not _BRACKET.match(text, at):
+        return False
     before = text[:at].rstrip(" \t")[-1:]
-    return bool(before and before not in _BEFORE_BRACKET and _BRACKET.match(text, at))
+    return bool(before) and before not in _BEFORE_BRACKET
 
 
 _BEFORE_BRACKET = frozenset("\n|&;(){}=<>$")

@@ -1,7 +1,10 @@
 """Whatever is wrong with what the user gave is one line: what, where, how to mend it; exit 2."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -37,6 +40,61 @@ def one_line(said) -> str:
 def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
     line = one_line(cli(*arguments))
     assert [part for part in parts if part not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "--store", b"none\xff"), "not UTF-8 text"),
+        (("allowlist", "lint", "a" * 5000), "cannot be read or written: File name too long"),
+        (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
+        (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line_too(project, arguments, said) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "agenteval", *arguments],
+        check=False,
+        cwd=project,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8:strict"},
+        capture_output=True,
+        text=True,
+    )
+    lines = ended.stderr.splitlines()
+    assert (ended.returncode, len(lines), said in lines[0]) == (2, 1, True), ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("run", "--modle", "x"), "run: no such option: --modle; did you mean --model?"),
+        (("gate", "--zzz"), "gate: no such option: --zzz."),
+        (("run", "--trials", "x"), "run: --trials: 'x' is not a whole number."),
+        (("run", "--trials", "0"), "run: --trials: 0 is not in the range x>=1."),
+        (("speed", "--window", "x"), "speed: --window: 'x' is not a number."),
+        (("run", "--rules", "mid"), "run: --rules: 'mid' is not one of 'start', 'end', 'both'."),
+        (("compare",), "compare: missing argument 'runs'."),
+        (("doctor", "now"), "doctor: got unexpected extra argument(s) (now)."),
+        (
+            ("scenarios", "shw"),
+            "scenarios: no such command 'shw'. Did you mean 'show'?",
+        ),
+    ],
+)
+def test_an_argument_that_no_command_takes(cli, arguments, line) -> None:
+    command = line.split(":", maxsplit=1)[0]
+    assert one_line(cli(*arguments)) == f"agenteval: {line} See agenteval {command} --help\n"
+
+
+def test_an_option_without_its_value_is_told_before_the_command_is_known(cli) -> None:
+    assert one_line(cli("run", "--trials")) == (
+        "agenteval: option --trials requires an argument. See agenteval --help\n"
+    )
+
+
+def test_no_command_at_all_prints_the_help_and_no_complaint(cli) -> None:
+    said = cli("import")
+    assert (said.code, "counts" in said.out, said.err) == (2, True, "")
 
 
 @pytest.mark.parametrize("variable", ["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"])

@@ -1,4 +1,7 @@
+import bz2
+import gzip
 import json
+import lzma
 import re
 import subprocess
 import sys
@@ -65,6 +68,8 @@ def test_wide_characters_and_lines_keep_the_mark_below_what_it_marks() -> None:
     assert shown[1:3] == ["  git log 日本", "          ^^^^"]
     shown = run("git status &&\nls | wc").stdout.splitlines()
     assert shown[1:4] == ["  git status &&", "  ls | wc", "     ^^^^"]
+    shown = run("git status\ngit status").stdout.splitlines()
+    assert shown[1:4] == ["  git status", "            ^", "  git status"]
 
 
 def test_no_control_character_reaches_the_terminal() -> None:
@@ -85,6 +90,22 @@ def test_the_article_names_its_own_rows() -> None:
 def test_a_dash_reads_the_command_from_standard_input() -> None:
     (found,) = lines(run("--json", "-", text="git status\n"))
     assert (found["command"], found["verdict"]) == ("git status", "allowed")
+
+
+def test_a_carriage_return_on_standard_input_is_part_of_the_command() -> None:
+    (found,) = lines(run("--json", "-", text="git status\r\n"))
+    assert (found["command"], found["class"]) == ("git status\r", "ambiguous-shell")
+
+
+def test_lines_of_json_may_begin_with_a_byte_order_mark_and_end_in_carriage_returns(
+    tmp_path: Path,
+) -> None:
+    calls = tmp_path / "calls.jsonl"
+    calls.write_bytes(b'\xef\xbb\xbf{"command": "ls"}\r\n{"command": "pwd"}\r\n')
+    assert [each["command"] for each in lines(run("--json", "--jsonl", str(calls)))] == [
+        "ls",
+        "pwd",
+    ]
 
 
 CALLS = """
@@ -139,6 +160,37 @@ def test_a_bad_line_is_named_and_the_others_are_judged() -> None:
     assert [line.split(": ")[1] for line in complaints] == ["-:2", "-:3", "-:4", "-:5"]
     assert complaints[1].endswith("expected an object, got list")
     assert complaints[2].endswith('expected "command" (a string), or "name" and "arguments"')
+
+
+def test_messages_without_a_call_are_passed_over_and_counted() -> None:
+    text = '{"role": "user", "content": "hi"}\n{"command": "ls"}\n{"type": "summary"}\n'
+    result = run("--json", "--jsonl", "-", text=text)
+    assert (result.exit_code, len(list(lines(result)))) == (0, 1)
+    assert result.stderr == "agenteval: -: 2 messages hold no tool call\n"
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_a_file_may_be_packed_and_begin_with_a_mark(tmp_path: Path, pack) -> None:
+    text = '\ufeff{"command": "git status"}\r\n\r\n{"command": "ls"}\r\n'
+    (tmp_path / "calls").write_bytes(pack(text.encode()))
+    result = run("--json", "--jsonl", str(tmp_path / "calls"))
+    assert [found["verdict"] for found in lines(result)] == ["allowed", "denied"]
+
+
+def test_a_packed_file_that_is_cut_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "calls.gz").write_bytes(gzip.compress(b'{"command": "ls"}\n' * 99)[:-9])
+    result = run("--jsonl", str(tmp_path / "calls.gz"))
+    assert isinstance(result.exception, UsageError)
+    assert "calls.gz: cannot be read: Compressed file ended" in str(result.exception)
+
+
+@pytest.mark.parametrize("text", ['{\n  "command": "ls"\n}\n', '[\n{"command": "ls"}\n]\n'])
+def test_a_document_of_many_lines_is_one_complaint(text: str) -> None:
+    result = run("--jsonl", "-", text=text)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "agenteval: -:1: a document of many lines; give an object a line, as by jq -c\n"
+    )
 
 
 @pytest.mark.parametrize(("command", "code"), [("ls", 1), ("git status", 0)])

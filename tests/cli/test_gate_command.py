@@ -1,6 +1,7 @@
 """May the candidate replace the baseline? As a user and his CI ask it."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -8,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import Effort
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, trial
@@ -61,7 +63,7 @@ def stored(tmp_path_factory):
     void = trial(number=16, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="HTTP 500")
     alike = [played(number) for number in range(1, 16)]
     new = card("new")
-    keep(run(*alike, run_id="base", model=card("old")), where)
+    keep(run(*alike, run_id="base", model=card("old"), effort=Effort(60.0)), where)
     keep(run(*alike, void, run_id="alike", model=new, started="2026-01-03T00:00:00Z"), where)
     keep(run(*(played(number, bad=True) for number in range(1, 16)), run_id="bad"), where)
     return where
@@ -125,6 +127,44 @@ def test_the_verdict_is_written_as_json_markdown_and_junit(gate, project):
     assert (project / "out" / "gate.xml").read_text() == (project / "ci" / "junit.xml").read_text()
 
 
+# What Jenkins and GitLab read: of each element its children and its attributes.
+JUNIT = {
+    "testsuites": ({"testsuite"}, {"name", "tests", "failures", "errors"}),
+    "testsuite": (
+        {"properties", "testcase", "system-out"},
+        {"name", "tests", "failures", "errors"},
+    ),
+    "properties": ({"property"}, set()),
+    "property": (set(), {"name", "value"}),
+    "testcase": ({"failure", "error", "system-out"}, {"classname", "name", "time"}),
+    "failure": (set(), {"type", "message"}),
+    "error": (set(), {"type", "message"}),
+    "system-out": (set(), set()),
+}
+
+
+@pytest.mark.parametrize("candidate", ["alike", "bad", "strange"])
+def test_the_junit_file_has_what_a_ci_reads_and_nothing_else(gate, project, candidate):
+    strange = card("a\x1b[31m.model & <co>")
+    keep(run(*(played(number) for number in range(1, 16)), run_id="strange", model=strange))
+    gate(candidate, "--junit-xml", "junit.xml")
+    root = ET.parse(project / "junit.xml").getroot()
+    wrong = [
+        (each.tag, [child.tag for child in each], dict(each.attrib))
+        for each in root.iter()
+        if {child.tag for child in each} - JUNIT[each.tag][0]
+        or set(each.attrib) - JUNIT[each.tag][1]
+    ]
+    cases = list(root.iter("testcase"))
+    told = [each.text for each in root.iter() if each.tag in {"failure", "error"}]
+    assert (wrong, root.get("tests"), {case.get("classname") for case in cases}) == (
+        [],
+        str(len(cases)),
+        {"agenteval.gate"},
+    )
+    assert all(" over old: " in text for text in told)
+
+
 def test_json_is_printed_for_scripts(gate):
     document = json.loads(gate("alike", "--json").out)
     margin = document["criteria"][0]
@@ -161,8 +201,12 @@ def test_simulated_runs_are_refused_unless_they_are_allowed_and_then_marked(gate
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"protocol": "9"}, "(protocol)"),
-        ({"taxonomy": "9", "policies": {"notes": "other"}}, "(taxonomy, allow list notes)"),
+        ({"protocol": "9"}, ": prompts (1 / 9). Run one of them again"),
+        ({"max_turns": 3}, ": turn limit (20 / 3). Run one of them again"),
+        (
+            {"taxonomy": "9", "policies": {"notes": "other"}},
+            ": taxonomy version (1 / 9), allow list notes. Run one of them again",
+        ),
     ],
 )
 def test_runs_judged_by_different_rules_are_no_pair(gate, settings, complaint):
@@ -173,10 +217,10 @@ def test_runs_judged_by_different_rules_are_no_pair(gate, settings, complaint):
 
 def test_what_else_differs_is_said_and_not_forbidden(gate):
     long = replace(played(1, scenario="other"), calls=played(1).calls * 3)
-    keep(run(long, run_id="other", sandbox="none", complete=False, trials_planned=9, max_turns=3))
+    keep(run(long, run_id="other", sandbox="none", complete=False, trials_planned=9))
     said = " ".join(gate("other").out.split())
     assert [
-        "differ in more than the model: sandbox, max turns, scenarios." in said,
+        "differ in more than the model: sandbox (bubblewrap / none), scenarios." in said,
         "WITHOUT A SANDBOX" in said,
         "run is not complete: 1 of 9 trials." in said,
         "no world in common" in said,
@@ -213,8 +257,19 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
         "margin: at most 20 errors per 100 calls more than the baseline" in words,
         "never.heredoc: one such error fails" in words,
         "the same at the margin twice as bad" in words,
-        "15 trials of 1 scenarios" in words,
+        "15 trials of 1 scenario, " in words,
     ] == [True] * 5
+
+
+def test_explain_is_json_for_scripts(gate, cli):
+    said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml", "--json")
+    document = json.loads(said.out)
+    same = document["candidates"]["the same"]["criteria"]["margin"]
+    assert (document["schema"], document["pairs"], same["passed"]["n"]) == (
+        "agenteval.explain/1",
+        400,
+        400,
+    )
 
 
 def test_explain_without_a_run_takes_a_published_one(cli):
@@ -233,8 +288,48 @@ def test_plan_tells_trials_calls_and_hours(gate, cli):
         True,
         "trials",
     )
-    assert said["hours"] == pytest.approx(said["calls"] / said["calls_per_minute"] / 60)
+    assert (said["calls_per_minute"], said["hours"]) == (46.0, said["calls"] / 46.0 / 60)
     assert [part in told for part in ("is no worse by 2 times:", "calls per minute")] == [True] * 2
+
+
+def table(project, lines):
+    (project / "t.csv").write_text("\n".join(["model,scenario,trial,calls,class,errors", *lines]))
+    return str(project / "t.csv")
+
+
+def test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline(gate, cli, project):
+    lines = [f"m,notes,{at},4,bare-binary,{int(at < 3)}" for at in range(15)]
+    baseline = cli("import", "counts", table(project, lines)).out.split()[0]
+    judged = gate("alike", baseline=baseline)
+    refused = gate(baseline, baseline="base")
+    planned = cli("plan", "--baseline", baseline, "--margin", "20")
+    explained = " ".join(cli("gate", "--explain", "--baseline", baseline).out.split())
+    words = " ".join(judged.out.split())
+    assert [
+        "The baseline is a table of counts" in words,
+        "met no world in common" in words,
+        (refused.code, "counts of a table; how its trials ended is not known" in refused.err),
+        "How long that takes is not known" in planned.out,
+        "crashed 100" in explained,
+    ] == [True, True, (2, True), True, False]
+
+
+def test_a_table_that_does_not_say_what_belongs_together_is_refused_in_one_line(gate, cli, project):
+    found = cli("import", "counts", table(project, ["m,,,40,bare-binary,4"])).out.split()[0]
+    said = [gate("alike", baseline=name) for name in (found, "t.csv")]
+    assert [(one.code, one.err.count("\n")) for one in said] == [(2, 1)] * 2
+    assert "does not name the scenario and trial of each line" in said[0].err
+    assert "`agenteval import counts t.csv` gives it an id" in said[1].err
+
+
+def test_what_a_run_is_too_small_to_pass_is_told_by_the_gate_and_before_it(gate, cli, project):
+    (project / "mine.toml").write_text("[margin]\npoints = 20\n[budgets]\nstalled = 5\n")
+    told = " ".join(gate("alike").out.split())
+    explained = " ".join(
+        cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml").out.split()
+    )
+    assert "- stalled: 16 trials cannot pass, even without a fault: 61 could; about" in told
+    assert "can never PASS, whatever the candidate does: - stalled: 15 trials" in explained
 
 
 @pytest.mark.parametrize(
@@ -266,13 +361,42 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     (project / "wide.toml").write_text("[margin]\npoints = 90\n[plan]\nlooks = 5\n")
     cli("run", *SIM)
     base = cli("show").out.split()[0]
-    said = cli("run", *SIM, "--gate", "wide.toml", "--baseline", base, "--allow-simulated")
+    gate = ("--gate", "wide.toml", "--baseline", base, "--allow-simulated")
+    said, quiet = cli("run", *SIM, *gate), cli("run", *SIM, *gate, "--json")
     listed = cli("show").out.splitlines()[0]
     judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
                  "--rules", "wide.toml")  # fmt: skip
-    assert ("PASS; stopped, which saves" in said.err, "not finished" in listed) == (True, False)
-    assert "a gate ended the run at look" in " ".join(said.out.split())
+    words, verdict = " ".join(said.out.split()), said.out.splitlines()[-2]
+    told = re.search(r"after (\d) of 5 trials. Stopped early: (\d) of 5 trials", verdict)
+    run = json.loads(quiet.out)["runs"][0]
+    assert (said.code, quiet.code, "not finished" in listed) == (0, 0, False)
+    assert f"over {base}: PASS SIMULATED at look" in verdict
+    assert int(told[1]) + int(told[2]) == 5
+    assert "PASS; the run ends here" in said.err
+    assert "a gate ended the run at look" in words
+    assert f"which saved {told[2]} (" in words
+    assert (run["trials_saved"], run["looks"][-1]["verdict"]) == (int(told[2]), "PASS")
+    assert f"over {base}: PASS SIMULATED" in quiet.err
     assert "was looked at" in " ".join(judged.out.split())
+
+
+@pytest.mark.parametrize(
+    ("rules", "code", "verdict"),
+    [
+        ("[margin]\npoints = 90\n[minimum]\ntrials = 99\n", 3, "INCONCLUSIVE"),
+        ("[margin]\npoints = 90\n[never]\nclasses = ['blocked-path']\n", 1, "FAIL"),
+    ],
+)
+def test_the_exit_code_of_a_watched_run_is_the_verdict_of_its_gate(
+    cli, project, rules, code, verdict
+):
+    (project / "mine.toml").write_text(rules)
+    cli("run", *SIM)
+    said = cli("run", "-m", "sim/qwen3.5-122b", *SIM[2:], "--gate", "mine.toml",
+               "--baseline", "last", "--allow-simulated")  # fmt: skip
+    assert (said.code, f": {verdict} SIMULATED at look" in said.out) == (code, True)
+    small = "this run can never PASS. minimum.trials: 5 trials cannot pass, even without a fault"
+    assert (small in said.err) == (verdict == "INCONCLUSIVE")
 
 
 @pytest.mark.parametrize(
@@ -296,5 +420,5 @@ def test_a_run_that_could_not_be_judged_is_not_begun(cli, gate):
     refused = cli("run", "-m", "sim/qwen3.5-27b", "ralf/handshake", "--gate", "mine.toml",
                   "--baseline", "toy", "--allow-simulated")  # fmt: skip
 
-    assert (refused.code, "judged by different rules" in refused.err) == (2, True)
+    assert (refused.code, "not asked and judged alike" in refused.err) == (2, True)
     assert "sim-qwen3.5" not in cli("show").out

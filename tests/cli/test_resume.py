@@ -52,10 +52,10 @@ def seen(run: Run) -> list[object]:
 
 
 @contextmanager
-def begun(project: Path) -> Iterator[subprocess.Popen[bytes]]:
+def begun(project: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A run in a process group of its own."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "agenteval", *ARGUMENTS],
+        [sys.executable, "-m", "agenteval", *(arguments or ARGUMENTS)],
         cwd=project,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -68,12 +68,17 @@ def begun(project: Path) -> Iterator[subprocess.Popen[bytes]]:
         running.wait()
 
 
+def waited(project: Path, moment: str, least: int) -> None:
+    """Until the store says so many."""
+    deadline = time.monotonic() + 60
+    while asked(project, moment) < least and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
 def killed(project: Path, moment: str, least: int) -> None:
     """Begin a run and kill it as soon as the store says so many."""
     with begun(project) as running:
-        deadline = time.monotonic() + 60
-        while asked(project, moment) < least and time.monotonic() < deadline:
-            time.sleep(0.01)
+        waited(project, moment, least)
         os.kill(running.pid, signal.SIGKILL)
         assert running.wait() == -signal.SIGKILL
 
@@ -116,6 +121,43 @@ def test_a_run_killed_at_any_moment_is_gone_on_with_as_if_nothing_had_been(
         asked(project, CALLS) >= max(rows, sum(len(trial.calls) for trial in run.trials)),
         set(run.replaced) <= {"interrupted"},
     ) == (True, True, True, True)
+
+
+def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is_killed(
+    cli, project, unbroken
+) -> None:
+    with begun(project) as running:
+        waited(project, CALLS, 1)
+        os.kill(running.pid, signal.SIGSTOP)  # it still holds its run
+        refused = cli("run", "--resume", "last")
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    said = cli("run", "--resume", "last")
+    why = "is being played by another process; wait until that has ended"
+    assert (refused.code, refused.err.strip().splitlines()[-1], said.code) == (
+        2,
+        f"agenteval: run {stored(project).id} {why}",
+        0,
+    )
+    assert seen(stored(project)) == seen(unbroken)
+
+
+VOIDS = "UPDATE trial SET outcome = 'void', ending = 'broken', cause = 'crashed' WHERE number > 1"
+
+
+def test_voids_that_were_set_aside_are_not_lost_when_their_second_play_is_killed(
+    cli, project, unbroken
+) -> None:
+    cli(*ARGUMENTS)
+    with closing(sqlite3.connect(project / STORE)) as database, database:
+        database.execute(VOIDS)
+    rows = asked(project, CALLS)
+    with begun(project, "run", "--resume", "last", "--retry-void") as running:
+        waited(project, CALLS, rows + 1)
+        os.kill(running.pid, signal.SIGKILL)
+        running.wait()
+    cli("run", "--resume", "last")
+    assert seen(stored(project)) == seen(unbroken)
 
 
 def test_a_run_that_is_complete_is_only_shown(cli, project) -> None:

@@ -53,6 +53,13 @@ def test_a_run_prints_its_table_and_writes_its_report(cli, project) -> None:
     )
 
 
+def test_a_run_writes_its_report_where_one_is_asked_for(cli, project) -> None:
+    command = ("run", "-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
+    said = cli(*command, "--report", "mine.html")
+    page = (project / "mine.html").read_text()
+    assert (said.code, page.startswith("<!doctype html>")) == (0, True)
+
+
 def test_the_published_comparison_makes_a_page_when_one_is_asked_for(cli, project) -> None:
     cli("show", "article", "--report", "article.html")
     assert "12.03" in (project / "article.html").read_text()

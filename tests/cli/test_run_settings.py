@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.core.profiles import PROFILES
+from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.run import Run
 from agenteval.store.sql import SqlStore
 

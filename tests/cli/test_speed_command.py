@@ -66,6 +66,23 @@ def test_a_log_becomes_json_whose_totals_add_up(cli, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[11:22:33 TP0] Decode batch. #running-req: 2, #token: 40, token usage: 0.1", "of SGLang"),
+        ("slot print_timing: id  0 | task 0 | n_decoded = 36, tg = 11.9 t/s", "of llama.cpp"),
+        ("[GIN] 2026/05/07 - 04:56:17 | 200 |  1.2s | POST /api/chat", "of Ollama"),
+        ("[2026-05-07 04:56:17 DP0] Avg thr (in/out): 1.0 / 2.0 tokens/s", "of LMDeploy"),
+        ("Avg prompt throughput: 5 tok/s", "in 1 lines (1 speak of it in a form not known here)"),
+        ("hello", "no engine line in 1 lines; expected vLLM's"),
+    ],
+)
+def test_a_log_of_another_server_is_told_by_its_name(cli, project, text, complaint) -> None:
+    (project / "server.log").write_text(text + "\n")
+    said = cli("speed", "ingest", "server.log")
+    assert (said.code, complaint in said.err, said.err.count("\n")) == (2, True, 1), said.err
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         ((), "name runs"),
@@ -105,6 +122,15 @@ def test_a_sweep_plays_one_run_at_each_level_and_speed_shows_them(cli) -> None:
         True,
         True,
     )
+
+
+def test_a_sweep_ends_with_how_fast_each_level_was_served(cli) -> None:
+    few = ("-m", "sim/qwen3.5-27b", "--trials", "1", "media/rendered-plot")
+    tables = [
+        "Speed by concurrency" in cli("run", *few, "--concurrency", levels).out
+        for levels in ("1,2", "2")
+    ]
+    assert tables == [True, False]
 
 
 @pytest.mark.parametrize("levels", ["0", "-1", "1,,2", "1;2", "", "99999", "\u0662"])

@@ -17,6 +17,7 @@ class Outer(BaseModel):
     model_config = ConfigDict(extra="forbid")
     name: str
     models: dict[str, Inner] = {}
+    more: list[Inner] | None = None
     odd: int = 1
 
     @field_validator("odd")
@@ -40,8 +41,16 @@ def test_a_good_file_becomes_the_schema(tmp_path: Path) -> None:
         ("", "key name is missing"),
         ("name = 1", "name: input should be a valid string, got 1"),
         ('name = "x"\n[models.m]\n', "models.m.url is missing"),
-        ('name = "x"\nnam = 1', "unknown key nam; known keys: models, name, odd"),
-        ('name = "x"\n[models.m]\nurl = "u"\nprot = 1', "unknown key models.m.prot"),
+        (
+            'name = "x"\nnam = 1',
+            "unknown key nam; known keys: models, more, name, odd; did you mean name?",
+        ),
+        (
+            'name = "x"\n[models.m]\nurl = "u"\nprot = 1',
+            "unknown key models.m.prot; known keys: port, url; did you mean port?",
+        ),
+        ('name = "x"\n[models.name]\nurl = "u"\nx = 1', "models.name.x; known keys: port, url"),
+        ('name = "x"\n[[more]]\nurl = "u"\nulr = 1', "more.0.ulr; known keys: port, url; did you"),
         ('name = "x"\nodd = 2', "odd: an odd number is wanted, got 2"),
         ('name = "x"\nodd = "a"\n[models.m]\nport = "b"', "(and 2 more)"),
         (f'name = "x"\nodd = "{"y" * 99}"', f"got '{'y' * 56}..."),

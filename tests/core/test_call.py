@@ -17,8 +17,13 @@ def test_only_a_bash_call_carries_a_command(call, command) -> None:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "findings"), [(True, (Finding("heredoc", Evidence("<<")),)), (False, ())]
+    ("verdict", "allowed"),
+    [(Verdict(), True), (Verdict((Finding("heredoc", Evidence("<<")),)), False)],
 )
-def test_a_verdict_that_contradicts_itself_cannot_be_made(*, allowed, findings) -> None:
-    with pytest.raises(ValueError, match="exactly when it has no findings"):
-        Verdict(allowed, findings)
+def test_a_verdict_allows_exactly_when_it_has_no_findings(*, verdict, allowed) -> None:
+    assert verdict.allowed == allowed
+
+
+def test_a_denial_that_nothing_explains_is_no_verdict() -> None:
+    with pytest.raises(ValueError, match="at least one finding"):
+        Verdict.denied([])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.context import posed
-from agenteval.core.profiles import PROFILES
-from agenteval.core.prompt import render
-from agenteval.core.setting import DEFAULT
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.profiles import PROFILES
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.setting import DEFAULT
 
 ROOT = Path(__file__).resolve().parents[2]
 (SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.policy_tools import path_argument
-from agenteval.core.profile import PARAMETERS, Profile
-from agenteval.core.profiles import PROFILES, STRICT, spoken
-from agenteval.core.rules import VARIANTS
-from agenteval.core.setting import Setting
+from agenteval.core.policy.tools import path_argument
+from agenteval.core.prompt.profile import PARAMETERS, Profile
+from agenteval.core.prompt.profiles import PROFILES, STRICT, spoken
+from agenteval.core.prompt.rules import VARIANTS
+from agenteval.core.prompt.setting import Setting
 
 OURS = {
     "bash": {"command": "ls"},

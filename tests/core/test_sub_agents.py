@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.agents import outline, recognised, requested
-from agenteval.core.prompt import render_agent
+from agenteval.core.prompt.agents import outline, recognised, requested
+from agenteval.core.prompt.prompt import render_agent
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.scenario import Agent, Scenario, Step
-from agenteval.core.setting import Setting
 
 SPAWNED = "SELECT id, word AS said, {{ shelf }} AS place FROM asks"
 AGENT = Agent(

@@ -11,9 +11,10 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
+from agenteval.engine.asking import Unwatched
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
-from agenteval.protocols import Model, SandboxBackend, TrialKey
+from agenteval.protocols import Health, Model, SandboxBackend, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
@@ -87,7 +88,13 @@ class Play:
         return {"scripts/mark.py": MARK.encode(), "w.db": world, "notes/n.txt": b"a note"}
 
     async def __call__(
-        self, model: Model, *, trials: int = 1, scenario: Scenario = SCENARIO, concurrency: int = 2
+        self,
+        model: Model,
+        *,
+        trials: int = 1,
+        scenario: Scenario = SCENARIO,
+        concurrency: int = 2,
+        health: Health | None = None,
     ) -> tuple[Trial, ...]:
         run = Run("r", ModelCard("m", "m"), "t", 1, trials, None, concurrency, "n", "p", "t", {})
         self.store.add(run)
@@ -101,6 +108,7 @@ class Play:
                 recorder=self.store.recorder(run, digests),
                 observer=self.watched,
                 concurrency=concurrency,
+                health=health or Unwatched(),
             )
             await orchestrator.play(
                 [Stage(scenario, self.policy, self.files, agents)], trial_keys(["marks"], trials, 1)

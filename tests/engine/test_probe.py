@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from agenteval.core.probe import probe_prompt
+from agenteval.core.prompt.probe import probe_prompt
 from agenteval.core.trial import Message, Turn
 from agenteval.engine.probe import probe
 from agenteval.errors import InfrastructureError, UsageError

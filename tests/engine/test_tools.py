@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
-from agenteval.core.profiles import PROFILES, STRICT
+from agenteval.core.prompt.profiles import PROFILES, STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.engine import tools
@@ -13,7 +13,7 @@ POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
 
 def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Verdict:
-    return Verdict(allowed=False, findings=(Finding(failure_class, Evidence(evidence), hint),))
+    return Verdict(findings=(Finding(failure_class, Evidence(evidence), hint),))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
 
 def test_an_allowed_call_has_no_denial() -> None:
     with pytest.raises(ValueError, match="no denial"):
-        tools.denial(ToolCall("1", "bash", ""), Verdict(allowed=True), STRICT, POLICY)
+        tools.denial(ToolCall("1", "bash", ""), Verdict(), STRICT, POLICY)
 
 
 @pytest.mark.parametrize(

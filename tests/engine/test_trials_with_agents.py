@@ -54,6 +54,10 @@ def reached(name: str, by: str) -> HandshakeStep:
     return HandshakeStep(name, reached=True, agent=by, turn=0, position=0, in_order=True)
 
 
+def asked_by(trial: Trial) -> list[tuple[int, int | None, int | None]]:
+    return [(part.parent, part.turn, part.position) for part in trial.agents]
+
+
 def parts(trial: Trial) -> list[tuple[str, int, int, int, Ending]]:
     return [
         (part.label, part.parent, part.depth, len(part.calls), part.ending) for part in trial.agents
@@ -101,8 +105,9 @@ async def test_a_program_stands_for_an_agent_and_what_it_writes_can_ask_for_anot
 
     (trial,) = await play(model, scenario=rig)
 
-    assert (parts(trial), trial.handshake, trial.outcome) == (
+    assert (parts(trial), asked_by(trial), trial.handshake, trial.outcome) == (
         [("judge/1", 0, 1, 0, Ending.STOPPED), ("worker/2", 1, 2, 1, Ending.GOAL)],
+        [(0, 0, 0), (1, 0, 0)],
         (
             reached("judged", by="judge/1"),
             reached("b is marked", by="worker/2"),
@@ -112,9 +117,12 @@ async def test_a_program_stands_for_an_agent_and_what_it_writes_can_ask_for_anot
 
 
 async def test_a_program_that_fails_says_how(play, rig) -> None:
-    (trial,) = await play(ScriptedModel(mark("judge:bad"), says("Over.")), scenario=rig)
+    model = ScriptedModel("ls .", ("ls notes", mark("judge:bad")), says("Over."))
+
+    (trial,) = await play(model, scenario=rig)
 
     (part,) = trial.agents
+    assert asked_by(trial) == [(0, 1, 1)]
     assert (part.ending, part.reason.startswith("judge: "), "bad word" in part.reason) == (
         Ending.STOPPED,
         True,

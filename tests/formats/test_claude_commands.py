@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
+from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:

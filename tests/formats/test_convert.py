@@ -7,7 +7,7 @@ from agenteval.cli.app import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import World, allows
+from agenteval.core.policy.policy import World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.convert import TARGETS, convert
 from agenteval.formats.permissions import load_any
@@ -175,12 +175,25 @@ def test_what_stands_around_commands_is_listed_too(
         (
             "opencode",
             '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "read": "ask"}}',
-            ("permission.bash: rm * deny", "permission.read: * ask"),
+            (
+                "permission.bash: rm * deny",
+                "permission.read: * ask",
+                "that a command of which no rule speaks is allowed",
+            ),
+        ),
+        (
+            "opencode",
+            '{"permission": {"bash": {"*": "ask", "ls": "allow"}}}',
+            ("permission.bash: * ask",),
         ),
         (
             "opencode-1.0",
             '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "edit": "deny"}}',
-            ("permission.bash: rm * deny", "permission.edit: deny"),
+            (
+                "permission.bash: rm * deny",
+                "permission.edit: deny",
+                "that a command of which no rule speaks is allowed",
+            ),
         ),
         (
             "claude-code",
@@ -189,7 +202,6 @@ def test_what_stands_around_commands_is_listed_too(
                 ' "defaultMode": "plan", "additionalDirectories": ["/srv"]}}'
             ),
             (
-                "permissions.allow: bash",
                 "permissions.allow: read(//x)",
                 "permissions.ask: bash(l x)",
                 "permissions.defaultMode: plan",

@@ -40,11 +40,19 @@ def test_errors_without_a_class_are_counted_as_not_named():
     [
         (["m,1,s,8,a,2", "m,1,s,9,b,1"], "t.csv:3: calls: 9, but 8 in a line above"),
         (["m,1,s,8,a,7", "m,1,s,8,b,2"], "t.csv:3: errors: 9 by now, of 8 calls"),
-        (["m,1,s,eight,a,7"], "t.csv:2: Expected `int`, got `str`"),
-        (["m,1,s,8,a,-1"], "t.csv:2: Expected `int` >= 0"),
-        ([",1,s,8,a,1"], "t.csv:2: Expected `str` of length >= 1"),
-        (["m,1,s,8,a,1,9"], "t.csv:2: "),
-        (["m,1,s"], "t.csv:2: "),
+        (["m,1,s,eight,a,7"], "t.csv:2: calls: expected a count, only digits, no separators, got"),
+        (["m,1,s,8,a,-1"], "t.csv:2: errors: expected a count, from 0 to 10,000,000, got '-1'"),
+        (["m,1,s,8,a,12.5%"], "t.csv:2: errors: expected a count, no rate"),
+        (["m,1,s,8,a,0.12"], "t.csv:2: errors: expected a count, no rate"),
+        (['m,1,s,"1,234",a,2'], "t.csv:2: calls: expected a count, only digits, no separators"),
+        (["m,1,s,1 234,a,2"], "t.csv:2: calls: expected a count, only digits, no separators"),
+        (["m,1,s,8,a,"], "t.csv:2: errors: expected a count, only digits, no separators, got noth"),
+        ([",1,s,8,a,1"], "t.csv:2: model: expected a name, got nothing"),
+        (["m,1,s,8,a,1,9"], "t.csv:2: 7 cells, but 6 columns: quote what holds the delimiter"),
+        (["m,1,s"], "t.csv:2: calls: expected a count"),
+        (["m,1,s,8,a,1", "", "m,1,s,8,Total,1"], "t.csv:4: class: 'Total' seems to be a sum"),
+        (["m,1,s,8,a,1", "Total,1,s,8,a,1"], "t.csv:3: model: 'Total' seems to be a sum"),
+        (["m,1,s,8,a," + "1" * 200_000], "t.csv:2: no CSV: field larger"),
         ([], "t.csv: no counts. The columns are model, calls, class, errors"),
     ],
 )
@@ -55,8 +63,41 @@ def test_a_line_that_cannot_be_meant_is_told_with_its_number(lines, said):
 
 
 def test_a_column_that_is_not_known_is_named():
-    with pytest.raises(UsageError, match="unknown field `colour`"):
+    with pytest.raises(UsageError, match=r"t\.csv: unknown column 'colour'\. The columns are"):
         read("m,8,a,1,red", head="model,calls,class,errors,colour")
+
+
+def test_a_column_that_is_missing_is_named_beside_those_that_are_there():
+    with pytest.raises(UsageError, match="no column calls, but 'model', 'class', 'errors per 100'"):
+        read("m,a,1.2", head="model,class,errors per 100")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Model;Calls;Class;Errors", "m;158;pipe;19", ";;;"),
+        ("model\tcalls\tclass\terrors", "m\t158\tpipe\t19"),
+        ('"MODEL" , "CALLS" , "CLASS" , "ERRORS"', '"m" , "158" , "pipe" , "19"', "", ",,,"),
+        ("sep=;", "errors;model;class;calls;;", "19;m;pipe;158;;"),
+        ("", "model,calls,class,errors", "m,158.0,pipe,19.0"),
+        ("model,calls,errors,class", "m,158,19,pipe", "m,158,0"),
+    ],
+)
+def test_what_spreadsheets_make_of_a_table_is_read(lines):
+    (table,) = read_counts(lines, where="t.csv").values()
+    assert (table.counts.calls, table.counts.by_class) == ((158,), {"pipe": (19,)})
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_file_in_any_unicode_is_read(tmp_path, encoding):
+    (tmp_path / "t.csv").write_text("model,calls,errors\r\nmüller,8,1\r\n", encoding=encoding)
+    assert list(load_counts(tmp_path / "t.csv")) == ["müller"]
+
+
+def test_a_spreadsheet_is_told_from_a_csv_file(tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"PK\x03\x04rest")
+    with pytest.raises(UsageError, match=r"t\.csv: a spreadsheet or an archive, no CSV: save it"):
+        load_counts(tmp_path / "t.csv")
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import World, allows
+from agenteval.core.policy.policy import World, allows
 from agenteval.formats.permissions import load_any
 
 ROOT = "/home/me/project"

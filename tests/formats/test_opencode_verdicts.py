@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import World, allows
+from agenteval.core.policy.policy import World, allows
 from agenteval.formats.permissions import load_any
 
 SESSIONS = json.loads((Path(__file__).parent / "opencode_verdicts.json").read_text("utf-8"))

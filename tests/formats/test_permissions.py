@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.dialect_claude import ClaudeCode, ToolSpecifier
-from agenteval.core.dialect_codex import Codex, PrefixRule
-from agenteval.core.dialect_opencode import OpenCode, OpenCode10, PermissionRule, wildcard
-from agenteval.core.policy import Policy, World, allows
+from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
+from agenteval.core.dialects.codex import Codex, PrefixRule
+from agenteval.core.dialects.opencode import OpenCode, OpenCode10, PermissionRule, wildcard
+from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.judge import judge
@@ -129,7 +129,7 @@ def test_a_tool_that_no_rule_of_opencode_is_about_is_offered() -> None:
 def test_the_last_rule_of_opencode_counts_and_without_one_everything_is_allowed(
     tmp_path: Path,
 ) -> None:
-    bare = load(write(tmp_path, "a.json", {}))
+    bare = load(write(tmp_path, "opencode.json", {}))
     assert allows(bash("ls"), bare, WORLD)
     last = load(write(tmp_path, "b.json", {"permission": {"bash": {"ls *": "deny", "*": "allow"}}}))
     assert allows(bash("ls x"), last, WORLD)

@@ -1,7 +1,9 @@
 """vLLM's log as its versions write it, and as nobody should."""
 
+import bz2
 import gzip
 import io
+import lzma
 import time
 
 import pytest
@@ -60,6 +62,28 @@ def read(text: str | bytes):
         (f"Sep 22 23:46:42 box vllm[36]: INFO 05-07 04:56:17 metrics.py:351] {V0}", line()),
         (f"[vllm-rbln] INFO 2026-05-07 04:56:17,796 [loggers.py:248] {V1}", line()),
         (f"(APIServer pid=7) Engine 000: {V1}", line(None, "Engine 000")),
+        (f"2026-05-07 04:56:17 - vllm.engine.metrics - INFO - {V0}", line()),
+        (f"2026-05-07 04:56:17,526 vllm.engine.metrics 458 INFO     {V0}", line()),
+        (f"[2026-05-07 04:56:17] INFO loggers: Engine 000: {V1}", line(engine="Engine 000")),
+        (
+            f'{{"asctime": "2026-05-07T04:56:17Z", "message": "Engine 002: {V1}"}}',
+            line(engine="Engine 002"),
+        ),
+        (
+            f"vllm-1  | (APIServer pid=1) INFO 05-07 04:56:17 [loggers.py:123] Engine 000: {V1}",
+            line(engine="Engine 000"),
+        ),
+        (
+            (
+                "2026-05-07T08:01:39.33Z stdout F (EngineCore_DP0 pid=9) INFO 05-07 04:56:17 "
+                f"[v1/metrics/loggers.py:271] 1 Engines Aggregated: {V1}, MM cache hit rate: 0.0%"
+            ),
+            line(engine="1 Engines Aggregated"),
+        ),
+        (
+            f'{{"log":"INFO 05-07 04:56:17 [loggers.py:87] {V1}\\n","stream":"stdout"}}',
+            line(),
+        ),
         (f"\x1b[1;36m(pid=1)\x1b[0;0m INFO 05-07 04:56:17 [loggers.py:1] {V1}", line()),
         (f"Loading: 99%|##|\rINFO 05-07 04:56:17 [loggers.py:1] {V1}\r\n", line()),
         (f"INFO 05-07 04:56:17 [loggers.py:1] {V1}".encode("utf-16"), line()),
@@ -100,8 +124,10 @@ def test_what_is_no_line_of_an_engine_or_a_completion_is_passed_over(text) -> No
 
 def test_what_was_read_is_counted_and_so_is_what_was_not() -> None:
     unknown = "INFO 05-07 04:56:17 [loggers.py:1] Avg prompt throughput: 5 tok/s"
-    text = "\n".join([ASKED, ASKED.replace("200", "400"), V1, "hello", "", unknown])
-    assert read(text)[1] == VllmLog(lines=5, engine_lines=1, completions=1, failed=1, unread=1)
+    other = "INFO 05-07 04:56:17 [loggers.py:1] Engine 000: Avg prompt throughput: nan tokens/s"
+    json = '{"message": "Avg prompt throughput"}'
+    text = "\n".join([ASKED, ASKED.replace("200", "400"), V1, "hello", "", unknown, other, json])
+    assert read(text)[1] == VllmLog(lines=7, engine_lines=1, completions=1, failed=1, unread=3)
 
 
 def test_of_a_huge_line_the_start_is_read_and_the_next_line_is_whole() -> None:
@@ -118,16 +144,18 @@ def test_a_hostile_line_takes_no_longer_than_it_is_long(part) -> None:
 
 def test_rotated_files_are_one_log_packed_or_not(tmp_path) -> None:
     (tmp_path / "vllm.log.1.gz").write_bytes(gzip.compress(b"first\n", mtime=0))
-    (tmp_path / "vllm.log").write_bytes(b"second\nthird")
-    paths = [str(tmp_path / "vllm.log.1.gz"), str(tmp_path / "vllm.log")]
-    assert list(log_lines(paths)) == [b"first\n", b"second\n", b"third"]
+    (tmp_path / "vllm.log.2").write_bytes(bz2.compress(b"second\n"))
+    (tmp_path / "vllm.log-xz").write_bytes(lzma.compress(b"third\n"))
+    (tmp_path / "vllm.log").write_bytes(b"fourth\nfifth")
+    names = ("vllm.log.1.gz", "vllm.log.2", "vllm.log-xz", "vllm.log")
+    read_lines = list(log_lines([str(tmp_path / name) for name in names]))
+    assert read_lines == [b"first\n", b"second\n", b"third\n", b"fourth\n", b"fifth"]
 
 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("missing.log", None),
-        ("broken.gz", b"no gzip at all"),
         ("cut.gz", gzip.compress(b"line\n" * 9, mtime=0)[:-9]),
         ("bad.gz", gzip.compress(b"line\n" * 9, mtime=0)[:10] + b"\xff" * 20),
     ],

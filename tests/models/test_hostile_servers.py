@@ -34,9 +34,9 @@ CASES: dict[str, tuple[Play, str]] = {
     "100 MB of events": (floods(event({"content": "word " * 20_000}), 1000), TOO_MUCH),
     "100 MB of JSON": (floods(MEGABYTE, 100, kind=JSON), TOO_MUCH),
     "100 MB of an error": (floods(MEGABYTE, 100, kind=JSON, status=500), TOO_MUCH),
-    "a stream that never ends": (floods(b": ping\n\n", 10**9), "no reply within 3 s|of over"),
+    "a stream that never ends": (floods(b": ping\n\n", 10**9), r"no reply within \d|of over"),
     "a reply that never begins": (sends(pause=30.0, kind=JSON), "no chat completion"),
-    "a stream that stalls": (sends(WORD, pause=30.0), "no reply within 3 s"),
+    "a stream that stalls": (sends(WORD, pause=30.0), r"no reply within \d"),
     "bytes that are no UTF-8, streamed": (
         sends(WORD.replace(b"word", b"\xff\xfe"), event({}, "stop")),
         "bytes that are no UTF-8|broken event",
@@ -88,6 +88,32 @@ async def test_a_flood_of_100_mb_takes_bounded_memory(kind) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 3 * LARGEST_BODY
+
+
+def drips(pieces: int, every: float) -> Play:
+    """So many words, each at its time however busy the machine is, and the end."""
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for piece in range(pieces):
+            writer.write(WORD)
+            await asyncio.sleep(began + every * piece - loop.time())
+        await _write(writer, event({}, "stop"))
+
+    return play
+
+
+async def test_a_server_that_is_slow_and_goes_on_gets_more_time() -> None:
+    """Thirty tokens a second, where limits are written for forty: seven seconds become nine."""
+    async with serving(drips(250, every=0.033)) as url:
+        entry = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=7.0))
+        async with OpenAIModel(entry) as model:
+            turn = await model.ask(LATER, [], seed=1)
+            assert (turn.timing.pieces, 8 < turn.seconds < 9, 1.2 < model.stretch() < 1.5) == (
+                *(250, True, True),
+            )
 
 
 async def test_a_compressed_reply_is_refused_as_its_size_is_unknown() -> None:

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -155,3 +156,12 @@ async def test_no_server_names_the_url_how_to_start_one_and_the_simulated_models
         True,
         True,
     )
+
+
+async def test_a_turn_says_when_it_had_come(answering, reply) -> None:
+    body = '{"choices": [{"message": {"content": "Well."}, "finish_reason": "stop"}]}'
+    began = datetime.now(UTC).timestamp()
+    with answering(reply("200 OK", "application/json", body)) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            turn = await model.ask([Message("user", "u")], [], seed=1)
+    assert began <= turn.ended <= datetime.now(UTC).timestamp()

@@ -12,7 +12,7 @@ import pytest
 from pydantic import ValidationError
 
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import Prompt, render
+from agenteval.core.prompt.prompt import Prompt, render
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona

@@ -1,5 +1,6 @@
 """Power as it is summed, and as NVML (played by a module of its name) gives it or not."""
 
+import re
 import sys
 import time
 from types import SimpleNamespace
@@ -30,6 +31,15 @@ def nvml(*milliwatts: int | Exception, init: Exception | None = None) -> SimpleN
         nvmlDeviceGetHandleByIndex=lambda at: at,
         nvmlDeviceGetPowerUsage=lambda gpu: raised(milliwatts[gpu]),
     )
+
+
+def test_the_real_binding_answers_what_it_is_asked() -> None:
+    """Without a driver it says so; with one it gives watts."""
+    try:
+        said = str(gpu_watts(HERE)() > 0)
+    except UnobservableError as error:
+        said = str(error)
+    assert re.fullmatch("True|NVML: .*(?:Not Found|Not Supported|not known|Driver).*", said)
 
 
 def test_watts_over_time_are_joules() -> None:

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import render
+from agenteval.core.prompt.prompt import render
 from agenteval.core.trial import Message
 from agenteval.errors import UsageError
 from agenteval.models.openai_client import OpenAIModel

@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.call import ToolCall
-from agenteval.core.text_dialects import DIALECTS
+from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.requests import request_body

@@ -97,6 +97,11 @@ def test_the_answer_to_a_call_names_it() -> None:
             },
             Usage(9, 8, 5, 4),
         ),
+        # A proxy in front of a server that counts only what is new, and says what it had cached.
+        (
+            {"prompt_tokens": 150, "prompt_tokens_details": {"cached_tokens": 3000}},
+            Usage(3150, cached_tokens=3000),
+        ),
         ({"prompt_tokens_details": None, "completion_tokens_details": 7}, Usage()),
         (None, Usage()),
     ],

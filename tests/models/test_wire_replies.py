@@ -87,6 +87,16 @@ REPLIES = {
     "hermes left as text": Reply(whole(f"I look.\n{HERMES}"), (), TEXT_PARSER),
     "qwen3_coder left as text": Reply(whole(QWEN), (), TEXT_PARSER),
     # llama.cpp 15012: without the opening tag.
+    # vLLM's hermes parser stops at the first end tag, be it inside a value.
+    "an end tag inside the arguments": Reply(
+        whole(HERMES.replace("ls", "grep -c '</tool_call>' a")), (), TEXT_PARSER
+    ),
+    "an end tag inside the arguments, read to it": Reply(
+        stream(parts(call("bash", '{"command": "grep -c \''))),
+        [("bash", '{"command": "grep -c \'')],
+        [("broken-json", MODEL, 0)],
+        kind=STREAM,
+    ),
     "function without tool_call": Reply(
         stream({"content": QWEN.removeprefix("<tool_call>\n")}, finish="stop"),
         (),
@@ -248,6 +258,11 @@ REPLIES = {
 }
 
 
+def shown(evidence: str, said: str) -> bool:
+    """As it is, or as it is written within JSON."""
+    return evidence in said or json.dumps(evidence)[1:-1] in said
+
+
 @pytest.mark.parametrize("case", REPLIES.values(), ids=REPLIES)
 async def test_a_reply_gives_its_calls_its_garbles_and_the_layer_to_blame(
     answering, reply, case
@@ -260,10 +275,12 @@ async def test_a_reply_gives_its_calls_its_garbles_and_the_layer_to_blame(
         (one.kind, one.blame, *((one.position,) * (one.position is not None)))
         for one in turn.garbles
     ]
-    assert ([(one.name, one.raw) for one in turn.calls], seen) == (
-        list(case.calls),
-        list(case.garbles),
-    )
+    said = turn.text + turn.raw + "".join(one.raw for one in turn.calls)
+    assert (
+        [(one.name, one.raw) for one in turn.calls],
+        seen,
+        [one.kind for one in turn.garbles if not one.why or not shown(one.evidence, said)],
+    ) == (list(case.calls), list(case.garbles), [])
 
 
 def test_every_kind_is_among_the_replies() -> None:

@@ -5,9 +5,9 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.policy import Policy, World, allows, allows_command
-from agenteval.core.policy_values import Kind
-from agenteval.core.shell_leaves import Construct
+from agenteval.core.policy.policy import Policy, World, allows, allows_command
+from agenteval.core.policy.values import Kind
+from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 
 

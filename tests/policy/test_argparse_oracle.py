@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.policy_script import HELP, CommandLine, misuse
-from agenteval.core.policy_values import Argument, Kind
+from agenteval.core.policy.script import HELP, CommandLine, misuse
+from agenteval.core.policy.values import Argument, Kind
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 
@@ -84,6 +84,11 @@ TREE = CommandLine.of(
         "list": CommandLine.of([option("--limit", Kind.INT)]),
         "add": CommandLine.of([option("--tag")], (Argument("text"), Argument("count", Kind.INT))),
     },
+)
+LOOSE = CommandLine.of(
+    [],
+    (Argument("words", most=None),),
+    {"add": CommandLine.of([], (Argument("a", fewest=0, most=None), Argument("b")))},
 )
 # Later versions leave words behind an option to an optional positional before it.
 SPLIT = CommandLine.of([option("-v", Kind.FLAG)], (Argument("a"), Argument("b", fewest=0)))
@@ -225,6 +230,7 @@ def test_two_dashes_end_the_options_as_in_argparse(argv: list[str]) -> None:
         (FLAT, ["-v", "a"], "rest is missing"),
         (SPLIT, ["a", "b", "c"], "'c' is one word too many"),
         (CommandLine.of([], (Argument("pair", fewest=2, most=2),)), ["a"], "pair is missing"),
+        (LOOSE, ["x", "add", "b"], "words must be one word, as a sub-command follows"),
     ],
 )
 def test_what_does_not_fit_is_told_with_its_cure(

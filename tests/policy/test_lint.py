@@ -4,8 +4,8 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.dialect_opencode import OpenCode, PermissionRule
-from agenteval.core.policy import Policy
+from agenteval.core.dialects.opencode import OpenCode, PermissionRule
+from agenteval.core.policy.policy import Policy
 from agenteval.core.policy_lint import Trouble, lint
 
 

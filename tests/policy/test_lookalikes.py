@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.policy import allows_command
+from agenteval.core.policy.policy import allows_command
 
 DEMO = load_policy("demo", roots=[shipped()])
 LOOKALIKES = [

@@ -2,9 +2,9 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.policy_mismatch import Miss, mismatch
-from agenteval.core.programs import code_at, script_at
-from agenteval.core.shell import Simple, read_simple
+from agenteval.core.policy.mismatch import Miss, mismatch
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.programs import code_at, script_at
 
 DEMO = load_policy("demo", roots=[shipped()])
 

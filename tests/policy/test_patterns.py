@@ -5,7 +5,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.patterns import CommandPattern, PathRules, WordPattern, normalise, path_regex
+from agenteval.core.policy.patterns import (
+    CommandPattern,
+    PathRules,
+    WordPattern,
+    normalise,
+    path_regex,
+)
 
 
 @pytest.mark.parametrize(

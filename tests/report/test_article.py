@@ -46,15 +46,11 @@ def test_every_rate_of_the_published_table_is_there_to_two_decimals(view):
     assert totals == ["19 12.03", "9 5.59", "13 10.16"]
 
 
-def test_half_as_many_errors_is_said_to_be_at_the_edge_of_chance(view):
-    headline = view.sentences[0]
-    assert headline.startswith(
-        "27b makes fewer errors than 35b: at the edge of chance, not settled"
-    )
-    assert "5.59 against 12.03 per 100 calls" in headline
-    assert "more calls per model would give such a difference 80 % power" in headline
-    assert ": not settled (" in view.sentences[1]
-    assert ": not settled (" in view.sentences[2]
+def test_half_as_many_errors_is_said_to_be_marginal_and_not_settled_among_three(view):
+    first, second, third, *_ = view.sentences
+    assert first.startswith("Marginal, not settled: 27b made fewer errors than 35b, 5.59 against")
+    assert "more calls per model would settle a difference of this size (80 % power)." in first
+    assert [one.partition(":")[0] for one in (second, third)] == ["Not settled"] * 2
 
 
 def test_the_table_stands_without_a_run_behind_it(view, golden):

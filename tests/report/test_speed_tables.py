@@ -1,5 +1,7 @@
 """The speed tables, cell by cell."""
 
+from dataclasses import replace
+
 from agenteval.report.log_speed import LogView, log_lines, log_tables
 from agenteval.report.samples import cells
 from agenteval.report.speed import Served, speed_tables
@@ -7,6 +9,7 @@ from agenteval.report.tables import Table
 from agenteval.stats.loads import Load
 from agenteval.stats.samples import Samples
 from agenteval.stats.speeds import Speed
+from agenteval.stats.timeline import Timeline
 
 SAME = Samples(4, 1234.5, 50.25, 0.125)
 FULL = Speed(2, 40, 8_000, 60.0, SAME, SAME, SAME, useful=30, failed=1, joules=3.6e6)
@@ -30,6 +33,19 @@ def test_what_is_known_of_each_level_is_shown_and_what_is_not_is_said() -> None:
         ["2", "40", "1", "60.0", "8,000 133", "40 40.0", "30 30.0", "8,000"],
         ["4", "0", "0", unknown, f"0 {unknown}", f"0 {unknown}", "-", unknown],
     ]  # fmt: skip
+
+
+def test_what_came_in_windows_of_time_is_shown_where_there_are_any() -> None:
+    timed = replace(FULL, windows=Timeline(SAME, SAME, None))
+    titles = [
+        [table.title for table in speed_tables([Served("m", simulated=False, speed=one)])]
+        for one in (timed, FULL)
+    ]
+    together = [title for title in titles[0] if title not in titles[1]]
+    assert together == [
+        "Generation tokens/s, all requests together",
+        "Completions per minute, all requests together",
+    ]
 
 
 def test_samples_are_told_to_three_digits_or_not_at_all() -> None:

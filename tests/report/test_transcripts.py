@@ -3,12 +3,14 @@
 import pytest
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.report import html
+from agenteval.report.build import build_view
 from agenteval.report.transcripts import REPLY_SHOWN, TRIALS_SHOWN, marked_text, shown_trials
-from agenteval.testing import Made, denied, failing, says, tool, trial
+from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
 
 
 def verdict(evidence):
-    return Verdict(allowed=False, findings=(Finding("pipe-to-filter", evidence),))
+    return Verdict(findings=(Finding("pipe-to-filter", evidence),))
 
 
 def bash(command):
@@ -19,7 +21,7 @@ def bash(command):
     ("call", "given", "expected"),
     [
         (bash("ls | head -5"), verdict(Evidence("| head", 3, 9)), ("ls ", "| head", " -5")),
-        (bash("ls"), Verdict(allowed=True), ("ls", "", "")),
+        (bash("ls"), Verdict(), ("ls", "", "")),
         (bash("ls | head"), verdict(Evidence("| tail", 3, 9)), ("ls | head", "", "")),
         (bash("ls"), verdict(Evidence("")), ("", "", "ls")),
         (ToolCall("1", "bash", '{"comm'), verdict(Evidence("comm", 2, 6)), ('{"', "comm", "")),
@@ -77,3 +79,41 @@ def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence()
     first, second = (turn.calls[0] for turn in shown.turns)
     assert (first.named, first.followed) == (True, "pivot")
     assert (second.named, second.followed) == (False, "")
+
+
+SPAWN = "uv run ralf.py ralf_spawn worker"
+
+
+def nested():
+    """A worker that the second call of the trial asked for, and what that one asked for."""
+    worker = sub_agent("worker", denied("ls"), SPAWN, number=1, turn=0, position=1)
+    deeper = sub_agent("judge", "uv run a.py", number=2, parent=1, depth=2, turn=1, position=0)
+    older = sub_agent("worker", number=3, reason="more than 2 agents")
+    return trial(("uv run a.py", SPAWN), says("Over."), agents=(worker, deeper, older))
+
+
+def test_a_sub_agent_stands_under_the_call_that_asked_for_it_and_its_own_under_its_calls():
+    (shown,) = shown_trials([nested()])
+    first, second = shown.turns[0].calls
+    (worker,) = second.agents
+    (judge,) = worker.turns[1].calls[0].agents
+    assert (first.agents, worker.part.label, worker.denials, judge.part.label) == (
+        (),
+        "worker/1",
+        1,
+        "judge/2",
+    )
+    assert [call.followed for turn in worker.turns for call in turn.calls] == ["pivot", ""]
+    assert [one.part.label for one in shown.agents] == ["worker/3"]
+
+
+def test_the_page_folds_sub_agents_under_their_calls_and_says_why_one_was_refused():
+    page = html.page(build_view([run(nested())]))
+    folded = page.split('<details class="agent">')
+    assert [part.split("</span>")[0].rpartition(">")[2] for part in folded[1:]] == [
+        "worker/1",
+        "judge/2",
+        "worker/3",
+    ]
+    assert "ralf_spawn worker" in folded[0].rpartition("<code>")[2]
+    assert "0 turns, 0 calls, 0 denied; more than 2 agents" in folded[3]

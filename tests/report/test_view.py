@@ -1,5 +1,7 @@
 """What the view is made of, and what is said from it."""
 
+import re
+
 import pytest
 
 from agenteval.core.counts import ErrorCounts
@@ -81,10 +83,39 @@ def test_a_model_that_made_no_call_is_compared_with_none():
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        ((12, 12), (0, 12), "b makes fewer errors than a: settled (p < 0.001)."),
-        ((2, 12), (0, 12), "b makes fewer errors than a: not settled (p = 0.5"),
-        ((0, 12), (12, 12), "a makes fewer errors than b: settled (p < 0.001)."),
-        ((3, 12), (3, 12), "a and b make equally many errors: 5.00 per 100 calls."),
+        (
+            (12, 12),
+            (0, 12),
+            (
+                "Settled: b makes fewer errors than a, 0.00 against 20.00 per 100 calls: 20.00 "
+                "fewer [.*]; p < 0.001; n=60 and 60 calls in the same worlds."
+            ),
+        ),
+        (
+            (2, 12),
+            (0, 12),
+            (
+                "Not settled: b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
+                "fewer [.*]; p = 0.25; n=60 and 60 calls in the same worlds. About .* more calls "
+                "per model would settle a difference of this size (80 % power)."
+            ),
+        ),
+        (
+            (0, 12),
+            (12, 12),
+            (
+                "Settled: a makes fewer errors than b, 0.00 against 20.00 per 100 calls: 20.00 "
+                "fewer [.*]; p < 0.001; n=60 and 60 calls in the same worlds."
+            ),
+        ),
+        (
+            (3, 12),
+            (3, 12),
+            (
+                "No difference seen: a and b made 5.00 errors per 100 calls each; n=60 and 60 "
+                "calls in the same worlds."
+            ),
+        ),
     ],
 )
 def test_a_pair_is_said_to_be_settled_or_not(first, second, expected):
@@ -92,7 +123,8 @@ def test_a_pair_is_said_to_be_settled_or_not(first, second, expected):
         many(errors, 5, trials, model=card(name))
         for name, (errors, trials) in zip("ab", (first, second), strict=True)
     ]
-    assert build_view(runs).sentences[0].startswith(expected)
+    pattern = re.escape(expected).replace(r"\.\*", ".*")
+    assert re.fullmatch(pattern, build_view(runs).sentences[0])
 
 
 def test_runs_under_unlike_conditions_are_said_to_be_so():
@@ -100,7 +132,9 @@ def test_runs_under_unlike_conditions_are_said_to_be_so():
     assert build_view(same).warnings == ()
     other = many(1, 5, 3, model=card("b"), policies={"notes": "sha256:1"}, max_turns=5)
     (line,) = build_view([same[0], other]).warnings
-    assert line == "These runs differ in more than the model: allow lists, turn limit."
+    assert (
+        line == "These runs differ in more than the model: turn limit (20 / 5), allow list notes."
+    )
 
 
 def test_one_trial_is_said_to_tell_little():
@@ -112,7 +146,8 @@ def test_a_settled_difference_of_counts_alone_is_told_without_correction():
     view = build_counts_view(
         "Two", {"a": ErrorCounts.of([["x"] * 8] * 9), "b": ErrorCounts.of([[None] * 8] * 9)}
     )
-    assert view.sentences[0].startswith("b makes fewer errors than a: settled (p < 0.001).")
+    assert view.sentences[0].startswith("Settled: b makes fewer errors than a, 0.00 against 100.00")
+    assert "; p < 0.001; n=72 and 72 calls." in view.sentences[0]
     assert detail_tables(view) == ()
 
 
@@ -124,23 +159,31 @@ SERVED = {"server": "llama.cpp b1", "chat template": "sha256:aa", "default sampl
     [
         ({"told": SERVED}, {"told": SERVED}, []),
         ({"told": SERVED}, {}, []),
-        ({"server": "vLLM"}, {"server": "SGLang"}, ["server"]),
+        ({"server": "vLLM"}, {"server": "SGLang"}, ["server (vLLM / SGLang)"]),
         ({"server": "vLLM", "server_version": "0.19"}, {"server": "vLLM"}, []),
-        ({"quantization": "AWQ"}, {"quantization": "FP8"}, ["quantization"]),
+        ({"quantization": "AWQ"}, {"quantization": "FP8"}, ["quantization (AWQ / FP8)"]),
         ({"quantization": "AWQ"}, {}, []),
-        ({"kv_cache": "fp8"}, {"kv_cache": "fp16"}, ["KV cache"]),
-        ({"tool_parser": "hermes"}, {"tool_parser": "qwen3_coder"}, ["tool parser"]),
-        ({"told": SERVED}, {"told": SERVED | {"server": "llama.cpp b2"}}, ["server"]),
+        ({"kv_cache": "fp8"}, {"kv_cache": "fp16"}, ["KV cache (fp8 / fp16)"]),
+        (
+            {"tool_parser": "hermes"},
+            {"tool_parser": "qwen3_coder"},
+            ["tool parser (hermes / qwen3_coder)"],
+        ),
+        (
+            {"told": SERVED},
+            {"told": SERVED | {"server": "llama.cpp b2"}},
+            ["server (llama.cpp b1 / llama.cpp b2)"],
+        ),
         (
             {"told": SERVED},
             {"told": SERVED | {"default sampling": "top_k 1"}},
-            ["default sampling"],
+            ["default sampling (top_k 40 / top_k 1)"],
         ),
         ({"told": SERVED}, {"told": SERVED | {"model": "other"}}, []),
         (
             {"told": SERVED, "served_id": "m"},
             {"told": SERVED | {"chat template": "sha256:bb"}, "served_id": "m"},
-            ["chat template"],
+            ["chat template of m (sha256:aa / sha256:bb)"],
         ),
         ({"told": SERVED}, {"told": SERVED | {"chat template": "sha256:bb"}}, []),
     ],
@@ -152,9 +195,18 @@ def test_a_comparison_warns_of_what_is_known_to_be_served_differently(
         run(trial("a"), trial("b"), model=card(name, **known), run_id=name)
         for name, known in (("one", first), ("two", second))
     ]
-    said = [line for line in build_view(made).warnings if "differ in more" in line]
-    expected = f"These runs differ in more than the model: {', '.join(differing)}."
-    assert said == ([expected] if differing else [])
+    said = [line for line in build_view(made).warnings if " differ in" in line]
+    assert [line.partition(": ")[2] for line in said] == [f"{one}." for one in differing]
+
+
+def test_more_time_for_a_slow_server_is_shown_where_it_was_given() -> None:
+    slow = [trial("pwd"), trial("pwd", number=2, stretched=3.25)]
+    shown = [
+        [line.cells[0].value for table in detail_tables(build_view([run(*trials)]))
+         for line in table.rows if line.label.startswith("time limits")]
+        for trials in (slow, [trial("pwd")])
+    ]  # fmt: skip
+    assert shown == [["x 3.2"], []]
 
 
 def test_provenance_shows_what_the_server_says() -> None:

@@ -5,9 +5,9 @@ from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named, shown
 from witness import WITNESS
 
 from agenteval.cli.stages import load_stages
-from agenteval.core.prompt import render
+from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Limits
-from agenteval.core.shell import read_simple
+from agenteval.core.shell.gate import read_simple
 
 STAGES = load_stages([])
 SCENARIOS = [stage.scenario.name for stage in STAGES]

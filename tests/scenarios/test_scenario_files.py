@@ -10,9 +10,9 @@ import pytest
 
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import render
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.variant import variables
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
-from agenteval.core.variant import variables
 from agenteval.errors import UsageError
 
 GOOD = """

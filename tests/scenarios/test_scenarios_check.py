@@ -16,7 +16,7 @@ from agenteval.cli.scenarios import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.policy import World
+from agenteval.core.policy.policy import World
 from agenteval.core.scenario import Scenario
 from agenteval.engine.orchestrator import Stage
 from agenteval.models.oracle import made

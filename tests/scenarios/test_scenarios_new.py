@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from agenteval.cli.scenarios import app
 from agenteval.cli.stages import load_stages
-from agenteval.core.prompt import render
+from agenteval.core.prompt.prompt import render
 from agenteval.errors import UsageError
 
 WRITTEN = [

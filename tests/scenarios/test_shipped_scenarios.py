@@ -12,7 +12,7 @@ import pytest
 
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import render
+from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.taxonomy.catalogue import failure_classes
 

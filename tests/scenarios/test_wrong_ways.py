@@ -11,8 +11,8 @@ import pytest
 
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
-from agenteval.core.prompt import render
-from agenteval.core.template import fill
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.template import fill
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENARIOS = {scenario.name: scenario for scenario in load_scenarios([], roots=[PROJECT])}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.facts import RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.shell_facts import read_facts
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:
@@ -152,12 +152,13 @@ def test_wrappers_and_nested_shells_are_seen_through(text: str, inside: list[tup
 
 
 def test_a_nested_text_is_placed_in_the_outer_one_when_it_stands_there_as_it_is():
-    facts = read_facts('bash -c \'ls x\'; sh -c "e\\"f\\""')
+    facts = read_facts('bash -c \'ls x\'; sh -c "nice e\\"f\\""')
     assert [(c.span.start, c.span.text) for c in facts.commands if c.via] == [
         (9, "ls x"),
-        (22, '"e\\"f\\""'),
+        (22, '"nice e\\"f\\""'),
+        (22, '"nice e\\"f\\""'),
     ]
-    assert [inner.text for inner in facts.inner] == ["ls x", 'e"f"']
+    assert [inner.text for inner in facts.inner] == ["ls x", 'nice e"f"']
 
 
 def test_wrappers_are_seen_through_to_a_bounded_depth():

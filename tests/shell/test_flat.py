@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 import shell_texts
 
-from agenteval.core.shell_draft import Gathered
-from agenteval.core.shell_flat import read_flat
-from agenteval.core.shell_leaves import Leaves, read_leaves
-from agenteval.core.shell_source import Source
-from agenteval.core.shell_walk import Walk
+from agenteval.core.shell.draft import Gathered
+from agenteval.core.shell.facts import ShellFacts
+from agenteval.core.shell.flat import read_flat
+from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.source import Source
+from agenteval.core.shell.walk import Walk
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 
@@ -88,28 +89,26 @@ NOT_FLAT = [
 ]
 
 
-def walked(text: str) -> Gathered:
+def walked(text: str) -> ShellFacts:
     found = Gathered()
     Walk(Source(text), found).run()
-    return found
+    return found.freeze(text, ())
 
 
-def told(found: Gathered) -> dict[str, object]:
-    """All that was gathered, each command by its span, its words and its redirects."""
-    commands = {draft: draft.freeze(()) for draft in found.drafts}
-    return vars(found) | {
-        "drafts": [
-            (c.span, list(c.words.places), c.argv, c.redirects)
-            for c in commands.values()
-            if c.words
+def told(facts: ShellFacts) -> dict[str, object]:
+    """All the facts, each command by its span, its words and its redirects."""
+    kinds = {field: list(found) for field, found in facts._asdict().items()}
+    return kinds | {
+        "commands": [
+            (c.span, list(c.words.places), c.argv, c.redirects) for c in facts.commands if c.words
         ],
-        "pipelines": [[commands[draft].span for draft in drafts] for drafts in found.pipelines],
+        "pipelines": [[command.span for command in commands] for commands in facts.pipelines],
     }
 
 
 def flat_facts(text: str) -> dict[str, object] | None:
-    found = read_flat(Source(text))
-    return found and told(found)
+    facts = read_flat(Source(text))
+    return facts and told(facts)
 
 
 @pytest.mark.parametrize("text", FLAT)
@@ -146,9 +145,9 @@ def test_made_up_text_has_the_words_and_redirects_that_the_splitter_finds() -> N
     }
 
 
-def words_and_redirects(found: Gathered) -> object:
-    words = [draft.freeze(()).argv for draft in found.drafts]
-    return words, [redirect.span for redirect in found.redirects]
+def words_and_redirects(facts: ShellFacts) -> object:
+    words = [command.argv for command in facts.commands]
+    return words, [redirect.span for redirect in facts.redirects]
 
 
 def by_splitter(text: str) -> object:

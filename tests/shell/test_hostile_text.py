@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.facts import SubstitutionKind
-from agenteval.core.shell import NotSimple, Obstacle, Simple, read_simple
-from agenteval.core.shell_embedded import embedded_in
-from agenteval.core.shell_facts import read_facts
-from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.fact_reader import read_facts
+from agenteval.core.shell.facts import SubstitutionKind
+from agenteval.core.shell.gate import NotSimple, Obstacle, Simple, read_simple
+from agenteval.core.shell.leaves import Leaves, read_leaves
 
 N = 100_000
 REPEATED = ["$(", "(", "( ", "{", "{ ", "[", "`", "'", '"', "\\", "\\\n", "|", ">", ";", "&", "a|"]
@@ -78,10 +78,36 @@ def test_more_text_than_a_shell_can_be_given_is_not_simple():
     assert isinstance(read_simple(text[:-1]), Simple)
 
 
-def test_only_the_head_of_text_that_is_too_hard_to_parse_is_told():
-    facts = read_facts("a | " * 5_000 + "(")
+LONG_FUNCTION = "f() {\n" + "  a | 'b'\n" * 250 + "}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "commands", "pipelines", "chains", "control", "heredocs"),
+    [
+        ("a | " * 5_000 + "(", 5_000, 1, 0, 0, 0),
+        ("! a | b; " * 3_000, 6_000, 3_000, 2_999, 0, 0),
+        ("if a; then b && c; fi\n" * 1_500, 4_500, 0, 1_500 + 1_499, 1_500, 0),
+        ("[[ a && b ]]; ((1)); " * 1_500, 0, 0, 2_999, 3_000, 0),
+        ("for x in 'a'; do\n  b \"$x\" | c\ndone\n" * 900, 1_800, 900, 899, 900, 0),
+        ("f() { a; }; cat <<E | b\n'\"\nE\n" * 600, 1_800, 600, 1_199, 600, 600),
+        (LONG_FUNCTION * 3, 1_500, 750, 749, 3, 0),
+        ("a $(b | 'c')\n" * 2_000, 6_000, 2_000, 1_999, 0, 0),
+    ],
+)
+def test_a_dense_text_is_told_whole(
+    text: str, commands: int, pipelines: int, chains: int, control: int, heredocs: int
+):
+    facts = read_facts(text)
+    assert not facts.errors
+    found = [facts.commands, facts.pipelines, facts.chains, facts.control, facts.heredocs]
+    assert [*map(len, found)] == [commands, pipelines, chains, control, heredocs]
+    assert all(facts.text[c.span.start : c.span.end] == c.span.text for c in facts.commands)
+
+
+def test_only_the_head_of_text_that_no_shell_can_be_given_is_told():
+    facts = read_facts("a | " * 50_000 + "(")
     assert 900 < len(facts.commands) < 1_100
-    assert facts.errors == []
+    assert not facts.errors
 
 
 @pytest.mark.parametrize(

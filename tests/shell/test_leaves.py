@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.shell import NotSimple, Obstacle
-from agenteval.core.shell_leaves import Construct, Leaves, read_leaves
+from agenteval.core.shell.gate import NotSimple, Obstacle
+from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 
 C = Construct
 READ = [
@@ -95,7 +95,7 @@ STOPPED = [
     ("cat <<$E\n", Obstacle.EXPANSION, 6),
     ("cat <<'E F'\n", Obstacle.HEREDOC, 6),
     ("cat <<E 'a\nb'\nE", Obstacle.HEREDOC, 8),
-    ("a $(cat <<E\nx\nE\n)", Obstacle.HEREDOC, 11),
+    ("a $(cat <<E\nx\nE\n)", Obstacle.HEREDOC, 10),
     ("cat <<E $(a)\nE", Obstacle.EXPANSION, 8),
     ("( " * 17 + "a" + ")" * 17, Obstacle.DEPTH, 32),
 ]

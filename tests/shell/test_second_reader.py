@@ -10,7 +10,7 @@ import pytest
 from test_gate import ACCEPTED
 from test_leaves import READ
 
-from agenteval.core.shell_leaves import Leaves, read_leaves
+from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.engine import second_reader_child
 from agenteval.engine.second_reader import SecondReader
 

@@ -18,8 +18,6 @@ def run(*trials, name="r", **known):
         "complete": True,
         "concurrency": 2,
         "trials_planned": len(trials),
-        "settings": {"protocol": "1", "taxonomy": "2", "sandbox": "bubblewrap"},
-        "policies": {"ralf": "abc"},
     }
     return GatedRun(id=name, trials=trials, **(settings | known))
 

@@ -70,3 +70,23 @@ def test_an_end_that_never_came_still_has_an_interval():
     found = incidence([[Followed(1, "recovered")]] * 5, "stalled", inf)
     assert (found.value, found.low) == (0.0, 0.0)
     assert found.high > 0.1
+
+
+def test_intervals_cover_the_true_incidence_of_clustered_and_censored_denials():
+    """Recovery within two turns; trials differ in it. 300 repetitions: 1.3 points for 95 %."""
+    rng, covered, true = np.random.default_rng(9), 0, 0.6 * (1 - 0.5**2)
+    for _ in range(300):
+        trials = [followed(rng, rng.beta(3, 2)) for _ in range(40)]
+        found = incidence(trials, "recovered", 2)
+        covered += found.low <= true <= found.high
+    assert 0.91 <= covered / 300 <= 0.99
+
+
+def followed(rng, recovers):
+    """Each end comes after 1, 2, ... turns with chance a half at each; sight is lost likewise."""
+    denials = []
+    for _ in range(rng.integers(0, 5)):
+        turns, lost = rng.geometric(0.5), rng.geometric(0.1)
+        end = "recovered" if rng.random() < recovers else "stalled"
+        denials.append(Followed(int(turns), end) if turns <= lost else Followed(int(lost), ""))
+    return denials

@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from gated_runs import run, trial
+from scipy.stats import beta, betabinom
 
+from agenteval.stats.gate import GateVerdict, judge_gate
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.rules import Budget, Over, Rules
 from agenteval.stats.simulation import Clustering, Design, Truth
@@ -57,3 +60,40 @@ def test_a_margin_too_narrow_has_no_size():
 
 def test_a_ratio_multiplies_the_rate_at_the_margin():
     assert rehearsal(9, Rules(1.5, ratio=True)).at_the_margin.errors == pytest.approx(0.084)
+
+
+def drawn(rng, rate, hardness):
+    """A run of one trial a scenario, drawn by scipy: ICC 0.1 of scenarios, 0.05 of trials."""
+    rates = beta.ppf(hardness, rate * 9, (1 - rate) * 9)
+    sizes = rng.integers(6, 10, len(hardness))
+    errors = betabinom.rvs(sizes, rates * 19, (1 - rates) * 19, random_state=rng)
+    counts = zip(errors.tolist(), sizes.tolist(), strict=True)
+    return run(*(trial(*one, scenario=f"s{at}", seed=at) for at, one in enumerate(counts)))
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1, GateVerdict.PASS), (2.5, GateVerdict.FAIL)])
+def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, verdict):
+    """Of 300 pairs on both sides: three standard errors of their difference are 12 points."""
+    rules, rng = Rules(0.03, over=Over.SCENARIOS), np.random.default_rng(21)
+    told = rehearsal(100, rules, pairs=300).characteristics(TRUTH.worse(times), rng)
+    seen = 0
+    for _ in range(300):
+        hardness = rng.random(100)
+        sides = [drawn(rng, rate, hardness) for rate in (TRUTH.errors, TRUTH.errors * times)]
+        seen += judge_gate(*sides, rules).verdict is verdict
+    share = told.passed if verdict is GateVerdict.PASS else told.failed
+    assert 0.2 < share.value == pytest.approx(seen / 300, abs=0.12)
+
+
+def test_so_many_times_more_trials_settle_it_with_the_power_said():
+    """If the truth is what was seen, which is that the two are the same."""
+    rules = Rules(0.03, over=Over.TRIALS)
+    sides = [run(*(trial(at < errors, 8, seed=at) for at in range(40))) for errors in (18, 18)]
+    (criterion,) = judge_gate(*sides, rules).criteria
+    assert criterion.verdict is GateVerdict.INCONCLUSIVE
+    needed = round(40 * (1 + criterion.more))
+    worlds = [(f"s{at}", at) for at in range(needed)]
+    truth = Truth(18 / 320, {"a": 1.0})
+    design = Design(worlds, [8], frozenset(), Clustering(0.0, 0.0))
+    found = Rehearsal(design, truth, rules, 800).passes(truth, np.random.default_rng(3))
+    assert found.value == pytest.approx(0.8, abs=0.05)

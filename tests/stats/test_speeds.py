@@ -7,7 +7,8 @@ from agenteval.core.timing import Timing
 from agenteval.core.trial import Turn, Usage
 from agenteval.stats.samples import Samples
 from agenteval.stats.speeds import Speed, run_speed, speed_of
-from agenteval.testing import denied, run, trial
+from agenteval.stats.timeline import Timeline
+from agenteval.testing import denied, run, sub_agent, trial
 
 
 def turn(prompt: int = 100, cached: int = 0) -> Turn:
@@ -62,6 +63,19 @@ def test_what_was_not_measured_has_no_speed() -> None:
         (found.tokens_per_second, found.completions_per_minute),
         (found.useful_per_minute, found.tokens_per_kwh),
     ) == ((None, None, None), (None, None), (None, None))
+
+
+def at(ended: float) -> Turn:
+    return replace(turn(), timing=None, ended=ended)
+
+
+def test_the_windows_of_a_run_hold_all_its_agents_and_their_useful_calls() -> None:
+    """Twenty tokens each: of the first agent, of the other in the next window, and an end."""
+    made = trial("pwd")
+    first = replace(made, turns=(at(1002.5), at(1024.0)))
+    second = replace(sub_agent("worker"), turns=(at(1015.0),), calls=made.calls)
+    found = run_speed(run(replace(first, agents=(second,)))).windows
+    assert found == Timeline(same(2, 2.0), same(2, 6.0), same(2, 6.0))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ A share of n repetitions has a standard error of sqrt(p (1 - p) / n); each bound
 """
 
 import pytest
-import validate_statistics as validate
+import validation_parts as validate
 
 
 @pytest.mark.parametrize(
@@ -13,6 +13,8 @@ import validate_statistics as validate
         (validate.coverage, 300),
         (validate.promotions, 200),
         (validate.false_fails, 60),
+        (validate.rejections, 60),
+        (validate.differences, 40),
     ],
 )
 def test_intervals_cover_and_the_gate_errs_as_rarely_as_it_promises(part, repetitions):
@@ -20,13 +22,13 @@ def test_intervals_cover_and_the_gate_errs_as_rarely_as_it_promises(part, repeti
 
 
 def reaches(found) -> bool:
-    error = 3 * (found.high * (1 - found.high) / found.share.n) ** 0.5
-    return found.low - error <= found.share.value <= found.high + error
+    low, high = (3 * (aim * (1 - aim) / found.share.n) ** 0.5 for aim in (found.low, found.high))
+    return found.low - low <= found.share.value <= found.high + high
 
 
-def test_equal_models_are_rarely_told_apart():
-    told = [found.share.value for found in validate.rejections(40)]
-    assert max(told) < 0.06 + 3 * (0.06 * 0.94 / 40) ** 0.5
+def test_scarce_errors_reject_no_more_than_they_can():
+    for found, enough in validate.scarce(60):
+        assert found.share.value <= 0.05 * enough + 3 * (0.06 * 0.94 / 60) ** 0.5
 
 
 def test_looking_early_saves_trials_and_promotes_no_more():

@@ -77,10 +77,10 @@ CREATE TABLE call (
 );
 CREATE INDEX ix_call_trial_id ON call (trial_id);
 CREATE INDEX ix_call_failure_class ON call (failure_class);
-INSERT INTO run VALUES ('r1', 'm', 0, 't', 7, 1, NULL, 4, 'none', 1, 'strict/1', '2', 1, '{}',
+INSERT INTO run VALUES ('r1', 'm', FALSE, 't', 7, 1, NULL, 4, 'none', TRUE, 'strict/1', '2', TRUE, '{}',
     '{"name": "m", "served_id": "m", "tool_parser": "hermes"}', '{"demo": "abc"}');
 INSERT INTO trial VALUES (1, 'r1', 's', 1, 99, 'goal', 'completed', '', 0.5, '[]');
 INSERT INTO turn VALUES (1, 1, 0, 'text', 'stop', 10, 5, 0.5, '{}', '[]');
-INSERT INTO call VALUES (1, 1, 0, 0, 'c', 'bash', '{"command": "ls"}', '{"command": "ls"}', '', 1, '',
-    '[]', '', 'abc', '2', 'a', 0, 'a', 0.01, '', 0);
+INSERT INTO call VALUES (1, 1, 0, 0, 'c', 'bash', '{"command": "ls"}', '{"command": "ls"}', '', TRUE, '',
+    '[]', '', 'abc', '2', 'a', 0, 'a', 0.01, '', FALSE);
 PRAGMA user_version = 2;

@@ -6,12 +6,16 @@ from dataclasses import replace
 import pytest
 from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
+from agenteval.core.conditions import Conditions
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.gated import GatedTrial
+from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Look
+from agenteval.core.run import Effort, Look
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
 from agenteval.store.gated import load_gated, opened
+from agenteval.testing import card
 
 __all__ = ["store"]
 
@@ -36,12 +40,12 @@ def filled(store):
 def test_a_trial_is_its_counts(filled):
     (trial,) = gated(filled).trials
     assert trial == GatedTrial(
-        "s", 99, Outcome.COMPLETED, 5, {"malformed-arguments": 1}, 4, 2, handshake=True, seconds=0.5
+        "s", 99, Outcome.COMPLETED, 5, {"malformed-arguments": 1}, 4, 2, handshake=True
     )
 
 
 def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
-    filled.close_run("r1", complete=True, second_reader={})
+    filled.close_run("r1", complete=True, second_reader={}, effort=Effort(12.5))
     filled.look("r1", LOOK)
     found = gated(filled, "last")
     assert (found.id, found.model, found.simulated, found.complete, found.concurrency) == (
@@ -51,10 +55,10 @@ def test_a_run_keeps_what_two_runs_must_have_in_common_and_its_looks(filled):
         True,
         4,
     )
-    assert (found.settings["protocol"], found.policies, found.looks) == (
-        RUN.protocol,
-        {"demo": "abc"},
+    assert (found.conditions, found.looks, found.seconds) == (
+        Conditions.of(filled.load("r1")),
         (LOOK,),
+        12.5,
     )
     assert filled.load("r1").looks == (LOOK,)
 
@@ -87,14 +91,6 @@ def test_a_store_that_is_not_there_or_is_none_says_so(tmp_path, store):
     ] == [True, True, True]
 
 
-def test_a_store_of_an_earlier_day_gets_the_table_it_lacks(filled):
-    path = filled.url.removeprefix("sqlite:///")
-    with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE look")
-    connection.close()
-    assert gated(filled).looks == ()
-
-
 def test_any_database_is_asked_the_same_way(filled):
     by_url = filled.url.replace("sqlite:///", "sqlite+pysqlite:///")
     with opened(by_url) as query:
@@ -103,3 +99,39 @@ def test_any_database_is_asked_the_same_way(filled):
 
 def test_the_key_of_the_trial_is_its_world(filled):
     assert gated(filled).trials[0].world == (KEY.scenario, KEY.seed)
+
+
+@pytest.mark.parametrize("table", ["look", "imported"])
+def test_either_table_of_a_later_day_may_be_lacking(filled, table):
+    with sqlite3.connect(filled.url.removeprefix("sqlite:///")) as connection:
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    assert gated(filled, "r").id == "r1"
+
+
+def imported(trials, *, by_trial=True):
+    counts = ErrorCounts((8, 5), {"bare-binary": (2, 0)}, by_trial=by_trial)
+    return ImportedCounts("t1", card("m"), "2026-01-01T00:00:00Z", "m.csv", trials, counts)
+
+
+def test_counts_by_scenario_and_trial_are_a_run_in_no_world_of_any_run(store):
+    store.add_imported(imported((("s", "1"), ("s", "2"))))
+    found = gated(store, "t1")
+    assert (found.of_counts, found.conditions, found.seconds, found.trials) == (
+        True,
+        Conditions(),
+        None,
+        (
+            GatedTrial("s", -1, Outcome.COMPLETED, 8, {"bare-binary": 2}),
+            GatedTrial("s", -2, Outcome.COMPLETED, 5, {}),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("trials", "by_trial"), [((("", ""), ("", "")), False), ((("", "1"), ("", "2")), True)]
+)
+def test_counts_that_do_not_say_what_belongs_together_are_refused(store, trials, by_trial):
+    store.add_imported(imported(trials, by_trial=by_trial))
+    with pytest.raises(UsageError, match="t1: its table does not name the scenario and trial"):
+        gated(store, "t1")

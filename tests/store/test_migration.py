@@ -5,6 +5,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from schemas import VERSIONS, sqlite_schema
 from sqlmodel import SQLModel
 
 from agenteval.core.call import ToolCall, Verdict
@@ -15,7 +16,6 @@ from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 
-OLD = (Path(__file__).parent / "schema2.sql").read_text()
 RUN = Run(
     id="r1",
     model=ModelCard("m", "m", tool_parser="hermes"),
@@ -42,7 +42,7 @@ RUN = Run(
                     turn=0,
                     position=0,
                     call=ToolCall("c", "bash", '{"command": "ls"}', {"command": "ls"}),
-                    verdict=Verdict(allowed=True),
+                    verdict=Verdict(),
                     reply="a",
                     execution=Execution(0, "a", 0.01),
                 ),
@@ -55,13 +55,17 @@ RUN = Run(
 )
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> str:
-    path = tmp_path / "old.db"
+def made(folder: Path, version: int) -> str:
+    path = folder / "old.db"
     with sqlite3.connect(path) as connection:
-        connection.executescript(OLD)
+        connection.executescript(sqlite_schema(version))
     connection.close()
     return str(path)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> str:
+    return made(tmp_path, VERSIONS[0])
 
 
 def opened(path: str) -> Run:
@@ -89,7 +93,11 @@ def version(path: str) -> int:
     return int(found)
 
 
-def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(old) -> None:
+@pytest.mark.parametrize("older", VERSIONS)
+def test_a_run_of_an_older_schema_is_read_as_it_was_and_its_columns_are_added(
+    tmp_path, older
+) -> None:
+    old = made(tmp_path, older)
     assert (opened(old), columns(old), version(old)) == (
         RUN,
         {name: set(table.columns.keys()) for name, table in SQLModel.metadata.tables.items()},

@@ -30,7 +30,7 @@ ALLOWED = CallRecord(
     turn=0,
     position=0,
     call=ToolCall("c1", "bash", '{"command": "ls"}', {"command": "ls"}),
-    verdict=Verdict(allowed=True),
+    verdict=Verdict(),
     reply="a\n",
     execution=Execution(0, "a\n", 0.01),
 )
@@ -39,7 +39,6 @@ DENIED = CallRecord(
     position=1,
     call=ToolCall("c2", "bash", '{"command": ', None, "arguments are not JSON: \udcff"),
     verdict=Verdict(
-        allowed=False,
         findings=(
             Finding("malformed-arguments", Evidence('{"command": ', 0, 12), "close it", ("cut",)),
             Finding("other-shell", Evidence("x", 1, 2)),
@@ -53,7 +52,15 @@ TRIAL = Trial(
     number=1,
     seed=99,
     turns=(
-        Turn("text", (ALLOWED.call, DENIED.call), "tool_calls", Usage(10, 5), "raw \x00 body", 0.5),
+        Turn(
+            text="text",
+            calls=(ALLOWED.call, DENIED.call),
+            finish_reason="tool_calls",
+            usage=Usage(10, 5),
+            raw="raw \x00 body",
+            seconds=0.5,
+            ended=1763740800.25,
+        ),
     ),
     calls=(ALLOWED, DENIED),
     ending=Ending.GOAL,

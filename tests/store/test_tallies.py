@@ -33,7 +33,7 @@ TRIALS = (
         scenario="another",
         agents=(
             sub_agent("worker", LIST, denied("ls"), says("No."), number=1),
-            sub_agent("worker", LIST, number=2, parent=1, depth=2),
+            sub_agent("worker", LIST, number=2, parent=1, depth=2, turn=0, position=0),
             sub_agent("judge", number=3, reason="more than 2 agents", ending=Ending.REFUSED),
         ),
     ),

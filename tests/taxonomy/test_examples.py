@@ -8,7 +8,7 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.programs import FILTERS
+from agenteval.core.shell.programs import FILTERS
 from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import judge

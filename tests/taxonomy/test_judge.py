@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.patterns import CommandPattern
-from agenteval.core.policy import Policy, World, allows
-from agenteval.core.policy_bash import BashRules
-from agenteval.core.policy_tools import ToolRule
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern
+from agenteval.core.policy.policy import Policy, World, allows
+from agenteval.core.policy.tools import ToolRule
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge, judge_many
 
@@ -298,6 +298,26 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         (">f fi", "file-redirect"),
         ("'fi'", "bare-binary"),
         ("timeout 5 done", "wrapper-prefix"),
+        ("echo $(   )", "command-substitution"),
+        ("x=$()", "command-substitution"),
+        ("cat <( # why\n)", "process-substitution"),
+        ('echo "$(())" $(( ))', "bad-arguments"),
+        ('git status "a``b"', "command-substitution"),
+        ("uv run scripts/notes.py add ``", "command-substitution"),
+        ("echo $((16#$x + 0x${y}))", "bad-arguments"),
+        ("echo ${x:-a;b}", "bad-arguments"),
+        ("cat <<''\nit's\n\nls", "heredoc"),
+        ('cat <<-""\n(', "heredoc"),
+        ("{ cat <<EOF; }\n'\nEOF", "heredoc"),
+        ("cat <<'E!' | ls\nx <<-a/b", "heredoc"),
+        ("for x in a; do cat <<-'E1'; done\n'\n\tE1\nls", "heredoc"),
+        ("cat <<EOF\n\\$x \\\\ \\$(a) $(b) \\${c}\nEOF", "heredoc"),
+        ("{(echo foo)}", "subshell"),
+        ("{ (ls); ((1)) }", "shell-chain"),
+        ("[a-z][3-9]", "bare-binary"),
+        ("f() for i in a b; do ls; done", "control-flow"),
+        ("function f.x case $1 in a) ls;; esac", "control-flow"),
+        ("function g ( )\nuntil true; do ls; done", "control-flow"),
     ],
 )
 def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> None:
@@ -308,7 +328,18 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
 
 @pytest.mark.parametrize(
     "command",
-    ["echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x", "done " * 9999],
+    [
+        *("echo <>", "A=1 >", "(ls; }", "fi >f", "while :; do ls; done | fi", "ls ;& x"),
+        *(
+            "{(ls}",
+            "f() for i in a; ls; done",
+            "cat <<''; )\n\n",
+            "cat <<E; )\nE",
+            "echo $(( )",
+            "$(; )",
+        ),
+        "done " * 9999,
+    ],
 )
 def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: str) -> None:
     assert primary(bash(command), DEMO) == "shell-syntax-error"
@@ -368,6 +399,20 @@ constructs = ["pipe", "chain", "stderr-redirect", "file-redirect", "input-redire
         ("ls > out/$(ls)", "file-redirect", "> out/$(ls)"),
         ("ls > out/../f", "file-redirect", "> out/../f"),
         ("ls " + "x" * 131_100, "other-shell", "ls " + "x" * 131_100),
+        ("ls '" + "x" * 131_100 + "'", "other-shell", "ls '" + "x" * 131_100 + "'"),
+        ("ls " + "\u00e9" * 70_000, "other-shell", "ls " + "\u00e9" * 70_000),
+        ("ls $(cd a)", "shell-chain", "cd a"),
+        ("cd $(ls)", "shell-chain", "cd $(ls)"),
+        ("TZ=1; ls", "env-assignment", "TZ=1"),
+        ("TZ=(a b) ls", "env-assignment", "TZ=(a b)"),
+        ("TZ={a,b} ls", "env-assignment", "TZ={a,b}"),
+        ("> out/f", "file-redirect", "> out/f"),
+        ('ls "$(<in/f)"', "command-substitution", "$(<in/f)"),
+        ("ls $( )", "command-substitution", "$( )"),
+        ("{(ls)}", "subshell", "(ls)"),
+        ("ls;" * 1100, "shell-chain", ";"),
+        ("ls $(" * 20 + ")" * 20, "command-substitution", "$(" + "ls $(" * 19 + ")" * 20),
+        ('ls "$\u00e9"', "bad-arguments", '$\u00e9"'),
     ],
 )
 def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
@@ -382,10 +427,14 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
     )
 
 
-def test_a_text_too_long_for_bash_is_told_so() -> None:
-    found = judge(bash("git status" + " " * 200_000), DEMO).primary
-    assert found
-    assert found.hint == "200010 characters; bash takes at most 131071"
+@pytest.mark.parametrize(
+    "command",
+    ["git status" + " " * 200_000, "uv run scripts/notes.py add '" + "x" * 199_980 + "'"],
+)
+def test_a_text_too_long_for_bash_is_told_so(command: str) -> None:
+    (found,) = judge(bash(command), DEMO).findings
+    assert found.failure_class == "other-shell"
+    assert found.hint == "200010 bytes of text; bash takes at most 131071"
 
 
 def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:
@@ -416,6 +465,25 @@ def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:
 def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: bool) -> None:
     found = [each.failure_class for each in judge(bash(command), DEMO).findings]
     assert ("shell-syntax-error" in found) is fails
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "((1)); ",
+        "a | ",
+        "<<'A'\n",
+        "f() { a; }\n",
+        "$(a $(b)) ",
+        "[[ a ]] && ",
+        "cat <<E\n$(a)\nE\n",
+    ],
+)
+def test_what_is_dense_is_judged_within_a_second(unit: str) -> None:
+    call = bash(unit * (60_000 // len(unit)))
+    start = time.process_time()
+    assert not judge(call, DEMO).allowed
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.stats.planning import Characteristics, Rehearsal
+from agenteval.report.gate.json import reach_document
+from agenteval.report.gate.view import reach_told
+from agenteval.report.json import rate_document
+from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
+from agenteval.stats.reach import OutOfReach
 from agenteval.stats.rules import Budget, Rules
 
 _BUDGETS: Mapping[Budget, str] = {
@@ -20,32 +25,70 @@ _BUDGETS: Mapping[Budget, str] = {
     Budget.VOID: "trials that our side or the server broke, per 100: left out, they flatter",
 }
 
+SCHEMA = "agenteval.explain/1"
+
 
 @dataclass(frozen=True, slots=True)
 class Explained:
     """A gate rehearsed: what becomes of each kind of candidate, by its name."""
 
-    rehearsal: Rehearsal
+    rules: Rules
+    pairs: int  # of simulated runs
     source: str  # where the rules were read from
     size: str  # of the run that was rehearsed, in words
     candidates: Mapping[str, Characteristics]
+    reach: Sequence[OutOfReach]  # what no candidate passes with a run of this size
 
 
 def render(explained: Explained, console: Console) -> None:
-    rules, pairs = explained.rehearsal.rules, explained.rehearsal.pairs
     console.print(Text(f"What {explained.source} asks for", style="bold"))
-    for name, meaning in meanings(rules):
+    for name, meaning in meanings(explained.rules):
         console.print(Text(f"- {name}: {meaning}"))
     console.print()
     console.print(Text("How often it passes and fails a candidate", style="bold"))
     console.print(
         Text(
-            f"In percent of {pairs} simulated pairs of runs each, good to {_reach(pairs):.0f} "
-            f"points. {explained.size}",
+            f"In percent of {explained.pairs} simulated pairs of runs each, good to "
+            f"{_known_to(explained.pairs):.0f} points. {explained.size}",
             style="dim",
         )
     )
     console.print(_table(explained))
+    console.print(Text(f"\n{_out_of_reach(explained)}"))
+
+
+def _out_of_reach(explained: Explained) -> str:
+    if not explained.reach:
+        return "A run of this size can pass every line, if the candidate is good enough."
+    lines = [
+        f"- {one.name.removeprefix('budgets.')}: {reach_told(one)}." for one in explained.reach
+    ]
+    lead = "A run of this size can never PASS, whatever the candidate does:"
+    return "\n".join([lead, *lines])
+
+
+def document(explained: Explained) -> dict[str, Any]:
+    """The same as JSON; its keys stay, and are told in docs/json.md."""
+    return {
+        "schema": SCHEMA,
+        "rules": explained.source,
+        "size": explained.size,
+        "pairs": explained.pairs,
+        "meanings": dict(meanings(explained.rules)),
+        "candidates": {
+            name: {
+                "gate": _share_documents((one.passed, one.failed)),
+                "criteria": {key: _share_documents(both) for key, both in one.criteria.items()},
+            }
+            for name, one in explained.candidates.items()
+        },
+        "out_of_reach": [reach_document(one) for one in explained.reach],
+    }
+
+
+def _share_documents(shares: tuple[Rate, Rate]) -> dict[str, Any]:
+    passed, failed = map(rate_document, shares)
+    return {"passed": passed, "failed": failed}
 
 
 def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
@@ -78,7 +121,7 @@ _OVER = {
 }
 
 
-def _reach(pairs: int) -> float:
+def _known_to(pairs: int) -> float:
     half = Rate(pairs // 2, pairs)
     return 50 * (half.high - half.low)
 

@@ -1,29 +1,15 @@
-"""A gate's verdict as JSON, with keys that stay.
-
-Figures are fractions of 1, but for a margin that is a ratio; bounds are one-sided.
-
-    schema      "agenteval.gate/1"; a new number means that a key changed its meaning or went
-    verdict     PASS, FAIL or INCONCLUSIVE
-    simulated   whether any of the two runs is simulated
-    level       of each bound
-    ratio       whether the margin is a ratio, and no difference
-    over        what the verdict is about: other "scenarios" like these, or these "trials" again
-    worlds_met  pairs of trials that the margin compares; 0: the runs had no world in common
-    baseline, candidate     {id, model, simulated, trials, void, calls}
-    criteria    [{name, estimate, lower, upper, limit, count, n, of, forbidden, p_fail, verdict,
-                  more_trials}]   more_trials: null when no number would settle it
-    minimums    [{of, asked, seen, verdict}]
-    remarks     texts
-"""
+"""A gate's verdict as JSON: its keys stay, and are told in docs/json.md."""
 
 import json
+from dataclasses import asdict
 from math import ceil, isfinite
 from typing import Any
 
 from agenteval.core.gated import GatedRun
-from agenteval.report.gate.view import GateView
+from agenteval.report.gate.view import GateView, bearing
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion
+from agenteval.stats.reach import OutOfReach
 
 SCHEMA = "agenteval.gate/1"
 
@@ -33,7 +19,7 @@ def dumps(view: GateView) -> str:
 
 
 def document(view: GateView) -> dict[str, Any]:
-    judgement, trials = view.judgement, len(view.candidate.counted)
+    judgement = view.judgement
     return {
         "schema": SCHEMA,
         "verdict": judgement.verdict,
@@ -45,13 +31,18 @@ def document(view: GateView) -> dict[str, Any]:
         "rules": view.rules,
         "baseline": _run(view.baseline),
         "candidate": _run(view.candidate),
-        "criteria": [_criterion(one, trials) for one in judgement.criteria],
+        "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
         "minimums": [
             {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
             for one in judgement.minimums
         ],
+        "out_of_reach": [reach_document(one) for one in view.reach],
         "remarks": list(view.remarks),
     }
+
+
+def reach_document(one: OutOfReach) -> dict[str, Any]:
+    return asdict(one) | {"enough": _number(one.enough)}
 
 
 def _run(run: GatedRun) -> dict[str, Any]:
@@ -65,8 +56,9 @@ def _run(run: GatedRun) -> dict[str, Any]:
     }
 
 
-def _criterion(one: Criterion, trials: int) -> dict[str, Any]:
+def _criterion(one: Criterion, candidate: GatedRun) -> dict[str, Any]:
     measure, more = one.measure, one.more
+    trials = len(bearing(measure, candidate))
     lower, upper = one.bounds or (None, None)
     return {
         "name": measure.name,

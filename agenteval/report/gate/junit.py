@@ -4,12 +4,14 @@ A criterion that is not settled is an error and not a skipped test: nothing may 
 not proven.
 """
 
+import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from agenteval.report.gate.view import GateView, Line
 from agenteval.report.tables import MARK
 from agenteval.stats.gate import GateVerdict
 
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}
 
 
@@ -28,9 +30,11 @@ def dumps(view: GateView) -> str:
         ("verdict", view.verdict),
         ("simulated", str(view.simulated).lower()),
         ("baseline", view.baseline.id),
+        ("baseline model", view.baseline.model),
         ("candidate", view.candidate.id),
+        ("candidate model", view.candidate.model),
     ):
-        SubElement(properties, "property", name=key, value=value)
+        SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
     SubElement(suite, "system-out").text = "\n".join(view.remarks)
@@ -39,14 +43,22 @@ def dumps(view: GateView) -> str:
 
 
 def _case(suite: Element, line: Line, view: GateView) -> None:
-    simulated = f"{MARK}." if view.simulated else ""
+    """The same class and name for every candidate, so that a CI can show a criterion's history."""
+    mark = f" {MARK}" if view.simulated else ""
     case = SubElement(
-        suite, "testcase", classname=f"{simulated}{view.candidate.model}", name=line.name, time="0"
+        suite, "testcase", classname=f"agenteval.gate{mark}", name=line.name, time="0"
     )
     figure = " ".join(filter(None, (line.estimate, line.unit, line.bounds, line.n)))
     told = f"{figure}, limit {line.limit}"
     if tag := _TAGS.get(line.verdict):
-        needed = f"; {line.needed}" if line.needed else ""
-        SubElement(case, tag, type=line.verdict, message=f"{told}{needed}")
+        told = f"{told}; {line.needed}" if line.needed else told
+        SubElement(case, tag, type=line.verdict, message=told).text = _cleaned(
+            f"{line.name} of {view.candidate.model} over {view.baseline.model}: {told}"
+        )
     else:
         SubElement(case, "system-out").text = told
+
+
+def _cleaned(text: str) -> str:
+    """A name may hold what XML cannot."""
+    return _NOT_IN_XML.sub("\ufffd", text)

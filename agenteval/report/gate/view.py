@@ -1,17 +1,24 @@
 """The one view of a gate's verdict that every form of it shows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, isinf
 
-from agenteval.core.gated import GatedRun
-from agenteval.report.warnings import SIMULATED
+from agenteval.core.conditions import differing_other
+from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.report.tables import counted
+from agenteval.report.warnings import MIXED, SIMULATED
 from agenteval.stats.criteria import MOST
 from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
-from agenteval.stats.rules import Over
+from agenteval.stats.measures import Measure
+from agenteval.stats.reach import OutOfReach, out_of_reach
+from agenteval.stats.rules import Budget, Over
 
 UNITS = "Figures are per 100 of what n counts, the margin in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
+
+HANDSHAKE, VOID = f"budgets.{Budget.HANDSHAKE_MISSED}", f"budgets.{Budget.VOID}"
+_KINDS = {HANDSHAKE: "trials with a handshake"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class GateView:
     rules: str  # where they were read from
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
+    reach: tuple[OutOfReach, ...]  # what no candidate could pass with so little
 
     @property
     def verdict(self) -> GateVerdict:
@@ -51,22 +59,26 @@ class GateView:
 def gate_view(
     judgement: Judgement, baseline: GatedRun, candidate: GatedRun, *, rules: str
 ) -> GateView:
-    trials = len(candidate.counted)
-    calls = sum(trial.calls for trial in candidate.counted)
+    reach = out_of_reach(baseline, candidate, judgement.rules, level=judgement.level)
+    never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
         judgement=judgement,
         baseline=baseline,
         candidate=candidate,
         rules=rules,
         lines=(
-            *(_line(one, judgement, trials, calls) for one in judgement.criteria),
+            *(
+                _line(one, judgement, candidate, never.get(one.measure.name, ""))
+                for one in judgement.criteria
+            ),
             *map(_minimum_line, judgement.minimums),
         ),
         remarks=tuple(_remarks(judgement, baseline, candidate)),
+        reach=reach,
     )
 
 
-def _line(one: Criterion, judgement: Judgement, trials: int, calls: int) -> Line:
+def _line(one: Criterion, judgement: Judgement, candidate: GatedRun, never: str) -> Line:
     measure = one.measure
     margin = measure.name == "margin"
     ratio = margin and judgement.rules.ratio
@@ -80,7 +92,7 @@ def _line(one: Criterion, judgement: Judgement, trials: int, calls: int) -> Line
         limit=f"none, {limit}" if measure.forbidden else limit,
         n=f"{measure.count}/{measure.n} {measure.of}",
         verdict=one.verdict,
-        needed=_needed(one, trials, calls, among=len(judgement.criteria)),
+        needed=_needed(one, candidate, never),
     )
 
 
@@ -89,17 +101,37 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
     return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
 
 
-def _needed(one: Criterion, trials: int, calls: int, *, among: int) -> str:
+def _needed(one: Criterion, candidate: GatedRun, never: str) -> str:
     if one.verdict is not GateVerdict.INCONCLUSIVE:
         return ""
+    trials = bearing(one.measure, candidate)
     if isinf(one.more) or not trials:
-        return "too close to the limit for any number of calls to settle it"
+        return f"{never}too close to the limit for any number of calls to settle it"
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
-    lead = f"above its limit, but not after correction for {among} criteria; " if above else ""
+    lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
+    calls = sum(trial.calls for trial in trials)
     return (
-        f"{lead}about {ceil(one.more * trials):,} more trials ({ceil(one.more * calls):,} calls) "
-        "would settle it, as things look now"
+        f"{never}{lead}about {ceil(one.more * len(trials)):,} more "
+        f"{_KINDS.get(one.measure.name, 'trials')} ({ceil(one.more * calls):,} calls) would settle "
+        "it, as things look now"
     )
+
+
+def bearing(measure: Measure, run: GatedRun) -> Sequence[GatedTrial]:
+    """The trials that a figure is made from."""
+    if measure.name == VOID:
+        return run.trials
+    if measure.name == HANDSHAKE:
+        return [trial for trial in run.counted if trial.handshake is not None]
+    return run.counted
+
+
+def reach_told(one: OutOfReach) -> str:
+    """Why nothing of this size passes, and what would."""
+    counted = _KINDS.get(one.name, one.of)
+    if isinf(one.enough):
+        return f"{one.n:,} {counted} cannot pass, and no number would"
+    return f"{one.n:,} {counted} cannot pass, even without a fault: {one.enough:,.0f} could"
 
 
 def _minimum_line(one: Minimum) -> Line:
@@ -121,11 +153,14 @@ def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> I
         yield SIMULATED
     scenarios = judgement.scenarios
     if judgement.rules.over is Over.SCENARIOS:
-        yield f"The verdict is about scenarios like these: bounds are clustered over {scenarios}."
+        yield (
+            "The verdict is about scenarios like these: bounds are clustered by scenario, over "
+            f"{scenarios} of them."
+        )
     else:
         yield (
-            f"The verdict is about these {scenarios} scenarios, played again: bounds are clustered "
-            "by trial. Of other scenarios it says nothing."
+            f"The verdict is about the {counted(scenarios, 'scenario')} played, if played again: "
+            "bounds are clustered by trial. Of other scenarios it says nothing."
         )
     if judgement.worlds_met:
         met = judgement.worlds_met
@@ -154,17 +189,20 @@ def _run_remarks(role: str, run: GatedRun) -> Iterator[str]:
         yield (
             f"The {role}'s run is not complete: {len(run.trials)} of {run.trials_planned} trials."
         )
-    if run.settings.get("sandbox") == "none":
+    if run.conditions.other.get("sandbox") == "none":
         yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."
 
 
 def _differences(baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
     """What does not forbid the comparison, and may explain it."""
-    differing = [
-        name.replace("_", " ")
-        for name, value in baseline.settings.items()
-        if value != candidate.settings[name]
-    ]
+    if baseline.of_counts:
+        yield (
+            "The baseline is a table of counts: under which allow list, taxonomy, prompts and "
+            "limits they were made is not known."
+        )
+    if baseline.simulated != candidate.simulated:
+        yield MIXED
+    differing = differing_other([baseline.conditions, candidate.conditions])
     if {one.scenario for one in baseline.trials} != {one.scenario for one in candidate.trials}:
         differing.append("scenarios")
     if differing:

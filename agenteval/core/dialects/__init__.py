@@ -1,0 +1,1 @@
+"""The permission engines of other harnesses: each gives the verdict that the real one gives."""

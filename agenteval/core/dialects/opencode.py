@@ -1,0 +1,209 @@
+"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives.
+
+From 1.1 on the last rule that matches counts, and every `command` node of tree-sitter's tree is
+asked about by its text. In 1.0 the longest pattern counts, matched token by token. Nobody is there
+to answer an `ask`, so it is a denial.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agenteval.core.call import BASH
+from agenteval.core.dialects.opencode_commands import segments
+from agenteval.core.dialects.paths import absolute, inside
+from agenteval.core.policy.patterns import wildcard_regex
+from agenteval.core.policy.tools import path_arguments
+from agenteval.core.shell.source import Source
+
+Action = Literal["allow", "ask", "deny"]
+
+EDIT_TOOLS = frozenset(("edit", "write", "patch", "multiedit", "apply_patch"))
+TOOLS = (
+    *("bash", "read", "write", "edit", "patch", "multiedit", "glob", "grep", "list", "webfetch"),
+    *("websearch", "codesearch", "task", "todowrite", "todoread", "skill", "lsp", "apply_patch"),
+)
+# Which argument of a tool its rules are about; a tool that is not here is asked about as "*".
+_SUBJECTS: Mapping[str, str] = {
+    **dict.fromkeys(("read", *EDIT_TOOLS), "filePath"),
+    **dict.fromkeys(("glob", "grep"), "pattern"),
+    **dict.fromkeys(("websearch", "codesearch"), "query"),
+    "list": "path",
+    "webfetch": "url",
+    "task": "subagent_type",
+    "skill": "name",
+}
+_SEARCHES = frozenset(("glob", "grep", "list"))
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionRule:
+    """One line of a permission table: which permission, for what, and what then."""
+
+    permission: str
+    pattern: str
+    action: Action
+
+
+# What stands before every user's own rules.
+DEFAULTS = (
+    PermissionRule("*", "*", "allow"),
+    PermissionRule("doom_loop", "*", "ask"),
+    PermissionRule("external_directory", "*", "ask"),
+    PermissionRule("question", "*", "deny"),
+    PermissionRule("read", "*.env", "ask"),
+    PermissionRule("read", "*.env.*", "ask"),
+    PermissionRule("read", "*.env.example", "allow"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode:
+    """OpenCode 1.1 and later; `home` is what `~` stands for in a path."""
+
+    rules: tuple[PermissionRule, ...]
+    home: str = ""
+    name: str = "opencode"
+
+    def action(self, permission: str, subject: str) -> Action:
+        """What the last matching rule says; `ask` without one."""
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission) and wildcard(rule.pattern, subject):
+                return rule.action
+        return "ask"
+
+    def offers(self, tool: str) -> bool:
+        """Whether the model is shown a tool at all: not when its last rule denies everything."""
+        permission = _permission(tool)
+        for rule in reversed(self.rules):
+            if wildcard(rule.permission, permission):
+                return not (rule.pattern == "*" and rule.action == "deny")
+        return True
+
+    def knows(self, tool: str) -> bool:
+        own = self.rules[len(DEFAULTS) :]
+        named = any(wildcard(rule.permission, tool) for rule in own if rule.permission != "*")
+        return named and self.offers(tool)
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        if tool == BASH:
+            return self.allows_command(arguments["command"], root, _start(arguments, root))
+        return all(
+            self.action(permission, subject) == "allow"
+            for permission, subject in _subjects(tool, arguments, root)
+        )
+
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (inside(start, root) is not None or self._opens(start))
+            and all(
+                all(map(self._opens, segment.folders_outside(start, root, self.home)))
+                and (not segment.needs_rule or self.action(BASH, segment.text) == "allow")
+                for segment in segments(source)
+            )
+        )
+
+    def _opens(self, folder: str) -> bool:
+        return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCode10:
+    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools."""
+
+    patterns: Mapping[str, Action]
+    actions: Mapping[str, Action]
+    name: str = "opencode-1.0"
+
+    def offers(self, tool: str) -> bool:
+        return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
+
+    def knows(self, tool: str) -> bool:
+        return self.actions.get(tool) == "allow"
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        if tool == BASH:
+            return self.allows_command(arguments["command"], root, _start(arguments, root))
+        files = _files(arguments, root) if _SUBJECTS.get(tool) == "filePath" else []
+        is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
+        return is_inside and self.actions.get(_permission(tool), "allow") == "allow"
+
+    def allows_command(self, text: str, root: str, start: str) -> bool:
+        """`start` is the folder that the command starts in."""
+        source = Source(text)
+        return (
+            not source.is_cut
+            and (self._opens_outside or inside(start, root) is not None)
+            and all(
+                (self._opens_outside or not any(segment.old_folders_outside(root)))
+                and (segment.program == "cd" or self._action(segment.words) == "allow")
+                for segment in segments(source)
+            )
+        )
+
+    @property
+    def _opens_outside(self) -> bool:
+        return self.actions.get("external_directory") == "allow"
+
+    def _action(self, words: tuple[str, ...]) -> Action:
+        """What the longest matching pattern says; of two as long the later in the alphabet."""
+        found: Action = "allow"
+        for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
+            head, *tail = re.split(r"\s+", pattern)
+            if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
+                found = self.patterns[pattern]
+        return found
+
+
+def _start(arguments: Mapping[str, Any], root: str) -> str:
+    return absolute(str(arguments.get("workdir") or root), root)
+
+
+def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tuple[str, str]]:
+    """The permissions that a call needs, each with what it is needed for."""
+    if tool in _SEARCHES:
+        folder = absolute(str(arguments.get("path") or root), root)
+        if inside(folder, root) is None:
+            yield "external_directory", posixpath.join(folder, "*")
+    if _SUBJECTS.get(tool) != "filePath":
+        yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
+        return
+    for whole in _files(arguments, root):
+        if inside(whole, root) is None:
+            yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
+        yield _permission(tool), posixpath.relpath(whole, root)
+
+
+def _files(arguments: Mapping[str, Any], root: str) -> list[str]:
+    return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
+
+
+def _permission(tool: str) -> str:
+    return "edit" if tool in EDIT_TOOLS else tool
+
+
+def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
+    """Whether words that match the patterns stand in that order, others between them."""
+    at = 0
+    for pattern in patterns:
+        if pattern == "*":
+            continue
+        while at < len(words) and not wildcard(pattern, words[at]):
+            at += 1
+        if at == len(words):
+            return False
+        at += 1
+    return True
+
+
+def wildcard(pattern: str, subject: str) -> bool:
+    """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
+    if wildcard_regex(pattern).fullmatch(subject):
+        return True
+    bare = pattern.removesuffix(" *")
+    return bare != pattern and wildcard_regex(bare).fullmatch(subject) is not None

@@ -1,0 +1,87 @@
+"""The commands of a text as OpenCode finds them, and the paths for which it looks among the words.
+
+Seen by running 1.0.152, 1.1.65 and 1.18.33; where the last two differ, this follows the last. What
+it reads off the disk can't be known here: a path that may be a file or a folder is taken as both.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from agenteval.core.dialects.paths import absolute, expanded, inside
+from agenteval.core.shell.source import Source
+
+# About these no rule for bash is asked, only where they lead.
+MOVES = frozenset(("cd", "chdir", "popd", "pushd"))
+_OLD_TOUCHES = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown"))
+_TOUCHES = _OLD_TOUCHES | MOVES | {"cat"}
+_WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+_GLOB = re.compile(r"[?*\[].*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One command node: its text with its redirects, and its words as written."""
+
+    text: str
+    words: tuple[str, ...]
+
+    @property
+    def program(self) -> str:
+        return self.words[0] if self.words else ""
+
+    @property
+    def needs_rule(self) -> bool:
+        return bool(self.words) and self.program not in MOVES
+
+    def folders_outside(self, start: str, root: str, home: str) -> Iterator[str]:
+        """The folders outside the project that its paths need open, counted from `start`."""
+        if self.program in _TOUCHES:
+            for word in self._operands():
+                path = _GLOB.sub("", expanded(_unquoted(word), home))
+                if path and not any(mark in path for mark in "$`"):
+                    yield from _outside(path, start, root, is_folder=self.program in MOVES)
+
+    def old_folders_outside(self, root: str) -> Iterator[str]:
+        """The same in 1.0: words as they are written, counted from the project."""
+        if self.program in _OLD_TOUCHES:
+            for word in self._operands():
+                yield from _outside(word, root, root, is_folder=True)
+
+    def _operands(self) -> Iterator[str]:
+        marks = ("-", "+") if self.program == "chmod" else ("-",)
+        return (word for word in self.words[1:] if not word.startswith(marks))
+
+
+def segments(source: Source) -> Iterator[Segment]:
+    """Every command of a text, those inside others too."""
+    stack: list[Node] = [*source.roots]
+    while stack:
+        node = stack.pop()
+        if node.type == "command":
+            parent = node.parent
+            whole = parent if parent and parent.type == "redirected_statement" else node
+            words = tuple(_text(source, child) for child in node.children if child.type in _WORDS)
+            yield Segment(_text(source, whole).strip(), words)
+        stack.extend(reversed(node.children))
+
+
+def _text(source: Source, node: Node) -> str:
+    start, end = node.byte_range
+    return source.text[start:end]
+
+
+def _unquoted(word: str) -> str:
+    is_quoted = len(word) > 1 and word[0] == word[-1] and word[0] in "'\""
+    return word[1:-1] if is_quoted else word
+
+
+def _outside(path: str, start: str, root: str, *, is_folder: bool) -> Iterator[str]:
+    whole = absolute(path, start)
+    if inside(whole, root) is None:
+        yield whole
+        if not is_folder:
+            yield posixpath.dirname(whole)

@@ -1,0 +1,160 @@
+"""The rules for bash: which simple commands may run."""
+
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from agenteval.core.nearest import Names
+from agenteval.core.policy.patterns import CommandPattern, normalise
+from agenteval.core.policy.script import CommandLine, misuse
+from agenteval.core.shell.gate import NEEDS_CARE
+from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import base_name, only_itself, script_at
+
+_NONE: frozenset[int] = frozenset()
+MOVES = frozenset(("cd", "pushd", "popd"))
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptRule:
+    """A listed script: its normalised path, the words before it, and what may follow."""
+
+    path: str
+    runner: tuple[str, ...]
+    line: CommandLine
+
+    @property
+    def start(self) -> str:
+        """How a call of it begins."""
+        return " ".join((*self.runner, self.path))
+
+
+class BashRules:
+    """Deny by default: a command runs only when one rule fits every word of it.
+
+    `listed` maps each script's path to the ways its calls may begin, `by_first_word` the first
+    word of each runner to one of its scripts. `env` are the variables that a command may set.
+    """
+
+    def __init__(
+        self,
+        patterns: Iterable[CommandPattern] = (),
+        scripts: Iterable[ScriptRule] = (),
+        constructs: Iterable[Construct] = (),
+        env: Iterable[str] = (),
+    ) -> None:
+        self.patterns = tuple(patterns)
+        self.scripts = tuple(scripts)
+        self.constructs = frozenset(constructs)
+        self.env = frozenset(env)
+        self.listed = _listed(self.scripts, self.patterns)
+        self._loose = tuple(pattern for pattern in self.patterns if pattern.program.wild)
+        self._by_program: dict[str, tuple[CommandPattern, ...]] = {}
+        for pattern in self.patterns:
+            if not pattern.program.wild:
+                program = pattern.program.text
+                self._by_program[program] = (*self.rules_for(program), pattern)
+        self._by_runner: dict[tuple[str, ...], dict[str, ScriptRule]] = {}
+        for script in self.scripts:
+            self._by_runner.setdefault(script.runner, {})[script.path] = script
+        self._has_bare = () in self._by_runner
+        self.by_first_word = {script.runner[0]: script for script in self.scripts if script.runner}
+        self._first_words = frozenset((*self._by_program, *self.by_first_word))
+        self._is_open = self._has_bare or bool(self._loose)  # to any first word
+        self.is_strange = lru_cache(maxsize=1024)(self._is_strange)  # agents know few programs
+
+    def _is_strange(self, program: str) -> bool:
+        """Whether no rule can be about a command that begins so, whatever words follow."""
+        return only_itself(program) and not (self._is_open or program in self._first_words)
+
+    def admits(
+        self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
+    ) -> bool:
+        """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
+        program = argv[0]
+        if not (self._is_open or program in self._first_words):
+            return False
+        if (self._has_bare or program in self.by_first_word) and self._admits_script(
+            argv, dynamic, root
+        ):
+            return True
+        careful = program in NEEDS_CARE
+        for rule in (*self.rules_for(program), *self._loose):
+            if rule.matches(argv, dynamic) and not (careful and rule.wild):
+                return True
+        return False
+
+    def sets_only_named(self, assignments: Iterable[str]) -> bool:
+        """Whether each NAME=value sets a variable that the rules name."""
+        return all(each.partition("=")[0].removesuffix("+") in self.env for each in assignments)
+
+    def _admits_script(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        program = argv[0]
+        for runner in self._by_runner:
+            at = len(runner)
+            if not runner and "/" not in program:
+                continue  # bash would look for a builtin, then in PATH
+            if len(argv) > at and tuple(argv[:at]) == runner and at not in dynamic:
+                script = self.script(runner, argv[at], root)
+                if script and not misuse(script.line, argv, at + 1, dynamic=dynamic, root=root):
+                    return True
+        return False
+
+    def rules_for(self, program: str) -> tuple[CommandPattern, ...]:
+        """The patterns that begin with exactly this program."""
+        return self._by_program.get(program, ())
+
+    def script(self, runner: tuple[str, ...], path: str, root: str) -> ScriptRule | None:
+        """The rule for a script, however its path is written."""
+        return self._by_runner.get(runner, {}).get(normalise(path, root) or "")
+
+    @cached_property
+    def by_stem(self) -> Mapping[str, str]:
+        """How a call of each listed script begins, by the script's bare name."""
+        return {stem(path): starts[0] for path, starts in self.listed.items()}
+
+    @cached_property
+    def stems(self) -> Names:
+        return Names(self.by_stem)
+
+    @cached_property
+    def sample(self) -> str:
+        """The first few ways in which a call may begin, in words."""
+        starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
+        shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
+        return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
+
+
+def changes_folder(argv: Sequence[str]) -> bool:
+    """Whether the paths in later commands are relative to somewhere else after this one."""
+    if argv[0] in {"builtin", "command"}:
+        return not MOVES.isdisjoint(argv)
+    return argv[0] in MOVES
+
+
+def stem(path: str) -> str:
+    """What names of the same script share: context-cache and scripts/context_cache.py."""
+    return base_name(path).partition(".")[0].replace("-", "_")
+
+
+def _listed(
+    scripts: Sequence[ScriptRule], patterns: Sequence[CommandPattern]
+) -> dict[str, tuple[str, ...]]:
+    listed: dict[str, tuple[str, ...]] = {}
+    for path, start in (*_script_starts(scripts), *_pattern_starts(patterns)):
+        listed[path] = (*listed.get(path, ()), start)
+    return listed
+
+
+def _script_starts(scripts: Sequence[ScriptRule]) -> Iterator[tuple[str, str]]:
+    for script in scripts:
+        yield script.path, script.start
+
+
+def _pattern_starts(patterns: Sequence[CommandPattern]) -> Iterator[tuple[str, str]]:
+    for pattern in patterns:
+        words = [word.text for word in pattern.words]
+        at = script_at(words)
+        if at is not None and not pattern.words[at].wild:
+            yield posixpath.normpath(words[at]), " ".join(words[: at + 1])

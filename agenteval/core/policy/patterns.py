@@ -1,0 +1,199 @@
+"""Patterns of an allow list: words of a command line, and paths below the workspace."""
+
+import posixpath
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import dropwhile
+from typing import Self
+
+ANY = "*"
+_LONGEST_PATH = 4096  # what Linux opens
+_LONGEST_NAME = 255
+_STILL = frozenset(("", ".", ".."))
+_REST_OF_NAME = rf"[^/\0]{{0,{_LONGEST_NAME - 1}}}"
+_PLAIN_PATH = re.compile(rf"[^/.~\0]{_REST_OF_NAME}(?:/[^/.\0]{_REST_OF_NAME})*+")
+
+
+@dataclass(frozen=True, slots=True)
+class WordPattern:
+    """One word of a rule; `*` stands for any characters, everything else for itself.
+
+    It never matches a dynamic word: bash makes any number of words of that, none included. A
+    pattern with both a star and a slash never matches a word in which a `..` could lead out, be it
+    behind an option: -I../x.
+    """
+
+    text: str
+    pieces: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        return cls(text, tuple(text.split(ANY)))
+
+    @property
+    def wild(self) -> bool:
+        return len(self.pieces) > 1
+
+    def matches(self, word: str, *, dynamic: bool = False) -> bool:
+        if dynamic:
+            return False
+        if not self.wild:
+            return word == self.text
+        if "/" in self.text and ("../" in word or word.endswith("..")):
+            return False
+        return _in_order(self.pieces, word)
+
+
+def _in_order(pieces: tuple[str, ...], text: str) -> bool:
+    """Does `text` consist of the pieces with anything between them? Linear in its length."""
+    first, *middle, last = pieces
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    at, end = len(first), len(text) - len(last)
+    for piece in middle:
+        found = text.find(piece, at, end)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPattern:
+    """A rule for whole commands, as `git diff *`: one pattern for each word.
+
+    A last word `*` stands for any further words, none included; a last word with both a slash and
+    a `*`, as `data/*`, for one or more words that each match it.
+    """
+
+    text: str
+    words: tuple[WordPattern, ...]
+    rest: WordPattern | None  # what every further word must match
+    fewest: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError when there is no word in it."""
+        words = tuple(WordPattern.parse(word) for word in text.split())
+        if not words:
+            raise ValueError("a rule needs at least one word")
+        last = words[-1]
+        if len(words) > 1 and last.text == ANY:
+            return cls(text, words[:-1], last, len(words) - 1)
+        if len(words) > 1 and "/" in last.text and last.wild:
+            return cls(text, words[:-1], last, len(words))
+        return cls(text, words, None, len(words))
+
+    @property
+    def program(self) -> WordPattern:
+        return self.words[0]
+
+    @property
+    def wild(self) -> bool:
+        """Whether any word may differ from what the rule says."""
+        return self.rest is not None or any(word.wild for word in self.words)
+
+    def matches(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+        """Whether the rule fits a command; `dynamic` numbers the words bash still expands."""
+        fixed = len(self.words)
+        if len(argv) < self.fewest or (self.rest is None and len(argv) > fixed):
+            return False
+        if self.agreeing(argv, dynamic) < fixed:
+            return False
+        rest = self.rest
+        return (
+            rest is None
+            or rest.text == ANY
+            or all(rest.matches(argv[i], dynamic=i in dynamic) for i in range(fixed, len(argv)))
+        )
+
+    def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
+        """How many leading words fit: what a hint compares rules by."""
+        for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
+            if not pattern.matches(word, dynamic=number in dynamic):
+                return number
+        return min(len(self.words), len(argv))
+
+
+def normalise(path: str, root: str) -> str | None:
+    """`path` relative to the workspace `root`, without `.`; None when it may lead outside.
+
+    So may any `..` behind a folder: that can be a link, and then its parent lies elsewhere.
+    """
+    if not path or len(path) > _LONGEST_PATH or "\0" in path or path.startswith("~"):
+        return None
+    if _PLAIN_PATH.fullmatch(path) and _is_plain(root):
+        return path
+    names = path.split("/")
+    if ".." in dropwhile(_STILL.__contains__, names) or max(map(len, names)) > _LONGEST_NAME:
+        return None
+    whole = posixpath.normpath(posixpath.join(root, path))
+    if whole == root:
+        return "."
+    prefix = root.rstrip("/") + "/"
+    return whole[len(prefix) :] if whole.startswith(prefix) else None
+
+
+@cache
+def _is_plain(root: str) -> bool:
+    """Whether a plain path below this folder is already normal."""
+    return posixpath.normpath(posixpath.join(root, "x")) == f"{root.rstrip('/')}/x"
+
+
+@cache
+def wildcard_regex(pattern: str) -> re.Pattern[str]:
+    """`*` for anything and `?` for one character, as other harnesses match; linear in the text.
+
+    Each part between two stars is taken where it first stands: if any place will do, that one will.
+    """
+    first, *others = (
+        "".join("." if c == "?" else re.escape(c) for c in part) for part in pattern.split(ANY)
+    )
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    last = f".*{others[-1]}" if others else ""
+    return re.compile(first + middle + last, re.DOTALL)
+
+
+@cache
+def path_regex(glob: str) -> re.Pattern[str]:
+    """`**` crosses folders, `*` and `?` do not; as above, so that no path is tried in many ways.
+
+    `**/` where a name begins stands for any folders, none included.
+    """
+    first, *others = re.split(r"((?:^|(?<=/))\*\*/|\*\*)", glob)
+    left = len(others) // 2
+    regex = _names(first, is_last=not left)
+    for star, part in zip(others[::2], others[1::2], strict=True):
+        folders = "(?:[^/]++/)*" if star == "**/" else ".*"
+        left -= 1
+        names = _names(part, is_last=not left)
+        regex += f"(?>{folders}?{names})" if left else f"{folders}{names}"
+    return re.compile(regex, re.DOTALL)
+
+
+def _names(glob: str, *, is_last: bool) -> str:
+    first, *others = (
+        "".join("[^/]" if c == "?" else re.escape(c) for c in part) for part in glob.split(ANY)
+    )
+    if not is_last:
+        return first + "".join(f"(?>[^/]*?{part})" for part in others)
+    middle = "".join(f"(?>[^/]*?{part})" for part in others[:-1])
+    return first + middle + "".join(f"[^/]*{part}" for part in others[-1:])
+
+
+@dataclass(frozen=True, slots=True)
+class PathRules:
+    """Which paths a file tool may touch. `**` crosses folders, `*` and `?` do not; deny wins."""
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+
+    def admits(self, path: str) -> bool:
+        """Whether a normalised path is allowed; nothing is unless a rule says so."""
+        return self._any(self.allow, path) and not self._any(self.deny, path)
+
+    @staticmethod
+    def _any(globs: tuple[str, ...], path: str) -> bool:
+        return any(path_regex(glob).fullmatch(path) for glob in globs)

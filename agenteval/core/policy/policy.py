@@ -1,0 +1,178 @@
+"""A policy: what a model may do. It decides by the gate alone, and denies by default."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.policy.bash import BashRules, changes_folder
+from agenteval.core.policy.patterns import PathRules, normalise
+from agenteval.core.policy.tools import READ, WRITE, ToolRule, path_arguments
+from agenteval.core.shell.facts import Redirect, RedirectKind
+from agenteval.core.shell.gate import NotSimple, Simple, read_simple
+from agenteval.core.shell.leaves import Leaf, read_leaves
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a trial starts with, as far as it is known.
+
+    `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
+    when nobody knows which files there are.
+    """
+
+    files: frozenset[str] | None = None
+    root: str = "/workspace"
+
+
+UNKNOWN_WORLD = World()
+
+
+class Engine(Protocol):
+    """The rules of another harness, which decide in place of ours (core/dialects)."""
+
+    @property
+    def name(self) -> str: ...
+
+    def knows(self, tool: str) -> bool:
+        """Whether its rules name a tool, in lower case, that not every user of it has (MCP)."""
+        ...
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """A named set of rules; two are the same when their digests are.
+
+    `tools` holds every tool there is, bash, read and write among them. `files` are paths that the
+    allow list itself says exist, for when no fixture does. `stated` names the failure classes
+    that a scenario's instructions warn of. With an `engine` the other rules only explain.
+    """
+
+    name: str
+    digest: str = ""
+    description: str = ""
+    bash: BashRules = field(default_factory=BashRules)
+    read: PathRules = field(default_factory=PathRules)
+    write: PathRules = field(default_factory=PathRules)
+    tools: Mapping[str, ToolRule] = field(default_factory=dict)
+    files: frozenset[str] = frozenset()
+    stated: frozenset[str] = frozenset()
+    engine: Engine | None = None
+
+    def tool(self, name: str) -> ToolRule | None:
+        """The tool of that name; the other harnesses repair a name in capitals."""
+        if self.engine is None:
+            return self.tools.get(name)
+        low = name.lower()
+        return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
+
+    def paths(self, tool: str) -> PathRules | None:
+        """The rules for the paths of a file tool; None for any other tool."""
+        return self.read if tool == READ else self.write if tool == WRITE else None
+
+
+Gate = Simple | NotSimple
+
+
+def allows(
+    call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
+    """Whether the call may happen. Never raises, whatever the model wrote.
+
+    `gate` is what `read_simple` says of a bash call's command, when that is known already.
+    """
+    tool = policy.tool(call.name)
+    if tool is None or call.arguments is None or tool.complaint(call.arguments):
+        return False
+    if policy.engine is not None:
+        return policy.engine.allows(tool.name, call.arguments, world.root)
+    if call.name == BASH:
+        if elsewhere(call.arguments, world):
+            return False
+        return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
+    rules = policy.paths(call.name)
+    return rules is None or admitted_path(call, rules, world) is not None
+
+
+def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
+    """Whether it is a bash call of which nothing but the command matters."""
+    if call.name != BASH or call.arguments is None or len(call.arguments) > 1:
+        return False
+    tool = policy.tools.get(BASH)
+    return tool is not None and not tool.schema and isinstance(call.arguments.get("command"), str)
+
+
+def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
+    """The folders other than the workspace, from which a rule's paths count, to start bash in."""
+    if arguments.keys().isdisjoint(_FOLDERS):
+        return ()
+    folders = (arguments[key] for key in _FOLDERS if arguments.get(key) is not None)
+    return tuple(
+        str(folder)
+        for folder in folders
+        if not isinstance(folder, str) or normalise(folder, world.root) != "."
+    )
+
+
+_FOLDERS = ("workdir", "cwd", "working_directory")
+
+
+def allows_command(
+    text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
+) -> bool:
+    """Whether bash may run the text: a rule fits each of its commands word by word.
+
+    That is one simple command, unless the policy names the constructs that join more of them.
+    """
+    gate = gate or read_simple(text)
+    if isinstance(gate, Simple):
+        return policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
+    return bool(policy.bash.constructs) and _allows_joined(text, policy, world)
+
+
+def _allows_joined(text: str, policy: Policy, world: World) -> bool:
+    split = read_leaves(text)
+    if isinstance(split, NotSimple) or not split.constructs <= policy.bash.constructs:
+        return False
+    if len(split.leaves) > 1 and any(changes_folder(leaf.argv) for leaf in split.leaves):
+        return False
+    return all(_admits_leaf(leaf, policy, world) for leaf in split.leaves) and all(
+        admits_redirect(redirect, policy, world) for redirect in split.redirects
+    )
+
+
+def _admits_leaf(leaf: Leaf, policy: Policy, world: World) -> bool:
+    rules = policy.bash
+    set_to = (word.text for word in leaf.assignments)
+    return rules.sets_only_named(set_to) and rules.admits(leaf.argv, leaf.dynamic, root=world.root)
+
+
+def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether the file behind a redirect is open to this policy, as to its file tools."""
+    target = redirect.target
+    if redirect.kind in _NO_FILE or target == "/dev/null":
+        return True
+    if _DESCRIPTOR.fullmatch(redirect.span.text):
+        return True
+    rules = policy.read if redirect.kind is RedirectKind.INPUT else policy.write
+    path = normalise(target, world.root)
+    return path is not None and rules.admits(path)
+
+
+_NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
+# Not by the target: `> 5` writes a file named 5.
+_DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
+
+
+def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
+    """The normalised path of a file tool's call, if the rules allow it."""
+    paths = path_arguments(call.arguments or {})
+    if len(paths) != 1:  # each harness reads another key of them
+        return None
+    inside = normalise(*paths, world.root)
+    return inside if inside is not None and rules.admits(inside) else None

@@ -1,0 +1,107 @@
+"""What one trial reads and is judged by: its scenario, rendered for a seed; and its sub-agents."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from agenteval.core.prompt.setting import DEFAULT, Setting
+from agenteval.core.prompt.template import fill
+from agenteval.core.prompt.variant import Variables, variables
+from agenteval.core.scenario import Agent, Check, Scenario, Step
+from agenteval.core.trial import Message
+
+SYSTEM_HEADING = "# System\n"
+TASK_HEADING = "# Task\n"
+_GAP = re.compile(r"\n{3,}")  # where the rules would stand
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What an agent begins with; and, of a trial's first agent, what the trial is judged by.
+
+    Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
+    `closing` steps of the solution close the work.
+    """
+
+    system: str
+    task: str
+    variables: Variables
+    goal: tuple[Check, ...]
+    handshake: tuple[Check, ...]
+    solution: tuple[Step, ...]
+    history: tuple[Message, ...] = ()
+    closing: int = 1
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        return (Message("system", self.system), *self.history, Message("user", self.task))
+
+
+def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
+    """The scenario as the trial with this seed sees it.
+
+    Raises what `core.variant.variables` raises, and ValueError when a heading is missing; never for
+    a scenario that `config.scenarios` loaded.
+    """
+    chosen = variables(scenario, seed)
+    system, task = texts(scenario.instructions, scenario.tools, chosen, setting)
+    return Prompt(
+        system=system,
+        task=task,
+        variables=chosen,
+        goal=tuple(_check(check, chosen) for check in scenario.goal),
+        handshake=tuple(_check(check, chosen) for check in scenario.handshake),
+        solution=tuple(_step(step, chosen) for step in scenario.solution),
+        closing=scenario.closing or max(1, len(scenario.handshake)),
+    )
+
+
+def render_agent(agent: Agent, known: Variables, setting: Setting = DEFAULT) -> Prompt:
+    """What a sub-agent begins with, by the trial's variables and those of the row that asks."""
+    system, task = texts(agent.instructions, agent.tools, known, setting)
+    return Prompt(
+        system=system,
+        task=task,
+        variables=known,
+        goal=(),
+        handshake=(),
+        solution=tuple(_step(step, known) for step in agent.solution),
+        closing=agent.closing,
+    )
+
+
+def texts(
+    instructions: str, tools: Sequence[str], chosen: Variables, setting: Setting
+) -> tuple[str, str]:
+    """The system message and the task."""
+    system, task = split_instructions(instructions)
+    rules = setting.rules_for(tools)
+    above, below = setting.place != "end", setting.place != "start"
+    known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
+    task = fill(task, {**known, "rules": rules}).strip()
+    system = fill(system, {**known, "rules": rules if above else ""}).strip()
+    return _GAP.sub("\n\n", system), f"{task}\n\n{rules}" if below else task
+
+
+def split_instructions(instructions: str) -> tuple[str, str]:
+    """The system part and the task part, without their headings."""
+    before, found_system, rest = instructions.partition(SYSTEM_HEADING)
+    system, found_task, task = rest.partition("\n" + TASK_HEADING)
+    if before.strip() or not found_system or not found_task:
+        raise ValueError("it must begin with `# System` and go on with `# Task`, each on its line")
+    return system, task
+
+
+def _check(check: Check, chosen: Variables) -> Check:
+    expect = fill(check.expect, chosen) if isinstance(check.expect, str) else check.expect
+    return replace(check, query=fill(check.query, chosen), expect=expect)
+
+
+def _step(step: Step, chosen: Variables) -> Step:
+    return replace(
+        step,
+        arguments={
+            name: fill(value, chosen) if isinstance(value, str) else value
+            for name, value in step.arguments.items()
+        },
+    )

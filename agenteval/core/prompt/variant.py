@@ -1,0 +1,93 @@
+"""The world of one seed: what its variables are, and the database it starts with."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+
+from jinja2 import TemplateError
+
+from agenteval.core.chance import Chance
+from agenteval.core.draw import Value
+from agenteval.core.prompt.template import fill
+from agenteval.core.scenario import Scenario
+
+Variables = Mapping[str, Value]
+
+
+class WorldError(ValueError):
+    """The fixture's world.sql makes no database."""
+
+
+def variables(scenario: Scenario, seed: int) -> Variables:
+    """Everything that the templates of this scenario may name, for the trial with this seed.
+
+    A `[[variant]]` comes by turns, so neighbouring seeds use all equally; each `[draw]` has a
+    stream of its own, so that one more changes no other; an `[ask]` is answered by the fresh world.
+    Raises WorldError, and ValueError when an `[ask]` cannot be answered.
+    """
+    found = _drawn(scenario, seed)
+    if scenario.asks:
+        with closing(_world(scenario, found, seed)) as world:
+            for name, query in scenario.asks.items():
+                found[name] = _answer(world, name, query, found)
+    return found
+
+
+def database(scenario: Scenario, seed: int) -> bytes:
+    """The SQLite file that the world's script makes. Raises WorldError."""
+    with closing(_world(scenario, _drawn(scenario, seed), seed)) as world:
+        return world.serialize()
+
+
+def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
+    """What the columns of a query to the fresh world are called.
+
+    Raises WorldError, and ValueError for a query that cannot be run or asks for something already.
+    """
+    with closing(_world(scenario, _drawn(scenario, seed), seed)) as world:
+        try:
+            asked = world.execute(query)
+        except sqlite3.Error as error:
+            raise ValueError(f"{error}, in `{query}`") from error
+        if asked.fetchone():
+            raise ValueError(f"the fresh world has rows for it already, in `{query}`")
+        names = tuple(name for name, *_ in asked.description or ())
+    if not all(name.isidentifier() for name in names) or not names:
+        raise ValueError(f"every column needs a name (`count(*) AS number`), in `{query}`")
+    return names
+
+
+def _drawn(scenario: Scenario, seed: int) -> dict[str, Value]:
+    found: dict[str, Value] = dict(scenario.variants[seed % len(scenario.variants)])
+    for name, draw in scenario.draws.items():
+        found[name] = draw.drawn(Chance(f"{scenario.name}/{seed}/{name}"))
+    return found
+
+
+def _world(scenario: Scenario, drawn: Variables, seed: int) -> sqlite3.Connection:
+    """In memory. What its script draws comes from the seed too: however often made, one world."""
+    known = {**drawn, "words": scenario.words, "chance": Chance(f"{scenario.name}/{seed}//world")}
+    world = sqlite3.connect(":memory:")
+    try:
+        world.executescript(fill(scenario.world, known))
+    except (TemplateError, sqlite3.Error) as error:
+        world.close()
+        raise WorldError(f"makes no database: {error}") from error
+    return world
+
+
+def one_line(query: str) -> str:
+    return " ".join(query.split())
+
+
+def _answer(
+    world: sqlite3.Connection, name: str, query: str, found: Variables
+) -> str | int | float:
+    try:
+        asked = fill(query, found)
+        row = world.execute(asked).fetchone()
+    except (TemplateError, sqlite3.Error) as error:
+        raise ValueError(f"ask.{name}: {error}, in `{one_line(query)}`") from error
+    if row is None or not isinstance(row[0], str | int | float):
+        raise ValueError(f"ask.{name}: the fresh world has no answer to `{one_line(asked)}`")
+    return row[0]

@@ -1,0 +1,1 @@
+"""Reading shell: the gate and the leaves decide what may run, the facts explain what may not."""

@@ -1,0 +1,76 @@
+"""The facts about a shell text: what explains why a call was denied."""
+
+from collections.abc import Iterator
+
+from agenteval.core.shell.draft import Gathered
+from agenteval.core.shell.facts import Command, ShellFacts, Span, Words
+from agenteval.core.shell.flat import read_flat
+from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.source import Source
+from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
+
+MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
+
+
+def read_facts(text: str) -> ShellFacts:
+    """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
+
+    Flat text is read without it, in a third of the time.
+    """
+    return _Reader(text).facts(Source(text), ())
+
+
+def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
+    from agenteval.core.shell.walk import Walk  # noqa: PLC0415 -- start-up: most need no tree
+
+    found = Gathered()
+    Walk(source, found).run()
+    facts = found.freeze(source.text, via)
+    if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
+        # Our doing, or the tree is wrong: the splitter accounts for everything.
+        return facts._replace(errors=())
+    return facts
+
+
+class _Reader:
+    def __init__(self, whole: str) -> None:
+        self._whole = whole
+
+    def facts(self, source: Source, via: tuple[str, ...]) -> ShellFacts:
+        """The facts about a text, which may be one that a nested shell gets to read."""
+        facts = read_flat(source, via) or _walked(source, via)
+        if not any(map(is_wrapper, [command.words.first for command in facts.commands])):
+            return facts
+        inner: list[ShellFacts] = []
+        commands: list[Command] = []
+        for command in facts.commands:
+            commands.append(command)
+            if is_wrapper(command.program):
+                commands.extend(self._inside(command, inner))
+        return facts._replace(commands=commands, inner=inner)
+
+    def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
+        if len(outer.via) == MAX_WRAPPED:
+            return
+        via = (*outer.via, program_name(outer.program))
+        for begin, stop, is_text in unwrap(outer.argv):
+            words = outer.words[begin:stop]
+            if is_text:
+                facts = self.facts(self._nested_source(words), via)
+                inner.append(facts)
+                yield from facts.commands
+            else:
+                command = Command(words, self._extent(words), via=via, nested=outer.nested)
+                yield command
+                yield from self._inside(command, inner)
+
+    def _nested_source(self, words: Words) -> Source:
+        """The text a nested shell reads, placed where the whole text holds it as it is."""
+        text = " ".join(words.argv)
+        extent = self._extent(words)
+        at = self._whole.find(text, extent.start, extent.end)
+        return Source(text, at) if at >= 0 else Source(text, 0, extent)
+
+    def _extent(self, words: Words) -> Span:
+        start, end = words.extent
+        return Span(start, end, self._whole[start:end])

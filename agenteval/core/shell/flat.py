@@ -1,0 +1,136 @@
+r"""Flat shell text: simple commands of plain words with redirects behind them, joined by operators.
+
+Most of what agents send is no more than that. Regular expressions find in it just what the walk
+over the parse tree finds (tests/shell/test_flat.py compares them), in a third of the time; a text
+with any other trait is left to the tree.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from agenteval.core.call import new
+from agenteval.core.shell.facts import (
+    Command,
+    Heredoc,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    Span,
+    Words,
+)
+from agenteval.core.shell.gate import RESERVED, unreadable_text
+from agenteval.core.shell.source import Source
+from agenteval.core.shell.values import word_value
+from agenteval.core.shell.words import PLAIN
+
+_LONGEST = 16_384  # characters: the spans of a flat text never use up its room
+_PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
+_WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
+_DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
+_EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
+_REDIRECTS = rf"(?:[ \t]++[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
+_COMMAND = re.compile(
+    rf"(({_PROGRAM})(?:[ \t]++{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
+    r"[ \t]*+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)[ \t]*+((?:\n[ \t]*+)*+)"  # 7: joint; 8: lines
+)
+_LINES = re.compile(r"(?:\n[ \t]*+)*+")
+_EXPANDS = re.compile(r"[$`\\]")
+
+
+def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
+    """The facts about a text as the walk over its tree has them; None when it is not flat."""
+    text = source.text
+    if len(text) > _LONGEST or unreadable_text(text):
+        return None
+    commands: list[Command] = []
+    joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
+    redirects: list[Redirect] = []
+    heredocs: list[Heredoc] = []
+    background: list[Span] = []
+    joint = ";"
+    at = len(text) - len(text.lstrip(" \t\n"))
+    while joint and (found := _COMMAND.match(text, at)):
+        start, end = found.span(1)
+        program = found[2]
+        if program in RESERVED:
+            return None
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
+        words = Words(text, start, end, program, source.base, source.stand_in)
+        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
+        joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
+        if joint == "&":
+            background.append(source.span(joint_at, joint_at + 1))
+        if found[4]:
+            if not (lines := _heredoc(source, found, heredocs)):
+                return None
+            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+        if lines < at and joint in ("", "&"):
+            joint, joint_at = "\n", text.rindex("\n", lines, at)
+        joints.append((joint, joint_at))
+    if at < len(text) or joint not in _LAST:
+        return None
+    pipelines, chains = _joined(source, commands, joints)
+    return ShellFacts(text, commands, pipelines, chains, redirects, heredocs, background=background)
+
+
+_LAST = ("", ";", "&", "\n")
+
+
+def _joined(
+    source: Source, commands: Sequence[Command], joints: Sequence[tuple[str, int]]
+) -> tuple[list[list[Command]], list[Span]]:
+    """The pipelines and the chains that the joints between the commands make."""
+    pipelines: list[list[Command]] = []
+    chains: list[Span] = []
+    pipeline = [*commands[:1]]
+    for (joint, at), command in zip(joints, commands[1:], strict=False):
+        if joint == "|":
+            pipeline.append(command)
+            if len(pipeline) == 2:
+                pipelines.append(pipeline)
+        else:
+            pipeline = [command]
+            if joint != "&":
+                chains.append(source.span(at, at + len(joint)))
+    return pipelines, chains
+
+
+def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
+    start, end = command.span(3)
+    if not command[4]:
+        return _files(source, start, end)
+    head, behind = command.span(4)
+    heredoc = Redirect(RedirectKind.HEREDOC, source.span(head, behind), command[6])
+    return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
+
+
+def _files(source: Source, start: int, end: int) -> list[Redirect]:
+    redirects = []
+    for found in _EACH_REDIRECT.finditer(source.text, start, end):
+        kind, target = _kind_and_target(*found.group(1, 2, 3))
+        redirects.append(Redirect(kind, source.span(*found.span()), target))
+    return redirects
+
+
+@lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
+def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+    target = word_value(word)[0]
+    return RedirectKind.of(number, operator, target), target
+
+
+def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+    """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
+    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    begin = lines + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", begin) + 1
+    expands = not quoted and _EXPANDS.search(text, begin, end)
+    if not end or expands or not text.startswith("\n", lines):
+        return 0
+    behind = end + len(delimiter)
+    span = source.span(command.start(4), behind)
+    heredocs.append(Heredoc(source.span(begin, end), span, not quoted))
+    return behind

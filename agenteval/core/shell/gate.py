@@ -1,0 +1,204 @@
+r"""The gate: which text is one simple command that bash reads in one way only, and its words.
+
+A linear recogniser of our own. It accepts words of plain, single-quoted, double-quoted and escaped
+text, \newline, and comments, and stops at the first thing that could mean anything more. Nothing
+else in agenteval may say that a text is what it seems to be.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from itertools import islice
+from types import MappingProxyType
+from typing import NamedTuple
+
+from agenteval.core.shell.facts import Span, Word
+from agenteval.core.shell.words import (
+    BARE,
+    BARE_WORDS,
+    DOUBLE_START,
+    MIXED,
+    WORD,
+    WORD_START,
+    expansion,
+    unquote,
+)
+
+
+class Obstacle(StrEnum):
+    """Why a text is not one simple command."""
+
+    EMPTY = "no command"
+    LENGTH = "more text than a shell can be given"
+    PARTS = "more commands than are read"
+    CONTROL = "control character or lone surrogate"
+    OPERATOR = "operator"
+    LINE = "second line"
+    EXPANSION = "expansion"
+    BRACES = "brace expansion"
+    QUOTE = "quote that is not closed"
+    BACKSLASH = "backslash at the end"
+    RESERVED = "reserved word"
+    ASSIGNMENT = "assignment"
+    HEREDOC = "here-document that is not closed, or in an unusual place"
+    DEPTH = "too many levels"
+    PROGRAM = "program name that is empty, a pattern, or begins with - % ~"
+
+
+class NotSimple(NamedTuple):
+    """Where reading stopped, as a character offset, and why."""
+
+    reason: Obstacle
+    start: int
+
+
+class Simple(NamedTuple):
+    """One simple command: bash runs exactly `argv`.
+
+    `dynamic` numbers the words, never the first, that bash still expands against the file system;
+    such a word matches no literal. Where the words stand, the first at `start`, is found when
+    somebody asks: match with `argv`.
+    """
+
+    text: str
+    argv: tuple[str, ...]
+    dynamic: frozenset[int] = frozenset()
+    start: int = 0
+
+    @property
+    def first(self) -> str:
+        return self.argv[0]
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Where the first word begins and the last one ends."""
+        return self.start, self.place(len(self.argv) - 1)[1]
+
+    def place(self, number: int) -> tuple[int, int]:
+        """Where a word begins and ends."""
+        return _place(next(islice(WORD.finditer(self.text, self.start), number, None)))
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        words: list[Word] = []
+        found = islice(WORD.finditer(self.text, self.start), len(self.argv))
+        for number, (value, word) in enumerate(zip(self.argv, found, strict=True)):
+            start, end = _place(word)
+            span = Span(start, end, self.text[start:end])
+            quoted = any(mark in span.text for mark in "'\"\\")
+            words.append(Word(value, span, quoted, number in self.dynamic))
+        return tuple(words)
+
+
+def _place(word: re.Match[str]) -> tuple[int, int]:
+    kind = word.lastindex or BARE
+    return word.start(), word.end(kind) + (kind not in {BARE, MIXED})  # the closing quote
+
+
+_ASSIGN = "keeps a command or assigns to a name whose [subscript] bash evaluates"
+_RUN = "runs its arguments, or a file, as shell text"
+_READING = "changes how bash reads or finds what comes after it"
+_HISTORY = "writes and reads any file with -w and -r"
+# Programs that are harmless to name but not to hand arbitrary words: no rule with a wildcard
+# should match them. The reason is fit to print.
+NEEDS_CARE: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(("eval", "source", ".", "trap", "exec", "command", "builtin", "fc"), _RUN)
+    | dict.fromkeys(("jobs", "bind", "complete", "compgen", "mapfile", "readarray"), _RUN)
+    | dict.fromkeys(("let", "test", "[", "printf", "read", "unset", "getopts", "wait"), _ASSIGN)
+    | dict.fromkeys(("declare", "typeset", "local", "export", "readonly"), _ASSIGN)
+    | dict.fromkeys(("alias", "unalias", "set", "shopt", "enable", "hash"), _READING)
+    | {"history": _HISTORY}
+)
+
+RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
+RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
+RESERVED |= {"while"}
+LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
+_MOST_BYTES = 4  # of a character
+_NONE: frozenset[int] = frozenset()
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
+_BEFORE = re.compile(_BLANK_LINES)
+_AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
+
+
+def read_simple(text: str) -> Simple | NotSimple:
+    """Read one simple command, in time linear in its length. Never raises."""
+    if unreadable := unreadable_text(text):
+        return unreadable
+    if not (BARE_WORDS.match(text) and text.isprintable()):
+        return _read_words(text)
+    argv = text.split()  # printable, it has no other blanks than spaces
+    reason = program_obstacle(argv[0], is_dynamic=False)
+    return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
+
+
+def _read_words(text: str) -> Simple | NotSimple:
+    before = _BEFORE.match(text)
+    start = position = before.end() if before else 0
+    argv: list[str] = []
+    dynamic: list[int] = []
+    while word := WORD.match(text, position):
+        kind = word.lastindex or BARE
+        value = word[kind]
+        if kind == MIXED:
+            value, outside = unquote(value)
+            expands = expansion(outside)
+            if expands == "braces":
+                return NotSimple(Obstacle.BRACES, position)
+            if expands:
+                dynamic.append(len(argv))
+        if not argv and (reason := program_obstacle(value, is_dynamic=bool(dynamic))):
+            return NotSimple(reason, position)
+        argv.append(value)
+        position = word.end()
+    if position < len(text) and not _AFTER.match(text, position):
+        return stop_of_word(text, position)
+    if not argv:
+        return NotSimple(Obstacle.EMPTY, 0)
+    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start)
+
+
+def unreadable_text(text: str) -> NotSimple | None:
+    """What rules a text out before any of its words is read."""
+    if len(text) * _MOST_BYTES > LONGEST and length_in_bytes(text) > LONGEST:
+        return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
+    if not text.isprintable() and (control := _CONTROL.search(text)):
+        return NotSimple(Obstacle.CONTROL, control.start())
+    return None
+
+
+def length_in_bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
+
+
+def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
+    """Why no command can begin with this word, however it is quoted."""
+    if name in RESERVED:
+        return Obstacle.RESERVED
+    # name[ opens an assignment to an element, which bash reads up to the next ].
+    if is_dynamic or not name or name[0] in "-%~" or ("[" in name and name != "["):
+        return Obstacle.PROGRAM
+    if "=" in name and name[0] not in "/.":
+        return Obstacle.ASSIGNMENT
+    return None
+
+
+_AT = {"\n": Obstacle.LINE, "$": Obstacle.EXPANSION, "`": Obstacle.EXPANSION}
+_AT |= dict.fromkeys("|&;()<>", Obstacle.OPERATOR)
+_AT |= {"'": Obstacle.QUOTE, '"': Obstacle.QUOTE, "\\": Obstacle.BACKSLASH}
+
+
+def stop_of_word(text: str, position: int) -> NotSimple:
+    """What ends the reading of a word that begins here, and where."""
+    if position == len(text):
+        return NotSimple(Obstacle.EMPTY, position)
+    if text[position] == "#":
+        position = text.index("\n", position)
+    elif word := WORD_START.match(text, position):
+        position = word.end()
+    if text[position] == '"':
+        inside = DOUBLE_START.match(text, position)
+        if inside and inside.end() < len(text) and text[inside.end()] in "$`":
+            position = inside.end()
+    return NotSimple(_AT[text[position]], position)

@@ -1,0 +1,147 @@
+"""What programs are, by name: filters, interpreters, and what a bare one could do."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FILTERS = _names(
+    "awk base64 bat cat column cut egrep fgrep fmt fold gawk grep head hexdump jq less more nl od"
+    " paste rev rg sed sort strings tac tail tee tr uniq wc xxd yq"
+)
+NETWORK = _names(
+    "aria2c curl dig ftp gh host http lynx nc ncat netcat nmap nslookup ping rsync scp sftp ssh"
+    " telnet traceroute wget whois xh"
+)
+DESTRUCTIVE = _names(
+    "chmod chown dd fdisk kill killall mkfs mv pkill reboot rm rmdir shred shutdown sudo truncate"
+    " unlink wipefs"
+)
+READ_ONLY = (FILTERS - {"tee"}) | _names(
+    "basename cal cd cmp date df diff dir dirname du echo env exa false fd file find free groups"
+    " hostname id locate ls lsof md5sum nproc printenv printf ps pwd readlink realpath seq"
+    " sha256sum stat test top tree true type uname uptime whereis which who whoami"
+)
+# Programs that everybody knows: their names are no misspelt script.
+FAMILIAR = (FILTERS | NETWORK | DESTRUCTIVE | READ_ONLY) | _names(
+    "apt apt-get bash bun cargo cp curl docker export git go kubectl ln make mkdir node npm npx pip"
+    " pip3 pnpm poetry python python3 ruby sh source tar touch unzip uv yarn zip"
+)
+SHELLS = _names("ash bash dash fish ksh sh zsh")
+
+# The one-letter options after which an interpreter reads code, or a module, and no script.
+_CODE_LETTERS: Mapping[str, str] = {
+    **dict.fromkeys(SHELLS, "c"),
+    **dict.fromkeys(("python", "pypy"), "cm"),
+    **dict.fromkeys(("perl", "ruby"), "eE"),
+    **dict.fromkeys(("node", "bun", "deno", "tsx"), "ep"),
+    "php": "r",
+    "Rscript": "e",
+}
+_CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
+_WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
+_SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
+_RUNNERS = frozenset(("hatch", "pdm", "pipenv", "poetry", "rye", "uv"))
+_RUNNER_WITH_VALUE = _names(
+    "--directory --env-file --extra --group --index --project --python --with --with-editable"
+    " --with-requirements -p -w"
+)
+_SUFFIXES = (".bash", ".js", ".mjs", ".php", ".pl", ".py", ".R", ".rb", ".sh", ".ts")
+
+
+def base_name(program: str) -> str:
+    """The program without its folder: /usr/bin/ls is ls."""
+    return program.rpartition("/")[2]
+
+
+@lru_cache(maxsize=1024)
+def interpreter(program: str) -> str:
+    """Which interpreter a program is, without its version (python for python3.11); "" if none."""
+    name = base_name(program)
+    if name in _CODE_LETTERS:
+        return name
+    name = name.rstrip("0123456789.")
+    return name if name in _CODE_LETTERS else ""
+
+
+@lru_cache(maxsize=1024)
+def only_itself(program: str) -> bool:
+    """Whether a command that begins with this word can name no script, and no code to run."""
+    is_script = program.endswith(_SUFFIXES) and "/" in program
+    return not (is_script or program in _RUNNERS or interpreter(program))
+
+
+def after_runner(argv: Sequence[str]) -> int:
+    """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
+    if len(argv) < 2 or argv[0] not in _RUNNERS or argv[1] != "run":
+        return 0
+    return _past_options(argv, 2, _RUNNER_WITH_VALUE)
+
+
+def is_shell(argv: Sequence[str]) -> bool:
+    """Whether a command starts a shell, itself or through a runner."""
+    at = after_runner(argv)
+    return at < len(argv) and base_name(argv[at]) in SHELLS
+
+
+def code_at(argv: Sequence[str]) -> int | None:
+    """Where an interpreter is told to run code given in a word: the option before it."""
+    at = after_runner(argv)
+    if at >= len(argv) or not (name := interpreter(argv[at])):
+        return None
+    letters = _CODE_LETTERS[name].replace("m", "")
+    end = _past_own_options(argv, at, letters)
+    if end < len(argv) and (_is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS):
+        return end
+    return None
+
+
+def script_at(argv: Sequence[str]) -> int | None:
+    """Which word names the script that the command runs, if it runs one."""
+    at = after_runner(argv)
+    if at >= len(argv):
+        return None
+    if argv[at].endswith(_SUFFIXES) and (at or "/" in argv[at]):
+        return at
+    name = interpreter(argv[at])
+    if not name:
+        return None
+    letters = _CODE_LETTERS[name]
+    end = _past_own_options(argv, at, letters)
+    if end == len(argv) or _is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS:
+        return None
+    return end
+
+
+def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
+    """The first word of an interpreter, which stands at `at`, that `_past_options` stops at."""
+    start, with_value = at + 1, _WITH_VALUE
+    if base_name(argv[at]) in SHELLS:
+        with_value = frozenset(filter(_SHELL_VALUE.fullmatch, argv[start:]))
+    return _past_options(argv, start, with_value, letters)
+
+
+def _past_options(
+    argv: Sequence[str], at: int, with_value: frozenset[str], stop_letters: str = ""
+) -> int:
+    """The first word from `at` that is no option, or is one with a letter of `stop_letters`."""
+    while at < len(argv) and argv[at].startswith(("-", "+")) and argv[at] not in _CODE_WORDS:
+        if _is_cluster(argv[at], stop_letters):
+            return at
+        at += 2 if argv[at] in with_value else 1
+    return min(at, len(argv))
+
+
+def _is_cluster(word: str, letters: str) -> bool:
+    """Whether a word is one-letter options, one of `letters` being the last that is no value."""
+    return (
+        len(word) > 1
+        and word[0] == "-"
+        and word[1] != "-"
+        and any(letter in word[1:4] for letter in letters)
+        and word[1] not in "WX"
+    )

@@ -1,0 +1,67 @@
+"""A shell text that is read for its facts, and how to name a part of it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agenteval.core.call import new
+from agenteval.core.shell.facts import Place, Span, Words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+COST = 16  # of a span, beside its text
+_ROOM = 30_000 * COST
+
+
+class Source:
+    """A text, and its parse tree when that is asked for.
+
+    A node's `byte_range` is its place in this text, in characters.
+
+    Spans hold text, and spans inside each other would hold a square of it: each costs `room`, and
+    who reads a source stops when it is used up. `is_cut` when it was parsed in pieces, or only its
+    head was: what seems an error may then be none.
+
+    The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
+    span of the longer text that every part of the piece is shown as.
+    """
+
+    __slots__ = ("_parsed", "base", "room", "stand_in", "text")
+
+    def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
+        self.text = text
+        self.room = _ROOM + 8 * len(text)
+        self._parsed: tuple[list[Node], bool] | None = None
+        self.base = base
+        self.stand_in = stand_in
+
+    @property
+    def roots(self) -> "Sequence[Node]":
+        """The nodes that cover the text: the root of its tree, or statements from several."""
+        return self._parse()[0]
+
+    @property
+    def is_cut(self) -> bool:
+        return self._parse()[1]
+
+    def _parse(self) -> "tuple[list[Node], bool]":
+        if self._parsed is None:
+            from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- most texts need no tree
+
+            self._parsed = parse(self.text)
+        return self._parsed
+
+    def span(self, start: int, end: int) -> Span:
+        """A part of this text, as a part of the whole."""
+        self.room -= end - start + COST
+        if self.stand_in is not None:
+            return self.stand_in
+        return new(Span, (start + self.base, end + self.base, self.text[start:end]))
+
+    def words(self, places: Sequence[Place]) -> Words:
+        """The words at these places of this text."""
+        return Words.at(self.text, places, self.base, self.stand_in)
+
+    def part(self, start: int, end: int) -> "Source":
+        """A stretch of this text, read again by itself."""
+        return Source(self.text[start:end], self.base + start, self.stand_in)

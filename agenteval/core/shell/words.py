@@ -1,0 +1,81 @@
+r"""One word of shell text: where it ends and what bash makes of its quotes.
+
+Only words with a single reading are matched: plain characters, '...', "..." in which nothing is
+expanded, \c, and \newline. Control characters must have been ruled out before.
+"""
+
+import re
+from typing import Literal
+
+Expansion = Literal["", "files", "braces"]
+
+# A $ that stays a $: nothing after it can name a variable. Not before \newline, which vanishes.
+_DOUBLE = r"""(?:[^"\\$`]++|\\(?s:.)|\$(?=[ \t\n"'|)/.,:;%=^+\]}&<>~]|\\[^\n]))*+"""
+_BARE = r"""[^ \t\n|&;()<>'"\\$`*?\[{~#][^ \t\n|&;()<>'"\\$`*?\[{~]*+"""
+_LONE = r"\$(?=[ \t\n/.,:%=^+\]}]|\Z)"
+_MIXED = rf"""(?!\#)(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_DOUBLE}"|\\(?s:.)|{_LONE})++"""
+_ANY = rf"""(?:({_BARE})|'([^']*+)'|"([^"\\$`]*+)"|({_MIXED}))"""
+BARE, MIXED = 1, 4  # the groups of a word: all of it, and one that needs `unquote`
+
+GAP = r"(?:[ \t]++|\\\n)*+"
+# A word of a flat text, of which more may be asked than that it is one; see `shell_flat`.
+PLAIN = r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"(?:[^"\\$`]++|\\[^\n])*+"|\\[^ \t\n])++"""
+PLAIN_WORD = re.compile(PLAIN)
+
+# A whole word and the blanks after it, where a blank or the end must follow.
+WORD = re.compile(rf"{_ANY}(?=[ \t\n]|\Z){GAP}")
+# A text of unquoted words with nothing in them to expand, where \Z is its end.
+BARE_WORDS = re.compile(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+\Z")
+# The same where an operator may follow at once.
+WORD_OR_OPERATOR = re.compile(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
+
+# As much of a word, or of a "...", as has one reading: where these end is what stopped the reader.
+WORD_START = re.compile(_MIXED)
+DOUBLE_START = re.compile(rf'"{_DOUBLE}')
+# The parts of a word in which a $( ) may stand.
+PLAIN_START = re.compile(r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|\\(?s:.))++""")
+DOUBLE_INSIDE = re.compile(_DOUBLE)
+
+# A here-document's body in which nothing is expanded and no line is joined to the next.
+PLAIN_HERE_TEXT = re.compile(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~]))*+")
+
+_PIECE = re.compile(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))""")
+_ESCAPE_IN_DOUBLE = re.compile(r'\\(?:\n|([\\"$`]))')
+QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
+
+
+def unquote(raw: str) -> tuple[str, str]:
+    """The text of a `MIXED` word after quote removal, and what stands outside its quotes."""
+    value: list[str] = []
+    outside: list[str] = []
+    for piece in _PIECE.finditer(raw):
+        plain, single, double, escaped = piece.groups()
+        if plain is not None:
+            value.append(plain)
+            outside.append(plain)
+        elif (quoted := single if single is not None else escaped) is not None:
+            value.append(quoted)
+            outside.append(QUOTED)
+        elif double is not None:
+            value.append(unquote_double(double))
+            outside.append(QUOTED)
+    return "".join(value), "".join(outside)
+
+
+def unquote_double(inside: str) -> str:
+    """What a "..." stands for, given what is between the quotes."""
+    return _ESCAPE_IN_DOUBLE.sub(r"\1", inside)
+
+
+def expansion(outside: str) -> Expansion:
+    """What bash expands in a word. Errs towards expansion, never against it."""
+    if "{" in outside and ("," in outside or ".." in outside):
+        return "braces"
+    if "*" in outside or "?" in outside:
+        return "files"
+    bracket = outside.find("[")
+    if 0 <= bracket < max(outside.rfind("]"), outside.rfind(QUOTED)):
+        return "files"
+    if outside.startswith("~") or "=~" in outside or ":~" in outside:
+        return "files"
+    return ""

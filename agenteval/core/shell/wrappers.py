@@ -1,0 +1,164 @@
+"""Programs that run what their arguments say: where the inner command begins, or its text."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+_Argv = Sequence[str]
+
+
+class Inside(NamedTuple):
+    """Which words a wrapper runs: as a command, or as the shell text that they join to."""
+
+    start: int
+    stop: int
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """A program that runs the command behind its own options and operands."""
+
+    valued: frozenset[str] = frozenset()  # options whose value is the next word
+    operands: int = 0
+    assignments: bool = False
+    is_text: bool = False  # it hands what follows to a shell
+    asks: frozenset[str] = frozenset()  # options with which it only asks about a command
+
+
+def _prefix(valued: str = "", operands: int = 0, asks: str = "", **flags: bool) -> _Prefix:
+    return _Prefix(frozenset(valued.split()), operands, asks=frozenset(asks.split()), **flags)
+
+
+_PLAIN = _prefix()
+_ENV = _prefix("-u --unset -C --chdir", assignments=True)
+_PREFIXES = {
+    "timeout": _prefix("-k --kill-after -s --signal", 1),
+    "nice": _prefix("-n --adjustment"),
+    "ionice": _prefix("-c --class -n --classdata"),
+    "stdbuf": _prefix("-i --input -o --output -e --error"),
+    "time": _prefix("-f --format -o --output"),
+    "taskset": _prefix("", 1),
+    "flock": _prefix("-w --timeout -E", 1),
+    "sudo": _prefix("-u --user -g --group -h --host -p -C -D -R -T -r -t -U", assignments=True),
+    "doas": _prefix("-u -C"),
+    "xargs": _prefix("-n -P -I -L -d -E -s -a --max-args --max-procs --delimiter --arg-file"),
+    "command": _prefix(asks="-v -V"),
+    "exec": _prefix("-a"),
+    "strace": _prefix("-e -o -s -p -u"),
+    "watch": _prefix("-n --interval", is_text=True),
+    "ssh": _prefix("-p -i -l -o -F -J -L -R -D -b -c -E -e -I -m -O -Q -S -W -w", 1, is_text=True),
+    "eval": _prefix(is_text=True),
+    "npx": _prefix("-p --package"),
+    "uvx": _prefix("--from --with -p --python"),
+}  # fmt: skip
+_PREFIXES |= dict.fromkeys(("nohup", "setsid", "builtin", "coproc", "chronic", "unbuffer"), _PLAIN)
+_RUNNERS = {
+    "uv": _prefix(
+        "--with --with-requirements --with-editable -p --python --extra --group --only-group "
+        "--project --directory --env-file --index --index-url --default-index --package"
+    ),
+    **dict.fromkeys(("poetry", "pipenv", "pdm", "rye", "hatch", "pipx"), _PLAIN),
+    "conda": _prefix("-n --name -p --prefix"),
+}
+_SHELLS = {"bash", "sh", "dash", "zsh", "ksh", "ash"}
+_PYTHON = re.compile(r"(?:python|pypy)[0-9.]*\Z")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_FIND_EXEC = {"-exec", "-execdir", "-ok", "-okdir"}
+
+
+def program_name(word: str) -> str:
+    return word.rpartition("/")[2]
+
+
+@lru_cache(maxsize=1024)
+def is_wrapper(program: str) -> bool:
+    name = program_name(program)
+    return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None
+
+
+def unwrap(argv: _Argv) -> list[Inside]:
+    """What the command of these words runs besides itself, one level deep."""
+    name = program_name(argv[0])
+    if see_through := _READERS.get(name):
+        return see_through(argv)
+    if prefix := _PREFIXES.get(name):
+        return _behind(argv, prefix, 1)
+    return _python(argv) if _PYTHON.match(name) else []
+
+
+def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
+    at = _skip_options(argv, prefix.valued, at)
+    if any(word in prefix.asks for word in argv[1:at]):
+        return []
+    while prefix.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at]):
+        at += 1
+    at += prefix.operands
+    return [Inside(at, len(argv), prefix.is_text)] if at < len(argv) else []
+
+
+def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
+    while at < len(argv) and argv[at].startswith("-"):
+        if argv[at] == "--":
+            return at + 1
+        at += 2 if argv[at] in valued else 1
+    return at
+
+
+def _shell(argv: _Argv) -> list[Inside]:
+    at, is_text = 1, False
+    while at < len(argv) and argv[at][:1] in ("-", "+") and argv[at]:
+        option = argv[at]
+        if not option.startswith("--"):
+            is_text = is_text or "c" in option
+        at += 2 if option in ("--rcfile", "--init-file") or option[-1] in "oO" else 1
+    return [Inside(at, at + 1, is_text=True)] if is_text and at < len(argv) else []
+
+
+def _find(argv: _Argv) -> list[Inside]:
+    inside: list[Inside] = []
+    start = 0
+    for number, word in enumerate(argv):
+        if word in _FIND_EXEC:
+            start = number + 1
+        elif start and word in (";", "+"):
+            inside.append(Inside(start, number))
+            start = 0
+    return [each for each in inside if each.start < each.stop]
+
+
+def _python(argv: _Argv, at: int = 1) -> list[Inside]:
+    while at < len(argv) and argv[at].startswith("-"):
+        option = argv[at]
+        if option == "-m" and at + 1 < len(argv):
+            return [Inside(at + 1, len(argv))]
+        if option[:2] in ("-c", "-m"):
+            return []
+        at += 2 if option in ("-W", "-X") else 1
+    return []
+
+
+def _runner(argv: _Argv) -> list[Inside]:
+    """`uv run x`, with options before and behind `run`."""
+    prefix = _RUNNERS[program_name(argv[0])]
+    at = _skip_options(argv, prefix.valued, 1)
+    if at == len(argv) or argv[at] != "run":
+        return []
+    if any(word in ("-m", "--module") for word in argv[at : at + 2]):
+        return _python(argv, at + 1)
+    return _behind(argv, prefix, at + 1)
+
+
+def _env(argv: _Argv) -> list[Inside]:
+    at = 1
+    while at + 1 < len(argv) and argv[at].startswith("-"):
+        if argv[at] in ("-S", "--split-string"):
+            return [Inside(at + 1, at + 2, is_text=True)]
+        at += 1
+    return _behind(argv, _ENV, 1)
+
+
+_READERS: dict[str, Callable[[_Argv], list[Inside]]] = {"env": _env, "find": _find}
+_READERS |= dict.fromkeys(_SHELLS, _shell) | dict.fromkeys(_RUNNERS, _runner)

@@ -1,0 +1,1 @@
+"""Tool calls that are written as text, one dialect a module."""

@@ -1,0 +1,137 @@
+"""Tool calls as programs write them down: a table of shapes, in whatever message they stand."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from agenteval.core.call import BASH, ToolCall
+
+
+class _Shape(NamedTuple):
+    """Where the name and the arguments stand; `type`, if given, is what `type` must be."""
+
+    name: str
+    arguments: str
+    ours: Mapping[str, str] = {}  # our names of tools that are called otherwise there
+    type: str = ""
+
+
+_CLAUDE = {"Bash": BASH, "Read": "read", "Write": "write"}
+_SHELLS = dict.fromkeys(
+    (
+        *("shell", "shell_command", "local_shell_call", "exec_command", "container.exec"),
+        *("run_shell_command", "execute_bash", "bash"),
+    ),
+    BASH,
+)
+_SHAPES = (
+    _Shape("function.name", "function.arguments"),  # chat completions
+    _Shape("name", "arguments", _SHELLS, type="function_call"),  # Responses, Codex
+    _Shape("type", "action", _SHELLS, type="local_shell_call"),  # Responses
+    _Shape("tool", "state.input", _SHELLS),  # OpenCode
+    _Shape("name", "input", _CLAUDE | _SHELLS),  # Anthropic, Claude Code
+    _Shape("tool_name", "tool_input", _CLAUDE),  # a hook of Claude Code
+    _Shape("name", "args", _SHELLS),  # Gemini, Qwen Code
+    _Shape("toolName", "input", _SHELLS),  # AI SDK
+    _Shape("toolName", "args", _SHELLS),
+    _Shape("function_name", "arguments", _SHELLS),  # ATIF
+    _Shape("name", "arguments"),  # a call alone
+)
+_IDS = ("id", "call_id", "callID", "tool_call_id", "toolCallId", "tool_use_id")
+# Where messages, replies and lines of sessions hold calls, and what else such a line has.
+_HOLDERS = (
+    *("message", "messages", "choices", "content", "parts", "part", "payload", "item", "response"),
+    *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
+)
+_RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
+_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+
+
+def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
+    """The calls in the object of a line; None when it neither is one nor could hold any."""
+    identifier = str(content.get("id", ""))
+    if (command := _command(content)) is not None:
+        return [bash_call(command, identifier)]
+    if calls := list(_within(content)):
+        return calls
+    name = _at(content, "function.name") or content.get("name")
+    if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
+        return [ToolCall(identifier, name, "{}", {})]
+    return [] if content.keys() & _RECORD else None
+
+
+def bash_call(command: str, identifier: str = "") -> ToolCall:
+    return ToolCall(identifier, BASH, command, {"command": command})
+
+
+def _within(content: object) -> Iterator[ToolCall]:
+    if isinstance(content, list):
+        for each in content:
+            yield from _within(each)
+    elif isinstance(content, dict):
+        for shape in _SHAPES:
+            name, arguments = _at(content, shape.name), _at(content, shape.arguments)
+            fits = shape.type in {"", content.get("type")}
+            if fits and isinstance(name, str) and arguments is not None:
+                yield _ours(_call(content, name, arguments), shape.ours)
+                return
+        for key in _HOLDERS:
+            yield from _within(content.get(key))
+
+
+def _at(content: Mapping[str, Any], path: str) -> Any:
+    found: Any = content
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
+
+
+def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
+    """Arguments may come as an object or as the JSON text of one; text that is none is garbled."""
+    identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
+    if isinstance(arguments, Mapping):
+        return ToolCall(identifier, name, json.dumps(arguments), arguments)
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    try:
+        parsed: Any = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        return ToolCall(identifier, name, raw, None, str(error))
+    if not isinstance(parsed, dict):
+        return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
+    return ToolCall(identifier, name, raw, parsed)
+
+
+def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
+    """The call in our own names; a name that is not known stays.
+
+    Where a command started is left out: the workspace of a log is not known.
+    """
+    arguments = call.arguments or {}
+    if isinstance(arguments.get("command"), list):  # as Codex has it, in whatever message
+        names = _SHELLS
+    name = names.get(call.name)
+    command = _command(arguments) if name == BASH else None
+    if command is not None:
+        return bash_call(command, call.id)
+    return replace(call, name=name) if name else call
+
+
+def _command(arguments: Mapping[str, Any]) -> str | None:
+    """What bash is to run, given as text or as words."""
+    given = arguments.get("command", arguments.get("cmd"))
+    if isinstance(given, list) and all(isinstance(word, str) for word in given):
+        return _script(given)
+    return given if isinstance(given, str) else None
+
+
+def _script(argv: Sequence[str]) -> str:
+    match argv:
+        case [shell, "-c" | "-lc", text] if shell.rpartition("/")[2] in {"bash", "sh", "zsh"}:
+            return text
+    return " ".join(word if _PLAIN_WORD.fullmatch(word) else _quoted(word) for word in argv)
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "'\\''") + "'"

@@ -1,0 +1,30 @@
+"""A timeout that asks for its own length again before it strikes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+
+@asynccontextmanager
+async def until(deadline: Callable[[], float]) -> AsyncIterator[None]:
+    """Raises TimeoutError at the deadline (by the clock of the loop), as it is told at that time.
+
+    What is waited for may show meanwhile that it only is slow.
+    """
+    loop = asyncio.get_running_loop()
+    timer: list[asyncio.TimerHandle] = []
+    async with asyncio.timeout(None) as limit:
+
+        def look() -> None:
+            end = deadline()
+            if end > loop.time():
+                timer[:] = [loop.call_at(end, look)]
+            else:
+                limit.reschedule(end)
+
+        look()
+        try:
+            yield
+        finally:
+            for each in timer:
+                each.cancel()

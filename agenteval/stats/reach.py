@@ -1,0 +1,97 @@
+"""Which criteria of a gate a run is too small to pass, whatever the candidate does."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from math import inf
+
+from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.core.outcome import Outcome
+from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.rules import Over, Rules
+
+MOST_TRIALS = 4_000  # asked for
+_NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
+
+Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """A criterion that `n` cannot pass; `enough` of the same would, without a single fault.
+
+    `enough` is infinite when no sensible number would do.
+    """
+
+    name: str  # as in gate.toml
+    n: int
+    of: str
+    enough: float
+
+
+def out_of_reach(
+    baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
+) -> tuple[OutOfReach, ...]:
+    """What would not pass if the candidate had played its trials without a fault.
+
+    What `rules.over` leaves open is decided.
+    """
+    flawless = replace(candidate, trials=tuple(map(_flawless, candidate.trials)))
+
+    @cache
+    def passing(trials: int) -> Mapping[str, int]:
+        laps = -(-trials // max(len(flawless.trials), 1))
+        before = repeated(baseline, laps * len(baseline.trials), rules.over)
+        after = repeated(flawless, trials, rules.over)
+        criteria = judge_gate(before, after, rules, level=level).criteria
+        return {
+            one.measure.name: one.measure.n for one in criteria if one.verdict is GateVerdict.PASS
+        }
+
+    judgement = judge_gate(baseline, flawless, rules, level=level)
+    found = [
+        OutOfReach(one.measure.name, one.measure.n, one.measure.of, enough)
+        for one in judgement.criteria
+        if one.verdict is not GateVerdict.PASS
+        for enough in [_enough(one.measure.name, len(flawless.trials), passing)]
+    ]
+    found.extend(
+        OutOfReach(f"minimum.{one.of}", one.seen, one.of, one.asked)
+        for one in judgement.minimums
+        if one.verdict is not GateVerdict.PASS
+    )
+    return tuple(found)
+
+
+def _flawless(trial: GatedTrial) -> GatedTrial:
+    return replace(
+        trial,
+        outcome=Outcome.COMPLETED,
+        by_class={},
+        crashed=0,
+        handshake=None if trial.handshake is None else True,
+    )
+
+
+def repeated(run: GatedRun, trials: int, over: Over) -> GatedRun:
+    """So many trials like those of the run, over and over; as a verdict is about scenarios, new."""
+    made = []
+    for at in range(trials if run.trials else 0):
+        lap, place = divmod(at, len(run.trials))
+        one = run.trials[place]
+        scenario = f"{one.scenario} {lap}" if over is Over.SCENARIOS else one.scenario
+        made.append(replace(one, scenario=scenario, seed=one.seed + lap * _NEW_WORLDS))
+    return replace(run, trials=tuple(made))
+
+
+def _enough(name: str, played: int, passing: Passing) -> float:
+    """The n of the fewest trials that pass it: by doubling, then by halving."""
+    low = high = max(played, 1)
+    while name not in passing(high):
+        low, high = high, 2 * high
+        if high > MOST_TRIALS:
+            return inf
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if name in passing(middle) else (middle, high)
+    return passing(high)[name]

@@ -1,0 +1,93 @@
+"""What two runs must have in common, and in what these differ."""
+
+from dataclasses import replace
+
+import pytest
+
+from agenteval.core.conditions import Conditions, apart, differing_asked, differing_other
+from agenteval.core.run import Options
+from agenteval.testing import card, run
+
+OPTIONS = Options(["notes"], ["m"], None, 5, 7, "4", None, "strict", "plain", "start", "0", None,
+                  prefork=True)  # fmt: skip
+RUN = run(options=OPTIONS, scenarios={"notes": "d1"})
+
+
+def both(**known):
+    return [Conditions.of(RUN), Conditions.of(replace(RUN, **known))]
+
+
+def asked_otherwise(**known):
+    return {"options": replace(OPTIONS, **known), "protocol": "2"}
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, []),
+        ({"policies": {"notes": "sha256:1"}}, ["allow list notes"]),
+        ({"policies": {"other": "sha256:1"}}, []),
+        ({"taxonomy": "2"}, ["taxonomy version (1 / 2)"]),
+        ({"protocol": "2"}, ["prompts (1 / 2)"]),
+        ({"protocol": "2" * 99}, ["prompts"]),
+        ({"max_turns": None}, ["turn limit (20 / by scenario)"]),
+        (asked_otherwise(profile="codex"), ["profile (strict / codex)"]),
+        (asked_otherwise(prompt_variant="terse"), ["prompt variant (plain / terse)"]),
+        (asked_otherwise(rules="end"), ["rules (at start / at end)"]),
+        (asked_otherwise(context="40k"), ["context (0 / 40k)"]),
+        ({"options": None}, []),
+    ],
+)
+def test_what_was_asked_or_judged_otherwise_is_named_with_its_values(known, expected):
+    assert differing_asked(both(**known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, []),
+        ({"sandbox": "none"}, ["sandbox (bubblewrap / none)"]),
+        ({"concurrency": 1}, ["concurrency (4 / 1)"]),
+        ({"prefork": True}, ["pre-forked scripts (no / yes)"]),
+        ({"model": card(tools="hermes/1")}, ["way to call tools (native / hermes/1)"]),
+        ({"model": card(stream=False)}, ["replies (streamed / whole)"]),
+        (
+            {"model": card(sampling={"top_p": 0.9, "temperature": 0.0})},
+            ["sampling (the server's own / temperature 0.0, top_p 0.9)"],
+        ),
+        ({"model": card(server="vllm")}, []),
+        ({"scenarios": {"notes": "d2"}}, ["what is asked in notes (1 in all)"]),
+    ],
+)
+def test_in_what_else_two_runs_differ_is_named_as_far_as_both_tell(known, expected):
+    assert differing_other(both(**known)) == expected
+
+
+def test_of_many_changed_scenarios_a_few_are_named():
+    digests = [{f"s{at}": text for at in range(5)} for text in ("old", "new")]
+    conditions = [Conditions.of(replace(RUN, scenarios=one)) for one in digests]
+    assert differing_other(conditions) == ["what is asked in s0, s1, s2, ... (5 in all)"]
+
+
+@pytest.mark.parametrize(("served_id", "expected"), [("m", ["chat template (a / b)"]), ("n", [])])
+def test_a_chat_template_is_compared_within_one_model(served_id, expected):
+    first = card("m", told={"chat template": "a", "model": "x"})
+    second = card("m", served_id=served_id, told={"chat template": "b", "model": "y"})
+    conditions = [Conditions.of(replace(RUN, model=one)) for one in (first, second)]
+    assert [one.replace(" of m", "") for one in differing_other(conditions)] == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"concurrency": 1}, ["concurrency 4", "concurrency 1"]),
+        (
+            asked_otherwise(rules="end", context="40k"),
+            ["rules at start, context 0", "rules at end, context 40k"],
+        ),
+        ({}, ["", ""]),
+        ({"model": card(quantization="AWQ", server="vllm" * 30)}, ["", ""]),
+    ],
+)
+def test_runs_of_one_model_are_told_apart_by_what_differs(known, expected):
+    assert apart(both(**known)) == expected

@@ -1,0 +1,111 @@
+"""A real PostgreSQL for tests: its own data, reached through a socket in a folder, gone after them.
+
+It takes what is installed (`apt-get install postgresql`), and needs neither a port nor a service.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+USER = "agenteval"
+FAST = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=40")
+
+
+class AbsentError(Exception):
+    """It is not here, for the reason in the message."""
+
+
+@dataclass(frozen=True)
+class Server:
+    folder: Path
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def asks(self, database: str = "postgres") -> psycopg.Connection:
+        return psycopg.connect(
+            host=str(self.folder), user=USER, dbname=database, autocommit=True, connect_timeout=5
+        )
+
+    def new(self, sql: str = "") -> str:
+        """The name of a database of its own, made by this SQL."""
+        name = f"runs{next(self._numbers)}"
+        with self.asks() as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        with self.asks(name) as connection:
+            connection.execute(sql)
+        return name
+
+    def url(self, database: str) -> str:
+        return f"postgresql://{USER}@/{database}?host={self.folder}"
+
+
+def programs() -> Path:
+    """The folder of initdb and postgres. Raises AbsentError."""
+    found = shutil.which("initdb")
+    folders = [Path(found).resolve().parent] if found else []
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    for folder in folders:
+        if (folder / "initdb").is_file() and (folder / "postgres").is_file():
+            return folder
+    raise AbsentError("no PostgreSQL here; `apt-get install postgresql` brings one")
+
+
+@contextmanager
+def serving() -> Iterator[Server]:
+    """Raises AbsentError."""
+    bin_, owner = programs(), _owner()
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the path of a socket has 107 bytes
+    if owner:
+        os.chown(folder, owner.pw_uid, owner.pw_gid)
+    who = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []} if owner else {}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": "/", **who}
+    made = [bin_ / "initdb", "-D", folder / "data", "-U", USER, "-A", "trust", "-E", "UTF8",
+            "--no-sync", "--locale=C"]  # fmt: skip
+    try:
+        subprocess.run(made, check=True, timeout=60, **quiet)
+        options = [
+            part for one in (*FAST, f"unix_socket_directories={folder}") for part in ("-c", one)
+        ]
+        running = subprocess.Popen([bin_ / "postgres", "-D", folder / "data", *options], **quiet)
+        try:
+            yield _ready(Server(folder), running)
+        finally:
+            running.send_signal(signal.SIGQUIT)  # at once: the data is thrown away
+            running.wait(timeout=30)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _owner() -> pwd.struct_passwd | None:
+    """Whom it runs as where we are root: PostgreSQL refuses to."""
+    if os.getuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise AbsentError("PostgreSQL does not run as root, and there is nobody else")
+
+
+def _ready(server: Server, running: subprocess.Popen[bytes]) -> Server:
+    until = time.monotonic() + 30
+    while True:
+        try:
+            server.asks().close()
+        except psycopg.OperationalError:
+            if time.monotonic() > until or running.poll() is not None:
+                raise
+            time.sleep(0.05)
+        else:
+            return server

@@ -1,0 +1,60 @@
+"""What a runner may answer, and what ends it."""
+
+import asyncio
+import socket
+
+import pytest
+
+from agenteval.errors import InfrastructureError
+from agenteval.sandbox.inside import wire
+from agenteval.sandbox.link import Link
+
+
+def frame(text: bytes, body: bytes = b"") -> bytes:
+    return len(text).to_bytes(4) + len(body).to_bytes(4) + text + body
+
+
+async def answer(parts: list[bytes]):
+    """What is read of a runner that answers so, and then is gone."""
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+
+    async def runner() -> None:
+        for part in parts:
+            await asyncio.sleep(0.01)
+            theirs.send(part)
+        theirs.shutdown(socket.SHUT_WR)
+
+    with ours, theirs:
+        question = wire.request({"do": "read"})
+        async with asyncio.TaskGroup() as group:
+            group.create_task(runner())
+            seen = await Link(ours).ask(question, seconds=5.0)
+    return seen
+
+
+WHOLE = frame(b'{"a":1}', b"body\0")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[WHOLE], [WHOLE[:3], WHOLE[3:]], [WHOLE[:8], WHOLE[8:]], [WHOLE[:-1], WHOLE[-1:]]],
+)
+async def test_an_answer_is_read_in_whatever_parts_it_comes(parts) -> None:
+    assert await answer(parts) == ({"a": 1}, b"body\0")
+
+
+@pytest.mark.parametrize(
+    ("came", "said"),
+    [
+        (b"", "closed its socket"),
+        (WHOLE[:-1], "closed its socket"),
+        (WHOLE + b"{", "more than an answer"),
+        (frame(b"[]"), "a frame without an object"),
+        (frame(b"{"), "the sandbox ended"),
+        (b"\xff" * 8, "a frame of"),
+    ],
+)
+async def test_anything_else_is_the_end_of_the_sandbox(came, said) -> None:
+    with pytest.RaisesGroup(pytest.RaisesExc(InfrastructureError, match=said)):
+        await answer([came])

@@ -1,0 +1,38 @@
+"""Real servers, looked after: they are well, and tell how long their context is."""
+
+import pytest
+from proxy import KEY
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.run import Crash
+from agenteval.errors import Cause, InfrastructureError
+from agenteval.models.health import ServerHealth
+from agenteval.models.pages import Pages
+
+LOST = InfrastructureError("reset", Cause.LOST)
+
+
+async def seen(address: str, model: str = "markov") -> tuple[Cause, int | None, list[Crash]]:
+    kept: list[Crash] = []
+    entry = ModelEntry(base_url=f"{address}/v1", model=model, api_key_env="LITELLM_KEY")
+    async with ServerHealth(entry, kept.append) as watched:
+        return (await watched.after(LOST)).cause, await watched.context(), kept
+
+
+async def test_llama_cpp_is_well_and_tells_the_context_of_a_slot(llama) -> None:
+    assert await seen(llama) == (Cause.LOST, 16_384, [])
+
+
+async def test_a_proxy_has_a_page_that_asks_no_model(proxied, monkeypatch) -> None:
+    monkeypatch.setenv("LITELLM_KEY", KEY)
+    entry = ModelEntry(base_url=f"{proxied}/v1", model="markov", api_key_env="LITELLM_KEY")
+    async with Pages(entry) as pages:
+        alive = await pages.get("/health/liveliness")
+    assert (alive and alive.status, await seen(proxied)) == (200, (Cause.LOST, None, []))
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/models", "/props"])
+async def test_llama_cpp_has_the_pages_that_are_asked_for(llama, path) -> None:
+    async with Pages(ModelEntry(base_url=f"{llama}/v1", model="markov")) as pages:
+        page = await pages.get(path)
+    assert (page and page.status, bool(page and page.json)) == (200, True)

@@ -1,0 +1,99 @@
+"""The store in a real PostgreSQL: every older schema, claims, and trials that are played again."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from schemas import VERSIONS, postgres_schema
+from sqlmodel import SQLModel
+from test_migration import RUN
+from test_sql_store import KEY, TRIAL, play
+from test_sql_store import RUN as NEW_RUN
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.errors import Cause, UsageError
+from agenteval.store.gated import load_gated, opened
+from agenteval.store.sql import SqlStore
+
+VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
+COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
+    WHERE table_schema = 'public'"""
+
+
+@pytest.fixture
+def store(postgres):
+    with closing(SqlStore(postgres.url(postgres.new()))) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("older", VERSIONS)
+def test_every_older_schema_is_widened_in_place_and_its_trials_can_be_played_again(
+    postgres, older
+) -> None:
+    database = postgres.new(postgres_schema(older))
+    with closing(SqlStore(postgres.url(database))) as store:
+        read = store.load("r1")
+        with postgres.asks(database) as connection:
+            connection.execute("UPDATE trial SET outcome = 'void', cause = 'crashed'")
+            columns = set(connection.execute(COLUMNS).fetchall())
+        aside = store.set_aside("r1", voids=True)
+        play(store)
+        again = store.load("r1")
+    assert (read, aside, again.replaced, again.trials) == (
+        RUN,
+        [("s", 1)],
+        {"crashed": 1},
+        (TRIAL,),
+    )
+    assert columns == {
+        (name, column.name)
+        for name, table in SQLModel.metadata.tables.items()
+        for column in table.columns
+    }
+
+
+def test_opening_it_twice_changes_nothing(postgres) -> None:
+    database = postgres.new(postgres_schema(VERSIONS[0]))
+    read = []
+    for _ in range(2):
+        with closing(SqlStore(postgres.url(database))) as store:
+            read.append(store.load("r1"))
+    assert read == [RUN, RUN]
+
+
+def test_a_run_comes_back_as_it_was_with_every_character(store) -> None:
+    store.add(NEW_RUN)
+    play(store)
+    assert store.load("r1") == replace(NEW_RUN, trials=(TRIAL,), requests=1)
+
+
+def test_the_tallies_and_the_gate_read_the_same_counts(store) -> None:
+    store.add(NEW_RUN)
+    play(store)
+    _, tallied = store.tallied("last")
+    with opened(store.url) as query:
+        counted = load_gated(query, "r1")
+    assert ([(one.calls, dict(one.errors)) for one in tallied], len(counted.trials)) == (
+        [(2, {"malformed-arguments": 1})],
+        1,
+    )
+
+
+def test_no_two_trials_in_force_have_one_number(store) -> None:
+    store.add(NEW_RUN)
+    play(store, replace(VOID, turns=(), calls=()))
+    store.set_aside("r1", voids=True)
+    play(store)
+    with pytest.raises(Exception, match="trial_in_force"):
+        store.recorder(NEW_RUN, {"s": "abc"}).begin(KEY)
+
+
+def test_a_run_is_claimed_by_one_at_a_time(store) -> None:
+    with closing(SqlStore(store.url)) as other:
+        with store.claimed("r1"):
+            with other.claimed("r2"):
+                with pytest.raises(UsageError, match="run r1 is being played by another process"):
+                    with other.claimed("r1"):
+                        raise AssertionError("claimed twice")
+        with other.claimed("r1"):
+            pass
