@@ -1,8 +1,8 @@
 """One tool call of a model, and the verdict on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 BASH = "bash"
 # A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
@@ -62,6 +62,13 @@ class Verdict:
     """Allowed without findings; denied with some: the primary class first, the others after it."""
 
     findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def denied(cls, findings: Sequence[Finding]) -> Self:
+        """Raises ValueError without a finding: that nothing explains a denial permits nothing."""
+        if not findings:
+            raise ValueError("a denied call has at least one finding")
+        return cls(tuple(findings))
 
     @property
     def allowed(self) -> bool:

@@ -1,13 +1,12 @@
-"""Between rows and the values of core: every field goes down and comes back as it was."""
+"""Between rows and trials, turns and calls: every field goes down and comes back as it was."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -19,76 +18,11 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
-from agenteval.store.rows import CallRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 Values = dict[str, Any]  # of one row, by column
 
 INTERRUPTED = "interrupted before it ended"
-
-
-def run_row(run: Run) -> RunRow:
-    return RunRow(
-        id=run.id,
-        model=run.model.name,
-        simulated=run.model.simulated,
-        started=run.started,
-        seed=run.seed,
-        trials_planned=run.trials_planned,
-        max_turns=run.max_turns,
-        concurrency=run.concurrency,
-        sandbox=run.sandbox,
-        prefork=run.prefork,
-        protocol=run.protocol,
-        taxonomy=run.taxonomy,
-        complete=run.complete,
-        seconds=run.effort.seconds if run.effort else None,
-        joules=run.effort.joules if run.effort else None,
-        second_reader=dict(run.second_reader),
-        card=asdict(run.model),
-        policies=dict(run.policies),
-        options=asdict(run.options) if run.options else {},
-        scenarios=dict(run.scenarios),
-        per_token=run.per_token,
-    )
-
-
-def run_value(
-    row: RunRow,
-    trials: tuple[Trial, ...],
-    looks: tuple[Look, ...] = (),
-    replaced: Mapping[str, int] | None = None,
-) -> Run:
-    return Run(
-        id=row.id,
-        model=ModelCard(**row.card),
-        started=row.started,
-        seed=row.seed,
-        trials_planned=row.trials_planned,
-        max_turns=row.max_turns,
-        concurrency=row.concurrency,
-        sandbox=row.sandbox,
-        prefork=row.prefork,
-        protocol=row.protocol,
-        taxonomy=row.taxonomy,
-        policies=row.policies,
-        complete=row.complete,
-        second_reader=row.second_reader,
-        trials=trials,
-        looks=looks,
-        options=Options(**row.options) if row.options else None,
-        scenarios=row.scenarios,
-        per_token=row.per_token,
-        replaced=replaced or {},
-        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
-    )
-
-
-def look_row(run_id: str, look: Look) -> LookRow:
-    return LookRow(run_id=run_id, **asdict(look))
-
-
-def look_value(row: LookRow) -> Look:
-    return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
@@ -195,7 +129,7 @@ def call_value(row: CallRow) -> CallRecord:
         turn=row.turn,
         position=row.position,
         call=ToolCall(row.call_id, row.name, row.raw, row.arguments, row.garbled),
-        verdict=Verdict(tuple(_finding(finding) for finding in row.findings)),
+        verdict=_verdict(row),
         reply=row.reply,
         execution=_execution(row),
         objection=row.objection,
@@ -204,6 +138,11 @@ def call_value(row: CallRow) -> CallRecord:
 
 def _finding_fields(finding: Finding) -> Values:
     return finding._asdict() | {"evidence": finding.evidence._asdict()}
+
+
+def _verdict(row: CallRow) -> Verdict:
+    findings = [_finding(finding) for finding in row.findings]
+    return Verdict() if row.allowed else Verdict.denied(findings)
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

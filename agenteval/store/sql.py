@@ -16,7 +16,7 @@ from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.tally import Tally
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
-from agenteval.store import mapping
+from agenteval.store import mapping, run_mapping
 from agenteval.store.claim import claimed
 from agenteval.store.imported import ImportedRow, imported_row, imported_value
 from agenteval.store.location import Location
@@ -67,7 +67,7 @@ class SqlStore:
 
     def add(self, run: Run) -> None:
         with Session(self._engine) as session:
-            session.add(mapping.run_row(run))
+            session.add(run_mapping.run_row(run))
             session.commit()
 
     def exists(self, run_id: str) -> bool:
@@ -116,7 +116,7 @@ class SqlStore:
     def look(self, run_id: str, look: Look) -> None:
         """Keep what a gate saw of a run under way."""
         with Session(self._engine) as session:
-            session.add(mapping.look_row(run_id, look))
+            session.add(run_mapping.look_row(run_id, look))
             session.commit()
 
     def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
@@ -135,7 +135,7 @@ class SqlStore:
         """All runs, newest first, without their trials."""
         with Session(self._engine) as session:
             rows = session.exec(select(RunRow).order_by(col(RunRow.started).desc())).all()
-            return [mapping.run_value(row, ()) for row in rows]
+            return [run_mapping.run_value(row, ()) for row in rows]
 
     def load(self, run_id: str) -> Run:
         """A whole run, by what names it (`store.names`). Raises UsageError."""
@@ -214,13 +214,13 @@ class SqlStore:
 
 
 def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
-    run = mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
+    run = run_mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
     return replace(run, requests=requests(session, row.id), crashes=crashes(session, row.id))
 
 
 def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
     query = select(LookRow).where(LookRow.run_id == run_id).order_by(col(LookRow.number))
-    return tuple(map(mapping.look_value, session.exec(query).all()))
+    return tuple(map(run_mapping.look_value, session.exec(query).all()))
 
 
 def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:

@@ -122,7 +122,7 @@ def _explain(denied: DeniedCall) -> Verdict:
     findings = [_finding(each, seen, denied, alone) for each, seen in found]
     if not findings and (seen := _REST.look(denied)):
         findings.append(_finding(_REST, seen, denied, alone))
-    return Verdict(findings=tuple(findings))
+    return Verdict.denied(findings)
 
 
 @lru_cache(maxsize=1024)

@@ -22,3 +22,8 @@ def test_only_a_bash_call_carries_a_command(call, command) -> None:
 )
 def test_a_verdict_allows_exactly_when_it_has_no_findings(*, verdict, allowed) -> None:
     assert verdict.allowed == allowed
+
+
+def test_a_denial_that_nothing_explains_is_no_verdict() -> None:
+    with pytest.raises(ValueError, match="at least one finding"):
+        Verdict.denied([])
