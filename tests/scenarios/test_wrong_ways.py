@@ -1,4 +1,4 @@
-"""The likely mistakes: each shipped solution with one thing done wrong, or left out, reaches no goal.
+"""The likely mistakes: a shipped solution with one thing done wrong or left out reaches no goal.
 
 And what is right in other words, or written in another way, reaches it.
 """
@@ -29,8 +29,7 @@ WRONG_WAYS = [
     (
         "home/lights",
         "scenes.py list",
-        "device.py send --device {{ room | replace(' ', '-') }}-north --do close; "
-        "uv run scripts/device.py send --device {{ room | replace(' ', '-') }}-west --do close #",
+        "device.py send --do close --device {{ room | replace(' ', '-') }}-west #",
     ),
     ("home/heating-plan", '"day":"sat"', '"day":"sun"'),
     ("home/heating-plan", '"day":"wed"', '"day":"thu"'),
@@ -39,8 +38,10 @@ WRONG_WAYS = [
     (
         "home/silent-shutter",
         "device.py send --device {{ first }} --do close",
-        "relay.py pulse --relay $(uv run scripts/relay.py list"
-        " | sed -n 's/^relay \\(.*\\): {{ first }}$/\\1/p')",
+        (
+            "relay.py pulse --relay $(uv run scripts/relay.py list"
+            " | sed -n 's/^relay \\(.*\\): {{ first }}$/\\1/p')"
+        ),
     ),
     ("home/silent-shutter", "closed by relay {{ relay }}", "closed by its relay"),
     ("home/energy-note", "now: {{ now }} kWh", "now: more"),
