@@ -57,8 +57,7 @@ class Finding(NamedTuple):
     facets: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """Allowed without findings; denied with some: the primary class first, the others after it."""
 
     findings: tuple[Finding, ...] = ()
@@ -68,7 +67,7 @@ class Verdict:
         """Raises ValueError without a finding: that nothing explains a denial permits nothing."""
         if not findings:
             raise ValueError("a denied call has at least one finding")
-        return cls(tuple(findings))
+        return new(cls, (tuple(findings),))
 
     @property
     def allowed(self) -> bool:

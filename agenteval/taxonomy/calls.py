@@ -106,7 +106,7 @@ def blocked_path(call: DeniedCall) -> Seen | None:
     The path leads out of the workspace, or to a place inside it that the rules for reading or
     writing do not open. A `..` behind a folder counts as leading out: the folder may be a link.
     """
-    if call.command is not None and call.policy.engine is None:
+    if call.call.command is not None and call.policy.engine is None:
         folders = elsewhere(call.call.arguments or {}, call.world)
         return Seen(Span(0, 0, folders[0]), _START) if folders else None
     rules = call.policy.paths(call.call.name)

@@ -4,8 +4,8 @@ import re
 
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
-from agenteval.core.shell.facts import SubstitutionKind, Words
-from agenteval.core.shell.gate import LONGEST, Obstacle, Simple, length_in_bytes
+from agenteval.core.shell.facts import SubstitutionKind
+from agenteval.core.shell.gate import LONGEST, Obstacle, length_in_bytes
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import (
     DESTRUCTIVE,
@@ -14,7 +14,7 @@ from agenteval.core.shell.programs import (
     base_name,
     is_shell,
 )
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall
+from agenteval.taxonomy.denied import PREFIXES, DeniedCall, Part
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
@@ -82,7 +82,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     The text inside is shell again, behind one more layer of quotes.
     """
     for part in call.parts:
-        if (part.code and is_shell(part.argv)) or part.words.first == "eval":
+        if (part.code and is_shell(part.argv)) or part.program == "eval":
             return Seen(call.words(part))
     return None
 
@@ -159,7 +159,7 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     missed = call.misses.get(miss)
     if missed is None:
         return None
-    harm = () if miss in {Miss.SCRIPT, Miss.OPTION} else _harm(missed.part.words)
+    harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(missed.part)
     return Seen(call.word(missed), missed.mismatch.hint, harm)
 
 
@@ -249,11 +249,11 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     return _missed(call, Miss.PROGRAM)
 
 
-def _harm(words: Words | Simple) -> tuple[str, ...]:
-    program = base_name(words.first)
+def _harm(part: Part) -> tuple[str, ...]:
+    program = base_name(part.program)
     if program == "git":
-        return ("read-only",) if set(words.argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(words.argv):
+        return ("read-only",) if set(part.argv[1:2]) <= _GIT_READS else ()
+    if program == "find" and _FIND_ACTS.intersection(part.argv):
         return ("destructive",)
     return _HARM.get(program, ())
 

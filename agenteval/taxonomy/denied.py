@@ -33,6 +33,7 @@ class Part(NamedTuple):
     """
 
     words: Words | Simple
+    program: str
     code: int | None
     admitted: bool
     is_missed: bool
@@ -53,7 +54,7 @@ class Missed(NamedTuple):
 
 
 class DeniedCall(NamedTuple):
-    """One denied call. `command` is None unless it is a bash call that carries one.
+    """One denied call.
 
     `text` is what evidence points into: the command, or the argument text of another tool's call.
     `is_only_a_command` when nothing else about the call matters.
@@ -62,7 +63,6 @@ class DeniedCall(NamedTuple):
     """
 
     call: ToolCall
-    command: str | None
     text: str
     policy: Policy
     world: World
@@ -128,7 +128,7 @@ class DeniedCall(NamedTuple):
                 signs.append("wrapped")
             if part.code:
                 signs.append("code")
-            if part.words.first == "eval":
+            if part.program == "eval":
                 signs.append("eval")
         if self.stop:
             signs.append(self.stop.reason)
@@ -176,13 +176,13 @@ def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss,
             found = mismatch(policy.bash, words.argv, words.dynamic, root=world.root)
             misses.setdefault(found.miss, Missed(part, found))
         elif Miss.PROGRAM not in misses:
-            misses[Miss.PROGRAM] = Missed(part, unlisted(policy.bash, words.first))
+            misses[Miss.PROGRAM] = new(Missed, (part, unlisted(policy.bash, part.program)))
     return misses
 
 
 def one_part(gate: Simple, policy: Policy, world: World) -> list[Part]:
     """The parts of what the gate read as one command, which wraps no other."""
-    return [Part(gate, *_take(gate, policy, world, is_core=True))]
+    return [new(Part, (gate, *_take(gate, policy, world, is_core=True), (), False))]
 
 
 def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
@@ -205,13 +205,14 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
 
 def _take(
     words: Words | Simple, policy: Policy, world: World, *, is_core: bool
-) -> tuple[int | None, bool, bool, bool]:
-    """How the policy takes a command: its code, and whether it is admitted, missed, strange."""
-    if policy.bash.is_strange(words.first):
-        return None, False, is_core, True
-    code = None if only_itself(words.first) else code_at(words.argv)
+) -> tuple[str, int | None, bool, bool, bool]:
+    """A command's program, and how the policy takes it: as `Part` has it."""
+    program = words.first
+    if policy.bash.is_strange(program):
+        return program, None, False, is_core, True
+    code = None if only_itself(program) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
-    return code, admitted, is_core and not admitted and code is None, False
+    return program, code, admitted, is_core and not admitted and code is None, False
 
 
 def _cores(commands: Sequence[Command]) -> Collection[int]:

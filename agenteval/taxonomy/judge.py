@@ -47,10 +47,9 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts, policy, world)
-        return _explain(
-            DeniedCall(call, command, gate.text, policy, world, _NO_SHELL, parts, misses, only)
-        )
-    return _deny(call, policy, world, gate)
+        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, only, None, "")
+        return _explain(new(DeniedCall, known))
+    return _deny(call, policy, world, gate, is_only_a_command=only)
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
@@ -73,24 +72,30 @@ def deny(
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
     """
     gate = None if call.command is None else read_simple(call.command)
-    return _deny(call, policy, world, gate, objection)
+    only = is_only_a_command(call, policy)
+    return _deny(call, policy, world, gate, objection, is_only_a_command=only)
 
 
-def _deny(
-    call: ToolCall, policy: Policy, world: World, gate: Gate | None, objection: str = ""
+def _deny(  # noqa: PLR0913 -- judge knows half of it already
+    call: ToolCall,
+    policy: Policy,
+    world: World,
+    gate: Gate | None,
+    objection: str = "",
+    *,
+    is_only_a_command: bool,
 ) -> Verdict:
     command = call.command
     text, shell = call.raw, _NO_SHELL
     if command is not None:
         text, shell = command, facts_of(command)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
+    stop = reader if isinstance(reader, NotSimple) else None
     parts = parts_of(shell, policy, world)
     misses = misses_of(parts, policy, world)
-    stop = reader if isinstance(reader, NotSimple) else None
-    only = is_only_a_command(call, policy)
-    return _explain(
-        DeniedCall(call, command, text, policy, world, shell, parts, misses, only, stop, objection)
-    )
+    only = is_only_a_command
+    known = (call, text, policy, world, shell, parts, misses, only, stop, objection)
+    return _explain(new(DeniedCall, known))
 
 
 def judge_many(
@@ -119,10 +124,9 @@ def _explain(denied: DeniedCall) -> Verdict:
     if permitted:
         closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
         found = closed or found
-    findings = [_finding(each, seen, denied, alone) for each, seen in found]
-    if not findings and (seen := _REST.look(denied)):
-        findings.append(_finding(_REST, seen, denied, alone))
-    return Verdict.denied(findings)
+    if not found and (seen := _REST.look(denied)):
+        found = [(_REST, seen)]
+    return Verdict.denied([_finding(each, seen, denied, alone) for each, seen in found])
 
 
 @lru_cache(maxsize=1024)
@@ -139,7 +143,7 @@ def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone:
         facets += ("script-listed",)
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    if start < end and denied.is_mended:  # what is shown are the words of the call
+    if denied.is_mended and start < end:  # what is shown are the words of the call
         start, end = min(start, len(denied.text)), min(end, len(denied.text))
         text = denied.text[start:end]
     evidence = new(Evidence, (text, start, end))

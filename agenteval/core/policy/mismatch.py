@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from agenteval.core.policy.bash import BashRules, stem
@@ -29,6 +30,7 @@ class Mismatch(NamedTuple):
     hint: str
 
 
+@lru_cache(maxsize=1024)  # agents know few programs
 def unlisted(rules: BashRules, program: str) -> Mismatch:
     """Why a command is denied that is strange to the rules."""
     return Mismatch(Miss.PROGRAM, 0, _nearest_listed(rules, program))

@@ -63,6 +63,11 @@ class Policy:
     files: frozenset[str] = frozenset()
     stated: frozenset[str] = frozenset()
     engine: Engine | None = None
+    takes_any_command: bool = field(init=False)  # no schema says what its bash takes beside one
+
+    def __post_init__(self) -> None:
+        bash = self.tools.get(BASH)
+        object.__setattr__(self, "takes_any_command", bash is not None and not bash.schema)
 
     def tool(self, name: str) -> ToolRule | None:
         """The tool of that name; the other harnesses repair a name in capitals."""
@@ -101,10 +106,9 @@ def allows(
 
 def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
     """Whether it is a bash call of which nothing but the command matters."""
-    if call.name != BASH or call.arguments is None or len(call.arguments) > 1:
+    if not policy.takes_any_command or call.arguments is None or len(call.arguments) > 1:
         return False
-    tool = policy.tools.get(BASH)
-    return tool is not None and not tool.schema and isinstance(call.arguments.get("command"), str)
+    return call.command is not None
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

@@ -8,10 +8,12 @@ else in agenteval may say that a text is what it seems to be.
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agenteval.core.call import new
 from agenteval.core.shell.facts import Span, Word
 from agenteval.core.shell.words import (
     BARE,
@@ -76,6 +78,10 @@ class Simple(NamedTuple):
 
     def place(self, number: int) -> tuple[int, int]:
         """Where a word begins and ends."""
+        if not number:  # most asked for, and mostly as it is
+            first, end = self.argv[0], self.start + len(self.argv[0])
+            if self.text.startswith(first, self.start) and self.text[end : end + 1] in _BLANKS:
+                return self.start, end
         return _place(next(islice(WORD.finditer(self.text, self.start), number, None)))
 
     @property
@@ -114,7 +120,9 @@ RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done",
 RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 RESERVED |= {"while"}
 LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
+_BLANKS = ("", " ", "\t", "\n")
 _MOST_BYTES = 4  # of a character
+_SURELY_SHORT = LONGEST // _MOST_BYTES
 _NONE: frozenset[int] = frozenset()
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
@@ -124,13 +132,19 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if unreadable := unreadable_text(text):
-        return unreadable
-    if not (BARE_WORDS.match(text) and text.isprintable()):
-        return _read_words(text)
-    argv = text.split()  # printable, it has no other blanks than spaces
-    reason = program_obstacle(argv[0], is_dynamic=False)
-    return NotSimple(reason, 0) if reason else Simple(text, tuple(argv))
+    if len(text) > _SURELY_SHORT or not text.isprintable():
+        return unreadable_text(text) or _read_words(text)
+    bare = BARE_WORDS.match(text)
+    end = bare.end() if bare else 0
+    if end == len(text) and end:
+        argv = text.split()  # printable, it has no other blanks than spaces
+        reason = program_obstacle(argv[0])
+        return NotSimple(reason, 0) if reason else new(Simple, (text, tuple(argv), _NONE, 0))
+    if end and text[end] in _OPERATORS:
+        at = text.find(" ", 0, end)  # a program that an operator follows at once is not judged
+        reason = program_obstacle(text[:at]) if at > 0 else None
+        return NotSimple(reason, 0) if reason else NotSimple(Obstacle.OPERATOR, end)
+    return _read_words(text)
 
 
 def _read_words(text: str) -> Simple | NotSimple:
@@ -148,20 +162,24 @@ def _read_words(text: str) -> Simple | NotSimple:
                 return NotSimple(Obstacle.BRACES, position)
             if expands:
                 dynamic.append(len(argv))
-        if not argv and (reason := program_obstacle(value, is_dynamic=bool(dynamic))):
-            return NotSimple(reason, position)
+        if not argv:
+            reason = (
+                program_obstacle(value, is_dynamic=True) if dynamic else program_obstacle(value)
+            )
+            if reason:
+                return NotSimple(reason, position)
         argv.append(value)
         position = word.end()
     if position < len(text) and not _AFTER.match(text, position):
         return stop_of_word(text, position)
     if not argv:
         return NotSimple(Obstacle.EMPTY, 0)
-    return Simple(text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start)
+    return new(Simple, (text, tuple(argv), frozenset(dynamic) if dynamic else _NONE, start))
 
 
 def unreadable_text(text: str) -> NotSimple | None:
     """What rules a text out before any of its words is read."""
-    if len(text) * _MOST_BYTES > LONGEST and length_in_bytes(text) > LONGEST:
+    if len(text) > _SURELY_SHORT and length_in_bytes(text) > LONGEST:
         return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
     if not text.isprintable() and (control := _CONTROL.search(text)):
         return NotSimple(Obstacle.CONTROL, control.start())
@@ -172,7 +190,8 @@ def length_in_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
+@lru_cache(maxsize=1024)  # agents know few programs
+def program_obstacle(name: str, *, is_dynamic: bool = False) -> Obstacle | None:
     """Why no command can begin with this word, however it is quoted."""
     if name in RESERVED:
         return Obstacle.RESERVED
@@ -184,8 +203,9 @@ def program_obstacle(name: str, *, is_dynamic: bool) -> Obstacle | None:
     return None
 
 
+_OPERATORS = "|&;()<>"
 _AT = {"\n": Obstacle.LINE, "$": Obstacle.EXPANSION, "`": Obstacle.EXPANSION}
-_AT |= dict.fromkeys("|&;()<>", Obstacle.OPERATOR)
+_AT |= dict.fromkeys(_OPERATORS, Obstacle.OPERATOR)
 _AT |= {"'": Obstacle.QUOTE, '"': Obstacle.QUOTE, "\\": Obstacle.BACKSLASH}
 
 

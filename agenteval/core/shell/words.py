@@ -24,8 +24,8 @@ PLAIN_WORD = re.compile(PLAIN)
 
 # A whole word and the blanks after it, where a blank or the end must follow.
 WORD = re.compile(rf"{_ANY}(?=[ \t\n]|\Z){GAP}")
-# A text of unquoted words with nothing in them to expand, where \Z is its end.
-BARE_WORDS = re.compile(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+\Z")
+# As many unquoted words with nothing in them to expand as a text begins with.
+BARE_WORDS = re.compile(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+")
 # The same where an operator may follow at once.
 WORD_OR_OPERATOR = re.compile(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
 
