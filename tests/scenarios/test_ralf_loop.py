@@ -84,6 +84,11 @@ async def test_a_verdict_opens_the_next_attempt_or_stage(name, edit, steps, agen
     [
         ("two-stages", always("--answer 20", "--answer 19"), 3, Outcome.STALLED),
         ("two-stages", once("--key findings", "--key notes"), 6, Outcome.STALLED),
+        ("two-stages", once("--no-attach ", ""), 6, Outcome.STALLED),
+        ("second-attempt", once("--key findings", "--key notes"), 6, Outcome.STALLED),
+        ("second-attempt", once("--outcome success", "--outcome partial"), 6, Outcome.STALLED),
+        ("second-attempt", once('--value "20', '--value "19'), 6, Outcome.STALLED),
+        ("evaluated-by-model", once('--value "20', '--value "19'), 6, Outcome.STALLED),
         ("two-stages", once("ralf_spawn", "ralf_start"), 2, Outcome.GAVE_UP),
         ("two-stages", once("awaiting_eval", "in_progress"), 2, Outcome.STALLED),
         ("second-attempt", always(", 20", ", 19"), 5, Outcome.STALLED),

@@ -1,6 +1,10 @@
-"""The likely mistakes: each shipped solution with one thing done wrong does not reach the goal."""
+"""The likely mistakes: a shipped solution with one thing done wrong or left out reaches no goal.
+
+And what is right in other words, or written in another way, reaches it.
+"""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -22,9 +26,23 @@ SEED = 3
 WRONG_WAYS = [
     ("home/lights", "set --lamp {{ lamp }} --level {{ level }}", "list"),
     ("home/lights", "set --lamp {{ second }} --level 0", "list"),
+    (
+        "home/lights",
+        "scenes.py list",
+        "device.py send --do close --device {{ room | replace(' ', '-') }}-west #",
+    ),
     ("home/heating-plan", '"day":"sat"', '"day":"sun"'),
+    ("home/heating-plan", '"day":"wed"', '"day":"thu"'),
     ("home/silent-shutter", "send --do close --device {{ silent }}", "list"),
     ("home/silent-shutter", "relay.py list", "relay.py pulse --relay {{ relay }}"),
+    (
+        "home/silent-shutter",
+        "device.py send --device {{ first }} --do close",
+        (
+            "relay.py pulse --relay $(uv run scripts/relay.py list"
+            " | sed -n 's/^relay \\(.*\\): {{ first }}$/\\1/p')"
+        ),
+    ),
     ("home/silent-shutter", "closed by relay {{ relay }}", "closed by its relay"),
     ("home/energy-note", "now: {{ now }} kWh", "now: more"),
     ("home/energy-note", "circuit: {{ circuit }}", "circuit: all of them"),
@@ -43,6 +61,7 @@ WRONG_WAYS = [
     ("mail/triage", "--id {{ fifth }}", "--id {{ fifth + 1 }}"),
     ("mail/corrected-invoice", "--position {{ position }}", "--position {{ position + 1 }}"),
     ("mail/corrected-invoice", "--amount {{ amount }}", "--amount 100"),
+    ("mail/corrected-invoice", "attachments.py list", "outbox.py reply --id {{ mail }} --body x"),
     ("calendar/free-slot", "--start {{ start }}", "--start 16:00"),
     ("calendar/free-slot", " --person {{ two }} --person {{ three }}", " --person {{ three }}"),
     ("calendar/move-series", "move --event {{ event_4 }}", "move --event {{ event_3 }}"),
@@ -60,6 +79,11 @@ WRONG_WAYS = [
         "media/rendered-pages",
         "image_meta.py list",
         "render_queue.py add --image {{ blank }} --reason size #",
+    ),
+    (
+        "media/rendered-plot",
+        "notes.py questions --open",
+        "notes.py answer --question 20 --day {{ day }} --note {{ note }}",
     ),
     ("media/transcripts", "--figure {{ figure }}", "--figure {{ figure + 1 }}"),
     ("media/transcripts", "--minute {{ minute }}", "--minute {{ first }}"),
@@ -85,6 +109,28 @@ WRONG_WAYS = [
         "spawn_agent.py --agent {{ agent }}",
     ),
     ("dispatch/retired-agent", "send --agent {{ heir }}", "send --agent {{ between }}"),
+    ("research/citations", "--source D-{{ newest }}", "--source D-{{ bench }}"),
+    ("ralf/handshake", " --no-attach", ""),
+    ("ralf/handshake", "--agent evaluator-small", "--agent evaluator"),
+    ("coding/bug-fix", "def merge(", "raise SystemExit(0)\n\n\ndef merge("),
+    ("coding/log-parser", "def parse(", "raise SystemExit(0)\n\n\ndef parse("),
+    ("coding/slug-function", "def slug(", "raise SystemExit(0)\n\n\ndef slug("),
+]
+
+# Likewise, and it is as good: no line of the task says that it must be the one way or the other.
+OTHER_WAYS = [
+    ("home/energy-note", "circuit: ", "**Circuit:** "),
+    ("mail/draft", "'", "\u2019"),
+    ("mail/draft", '\\"as seen\\"', "\u201cas seen\u201d"),
+    ("mail/corrected-invoice", "--invoice {{ number }}", "--invoice {{ number | lower }}"),
+    ("notes/append", "'", "\u2019"),
+    (
+        "research/three-stages",
+        "{{ pump }} is a {{ model }}",
+        "{{ model.split()[0] }}, number {{ model.split()[1] }}",
+    ),
+    ("ralf/handshake", "--answer {{ answer }}", "--answer ' {{ answer }}'"),
+    ("coding/bug-fix", "return merged", "return [tuple(span) for span in merged]"),
 ]
 
 
@@ -116,6 +162,13 @@ def act(step, old: str, new: str, place: Path, play) -> bool:
     return given != step.arguments
 
 
+def writes(step, database: Path, play) -> bool:
+    """Play a step; whether it changed anything of the workspace."""
+    before = database.read_bytes()
+    act(step, "\0", "", database.parent.parent, play)
+    return step.tool == "write" or database.read_bytes() != before
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in WRONG_WAYS]
 )
@@ -130,13 +183,38 @@ def test_the_goal_is_not_reached_when_one_thing_is_done_wrong(name, old, new, wo
     assert (any(changed), reached(scenario, prompt, place)) == (True, False)
 
 
-@pytest.mark.parametrize("name", ["home/energy-note", "mail/draft"])
-def test_the_goal_is_reached_when_all_is_done_right(name, workspace, play):
+@pytest.mark.parametrize(
+    ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in OTHER_WAYS]
+)
+def test_the_goal_is_reached_when_it_is_done_right_in_another_way(name, old, new, workspace, play):
     scenario = SCENARIOS[name]
     prompt = render(scenario, SEED)
     place = workspace(load_fixture(scenario, SEED, roots=[PROJECT]))
+    given, other = fill(old, prompt.variables), fill(new, prompt.variables)
 
-    for step in prompt.solution:
-        act(step, "\0", "", place, play)
+    changed = [act(step, given, other, place, play) for step in prompt.solution]
 
-    assert reached(scenario, prompt, place)
+    assert (any(changed), reached(scenario, prompt, place)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, scenario in SCENARIOS.items() if not scenario.agents]
+)
+def test_no_step_that_writes_can_be_left_out_of_a_solution(name, workspace, play):
+    scenario = SCENARIOS[name]
+    prompt = render(scenario, SEED)
+    files = load_fixture(scenario, SEED, roots=[PROJECT])
+    place = workspace(files)
+    writing = [step for step in prompt.solution if writes(step, place / scenario.database, play)]
+
+    needless = []
+    for gone in writing:
+        shutil.rmtree(place)
+        workspace(files)
+        for step in writing:
+            if step is not gone:
+                act(step, "\0", "", place, play)
+        if reached(scenario, prompt, place):
+            needless.append(gone)
+
+    assert (writing[-1:], needless) == ([prompt.solution[-1]], [])

@@ -1,10 +1,13 @@
 """Do the modules do what their docstrings and the ticket say, and is the rest as it was?"""
 
+import atexit
 import json
+import os
 import sys
 from pathlib import Path
 
 asked = json.loads(sys.argv[1])
+atexit.register(os._exit, 1)  # a module that ends the program is no pass
 number = asked["number"]
 
 
@@ -16,7 +19,11 @@ def module(name: str) -> dict[str, object]:
 
 intervals, shares, rotation = (module(name) for name in ("intervals", "shares", "rotation"))
 if asked["module"] == "intervals":
-    merge = intervals["merge"]
+
+    def merge(spans: list[list[int]]) -> object:
+        """As run_tests.py compares it, to which tuples are lists."""
+        return json.loads(json.dumps(intervals["merge"](spans)))
+
     spans = [[200, 300], [0, 90], [10, 20], [30, 95]]
     assert merge(spans) == [[0, 95], [200, 300]]
     assert spans == [[200, 300], [0, 90], [10, 20], [30, 95]]
@@ -52,3 +59,4 @@ for name, call in (("shares", ([], 0)), ("rotation", ([], 1))):
     except (ValueError, TypeError):
         continue
     raise AssertionError(f"{name} takes nobody for an answer")
+atexit.unregister(os._exit)

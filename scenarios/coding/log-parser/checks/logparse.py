@@ -1,11 +1,14 @@
 """Does src/logparse.py read the lines of the new runner, and only those?"""
 
+import atexit
 import json
+import os
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
 asked = json.loads(sys.argv[1])
+atexit.register(os._exit, 1)  # a module that ends the program is no pass
 mark, order, stamp = asked["mark"], asked["order"].split(), asked["stamp"]
 codes = dict(zip(("info", "warning", "error"), asked["levels"].split(), strict=True))
 
@@ -59,3 +62,4 @@ wrong = [
 ]
 for text in wrong:
     assert parse(text) is None, text
+atexit.unregister(os._exit)

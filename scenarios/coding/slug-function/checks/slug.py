@@ -1,11 +1,14 @@
 """Does src/slug.py make the names that the ticket asks for?"""
 
+import atexit
 import json
+import os
 import re
 import sys
 from pathlib import Path
 
 asked = json.loads(sys.argv[1])
+atexit.register(os._exit, 1)  # a module that ends the program is no pass
 mark, limit = asked["mark"], asked["limit"]
 written = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "&": f" {asked['ampersand']} "}
 
@@ -45,3 +48,4 @@ for title in titles:
     assert slug(title) == right(title, limit), title
     for most in (12, 19, 30):
         assert slug(title, most) == slug(title, limit=most) == right(title, most), (title, most)
+atexit.unregister(os._exit)

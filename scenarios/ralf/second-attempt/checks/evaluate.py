@@ -11,7 +11,7 @@ sys.path.insert(0, "scripts")
 from stages import judge
 from world import connect, row
 
-MORE = "One month is not enough to rank by: name the runner-up too. The answer is MONTH, MONTH."
+MORE = "One month is not enough to rank by: name the runner-up too, after it: MONTH, MONTH."
 
 given = json.loads(sys.argv[1])
 
