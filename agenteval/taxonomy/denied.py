@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall, new
@@ -121,8 +121,8 @@ class DeniedCall(NamedTuple):
         shell = self.shell
         if shell.text:
             signs += compress(_FIELDS, shell)
-            signs += [kind for kind, _ in shell.substitutions]
-            signs += [redirect.kind for redirect in shell.redirects]
+            signs += map(_KIND, shell.substitutions)
+            signs += map(_KIND, shell.redirects)
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -157,6 +157,7 @@ class DeniedCall(NamedTuple):
 
 _FIELDS = ShellFacts._fields
 _VIA = attrgetter("via")
+_KIND = itemgetter(0)
 _CONSTRUCTS = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,
@@ -182,7 +183,7 @@ def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss,
 
 def one_part(gate: Simple, policy: Policy, world: World) -> list[Part]:
     """The parts of what the gate read as one command, which wraps no other."""
-    return [new(Part, (gate, *_take(gate, policy, world, is_core=True), (), False))]
+    return [_part(gate, policy, world)]
 
 
 def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
@@ -190,29 +191,34 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
     return [
-        new(
-            Part,
-            (
-                command.words,
-                *_take(command.words, policy, world, is_core=number in cores),
-                command.via,
-                command.nested,
-            ),
+        _part(
+            command.words,
+            policy,
+            world,
+            command.via,
+            nested=command.nested,
+            is_core=number in cores,
         )
         for number, command in enumerate(commands)
     ]
 
 
-def _take(
-    words: Words | Simple, policy: Policy, world: World, *, is_core: bool
-) -> tuple[str, int | None, bool, bool, bool]:
-    """A command's program, and how the policy takes it: as `Part` has it."""
+def _part(  # noqa: PLR0913 -- once for each command: what a Part holds, and who takes it
+    words: Words | Simple,
+    policy: Policy,
+    world: World,
+    via: tuple[str, ...] = (),
+    *,
+    nested: bool = False,
+    is_core: bool = True,
+) -> Part:
     program = words.first
     if policy.bash.is_strange(program):
-        return program, None, False, is_core, True
+        return new(Part, (words, program, None, False, is_core, True, via, nested))
     code = None if only_itself(program) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
-    return program, code, admitted, is_core and not admitted and code is None, False
+    is_missed = is_core and not admitted and code is None
+    return new(Part, (words, program, code, admitted, is_missed, False, via, nested))
 
 
 def _cores(commands: Sequence[Command]) -> Collection[int]:

@@ -101,8 +101,9 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     if call.move:
         return Seen(call.move, facets=("cd",), despite=True)
     outer = call.shell.chains
-    if inside := [*[span for _, span in call.shell.substitutions], *call.shell.control]:
-        outer = outside(outer, inside)
+    if call.shell.substitutions or call.shell.control:
+        inside = [span for _, span in call.shell.substitutions]
+        outer = outside(outer, [*inside, *call.shell.control])
     if not outer:
         return _lone_semicolon(call)
     for span in outer:

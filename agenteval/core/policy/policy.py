@@ -106,9 +106,10 @@ def allows(
 
 def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
     """Whether it is a bash call of which nothing but the command matters."""
-    if not policy.takes_any_command or call.arguments is None or len(call.arguments) > 1:
+    arguments = call.arguments
+    if not policy.takes_any_command or arguments is None or len(arguments) > 1:
         return False
-    return call.command is not None
+    return call.name == BASH and isinstance(arguments.get("command"), str)
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

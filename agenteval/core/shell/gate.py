@@ -143,7 +143,7 @@ def read_simple(text: str) -> Simple | NotSimple:
     if end and text[end] in _OPERATORS:
         at = text.find(" ", 0, end)  # a program that an operator follows at once is not judged
         reason = program_obstacle(text[:at]) if at > 0 else None
-        return NotSimple(reason, 0) if reason else NotSimple(Obstacle.OPERATOR, end)
+        return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
     return _read_words(text)
 
 
