@@ -14,7 +14,7 @@ from agenteval.core.policy.policy import (
     admits_redirect,
 )
 from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
-from agenteval.core.shell.gate import NotSimple, Simple
+from agenteval.core.shell.gate import NotSimple, Obstacle, Simple
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import code_at, only_itself
 
@@ -115,7 +115,8 @@ class DeniedCall(NamedTuple):
         """What there is in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
-        which a part is missed, and for which the reader stopped; and five names of our own.
+        which a part is missed, and for which the reader stopped, or the operator where it did; and
+        six names of our own.
         """
         signs: list[str] = [*self.misses]
         shell = self.shell
@@ -123,6 +124,8 @@ class DeniedCall(NamedTuple):
             signs += compress(_FIELDS, shell)
             signs += map(_KIND, shell.substitutions)
             signs += map(_KIND, shell.redirects)
+            if self.move:
+                signs.append("move")
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -131,7 +134,8 @@ class DeniedCall(NamedTuple):
             if part.program == "eval":
                 signs.append("eval")
         if self.stop:
-            signs.append(self.stop.reason)
+            reason, at = self.stop
+            signs.append(self.text[at : at + 1] if reason is Obstacle.OPERATOR else reason)
         if self.objection:
             signs.append("objection")
         if not self.is_only_a_command:
@@ -143,6 +147,10 @@ class DeniedCall(NamedTuple):
         """The change of folder that no construct allows beside other commands."""
         if not self.policy.bash.constructs or len(self.parts) == 1:
             return None
+        shell, stop = self.shell, self.stop
+        beside = shell.chains or shell.pipelines or shell.background or shell.substitutions
+        if not beside and not (stop and stop.reason is Obstacle.OPERATOR):
+            return None  # it stays in a shell of its own: sh -c 'cd x'
         moves = (part for part in self.parts if changes_folder(part.argv))
         return next((self.words(part) for part in moves), None)
 
@@ -191,15 +199,8 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
     return [
-        _part(
-            command.words,
-            policy,
-            world,
-            command.via,
-            nested=command.nested,
-            is_core=number in cores,
-        )
-        for number, command in enumerate(commands)
+        _part(words, policy, world, via, nested=nested, is_core=number in cores)
+        for number, (words, _, _, _, via, nested) in enumerate(commands)
     ]
 
 

@@ -11,7 +11,7 @@ from agenteval.core.policy.policy import (
     World,
     allows,
     allows_command,
-    is_only_a_command,
+    only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.gate import NotSimple, Simple, read_simple
@@ -35,11 +35,11 @@ _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
     """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
-    command = call.command
+    only = only_command(call, policy)
+    command = call.command if only is None else only
     gate = None if command is None else read_simple(command)
-    only = is_only_a_command(call, policy)
-    if only and command is not None and policy.engine is None:
-        allowed = allows_command(command, policy, world, gate=gate)
+    if only is not None and policy.engine is None:
+        allowed = allows_command(only, policy, world, gate=gate)
     else:
         allowed = allows(call, policy, world, gate=gate)
     if allowed:
@@ -47,9 +47,10 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if isinstance(gate, Simple) and not _holds_others(gate.argv):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts, policy, world)
-        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, only, None, "")
+        is_only = only is not None
+        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
-    return _deny(call, policy, world, gate, is_only_a_command=only)
+    return _deny(call, policy, world, gate, is_only_a_command=only is not None)
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
@@ -72,8 +73,8 @@ def deny(
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
     """
     gate = None if call.command is None else read_simple(call.command)
-    only = is_only_a_command(call, policy)
-    return _deny(call, policy, world, gate, objection, is_only_a_command=only)
+    is_only = only_command(call, policy) is not None
+    return _deny(call, policy, world, gate, objection, is_only_a_command=is_only)
 
 
 def _deny(  # noqa: PLR0913 -- judge knows half of it already
@@ -93,8 +94,8 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
     stop = reader if isinstance(reader, NotSimple) else None
     parts = parts_of(shell, policy, world)
     misses = misses_of(parts, policy, world)
-    only = is_only_a_command
-    known = (call, text, policy, world, shell, parts, misses, only, stop, objection)
+    is_only = is_only_a_command
+    known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
     return _explain(new(DeniedCall, known))
 
 
@@ -108,8 +109,8 @@ def judge_many(
         return judge(ToolCall("", name, command, {"command": command}), policy, world)
 
     def of_call(call: ToolCall) -> Verdict:
-        command = call.command
-        if command is None or len(command) > _KEPT or not is_only_a_command(call, policy):
+        command = only_command(call, policy)
+        if command is None or len(command) > _KEPT:
             return judge(call, policy, world)
         return of_command(call.name, command)
 

@@ -90,7 +90,7 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in=["chains", "pipelines", "background", "substitutions", Obstacle.OPERATOR],
+    seen_in=["chains", "move", ";"],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.

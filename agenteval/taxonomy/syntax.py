@@ -7,7 +7,7 @@ from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
 # Where a reader can stop before a bracket that is out of place.
-_BRACKET_AT = (Obstacle.OPERATOR, Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH)
+_BRACKET_AT = (Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH)
 
 
 @failure_class(
@@ -23,7 +23,7 @@ _BRACKET_AT = (Obstacle.OPERATOR, Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEP
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
-    seen_in=["errors", Obstacle.QUOTE, *_BRACKET_AT],
+    seen_in=["errors", Obstacle.QUOTE, *"();", *_BRACKET_AT],
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.

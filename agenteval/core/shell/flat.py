@@ -75,7 +75,7 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         joints.append((joint, joint_at))
     if at < len(text) or joint not in _LAST:
         return None
-    pipelines, chains = _joined(source, commands, joints)
+    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
     return ShellFacts(  # by place, which takes half as long as by name
         text, commands, pipelines, chains, redirects, heredocs, (), (), background
     )
