@@ -98,8 +98,9 @@ class DeniedCall(NamedTuple):
 
     def word(self, missed: Missed) -> Span:
         """The word that shows the mismatch; the last one when a later word is missing."""
-        words, at = missed.part.words, missed.mismatch.at
-        return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
+        part, (_, at, _) = missed
+        start, end = part.words.place(min(at, len(part.argv) - 1) if at else 0)
+        return new(Span, (start, end, self.text[start:end]))
 
     def opens(self, redirect: Redirect) -> bool:
         """Whether the policy opens such redirects, and to that file."""

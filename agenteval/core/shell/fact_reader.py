@@ -17,12 +17,8 @@ def read_facts(text: str) -> ShellFacts:
 
     Flat text is read without it, in a third of the time.
     """
-    return _with_inner(_outer(Source(text), ()), text)
-
-
-def _outer(source: Source, via: tuple[str, ...]) -> ShellFacts:
-    """The facts without what stands behind wrappers."""
-    return read_flat(source, via) or _walked(source, via)
+    source = Source(text)
+    return _with_inner(read_flat(source) or _walked(source, ()), text)
 
 
 def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
@@ -65,7 +61,9 @@ class _Unwrapper:
         for begin, stop, is_text in unwrap(outer.argv):
             words = outer.words[begin:stop]
             if is_text:
-                facts = _with_inner(_outer(self._nested_source(words), via), self._whole)
+                source = self._nested_source(words)
+                facts = read_flat(source, via) or _walked(source, via)
+                facts = _with_inner(facts, self._whole)
                 inner.append(facts)
                 yield from facts.commands
             else:
