@@ -71,7 +71,8 @@ def rejections(scale: float) -> list[str]:
         f"## Tests of equal models at 5 % ({many:,} pairs of runs each)",
         "",
         "Aim: 4-6 % rejected. In the same worlds half of the ICC is shared by the scenario. At an",
-        "ICC of 0.3 some 20 trials have few with errors, and the ties among those leave less.",
+        "ICC of 0.3 about four of 20 trials bear errors: of so few, ties and the small number of",
+        "different exchanges leave less than 5 % to reject.",
         "",
         *_found(("test", "trials", "ICC"), list(parts.rejections(many))),
     ]

@@ -3,7 +3,8 @@
 import json
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,10 @@ SUFFIXES = ("", "-wal")
 LOG = f"{DATABASE}-wal"
 Row = Mapping[str, Value]
 FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
-STEPS = 50_000_000  # of SQLite's machine: a second or so; a world may hold a view that never ends
+# What a question may cost: a world may hold a view that never ends, or one of huge values.
+STEPS, INTERVAL = 50_000_000, 1_000  # of SQLite's machine: a second or so; between two looks
+SECONDS = 5.0  # where its steps are slow ones
+LIMITS = {sqlite3.SQLITE_LIMIT_LENGTH: 1 << 20, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000}
 
 
 @dataclass(slots=True)
@@ -60,8 +64,16 @@ def holding(files: Mapping[str, bytes], checks: Sequence[Check]) -> tuple[bool, 
 def _connected(files: Mapping[str, bytes]) -> Iterator[sqlite3.Connection]:
     logged = tempfile.TemporaryDirectory() if LOG in files else nullcontext()
     with logged as folder, closing(_opened(files, folder)) as connection:
-        connection.set_progress_handler(lambda: 1, STEPS)
+        for limit, most in LIMITS.items():
+            connection.setlimit(limit, most)
+        connection.set_progress_handler(_patience(), INTERVAL)
         yield connection
+
+
+def _patience() -> Callable[[], bool]:
+    """Whether SQLite has had its steps, or its time; it asks after so many steps."""
+    looks, end = iter(range(STEPS // INTERVAL)), time.monotonic() + SECONDS
+    return lambda: next(looks, None) is None or time.monotonic() > end
 
 
 def _opened(files: Mapping[str, bytes], folder: str | None) -> sqlite3.Connection:

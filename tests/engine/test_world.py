@@ -41,13 +41,23 @@ def test_a_world_that_the_model_destroyed_does_not_hold(files) -> None:
     assert holding(files, [COUNT]) == (False,)
 
 
-def test_a_view_that_never_ends_is_stopped(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("agenteval.engine.world.STEPS", 100_000)
-    endless = (
-        "CREATE VIEW t AS WITH RECURSIVE n(x) AS "
-        "(SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n;"
-    )
-    assert holding(database(tmp_path, endless), [COUNT]) == (False,)
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT {} FROM n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "view"),
+    [
+        ("STEPS", 100_000, ENDLESS.format("x")),
+        ("SECONDS", 0.2, ENDLESS.format("hex(zeroblob(500000)) LIKE '%1%2%'")),
+        ("LIMITS", {sqlite3.SQLITE_LIMIT_LENGTH: 10}, "SELECT zeroblob(11) UNION SELECT 1"),
+    ],
+)
+def test_a_view_that_takes_more_than_a_question_may_cost_is_stopped(
+    tmp_path, monkeypatch, limit, most, view
+) -> None:
+    monkeypatch.setattr(f"agenteval.engine.world.{limit}", most)
+    files = database(tmp_path, f"CREATE VIEW t AS {view};")
+    assert holding(files, [COUNT]) == (False,)
 
 
 class Emptied:

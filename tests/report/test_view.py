@@ -25,7 +25,7 @@ def many(errors, calls, trials, **known):
 
 def test_two_runs_of_one_model_are_told_apart_by_their_ids(runs):
     again = build_view([runs[2], run(model=runs[2].model, run_id="r9")])
-    assert [model.label for model in again.models] == ["local (r3)", "local (r9)"]
+    assert [model.label for model in again.models] == ["r3", "r9"]
 
 
 def test_rows_stand_in_the_given_order_and_unlisted_ones_after(runs, view):
@@ -96,7 +96,7 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (0, 12),
             (
                 "Not settled: b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
-                "fewer [.*]; p = 0.25; n=60 and 60 calls in the same worlds. About .* more calls "
+                "fewer [.*]; p = 0.2.*; n=60 and 60 calls in the same worlds. About .* more calls "
                 "per model would settle a difference of this size (80 % power)."
             ),
         ),

@@ -93,3 +93,15 @@ async def test_a_stamp_tells_that_a_file_was(backend, argv):
         await asyncio.sleep(0.1)
         after = await sandbox.stamp(paths)
     assert (new, before[0] == before[1], before[0] == after) == ("", True, False)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5000])
+async def test_a_path_that_no_file_can_have_is_an_error_and_the_trial_goes_on(backend, path):
+    async with backend.open(FILES, Limits()) as sandbox:
+        with pytest.raises(OSError, match="Errno"):
+            await sandbox.read(path)
+        with pytest.raises(OSError, match="Errno"):
+            await sandbox.write(path, b"x")
+        await sandbox.stamp([path])
+        after = await sandbox.run(["echo", "alive"])
+    assert after.output == "alive\n"

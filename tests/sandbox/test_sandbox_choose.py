@@ -92,14 +92,14 @@ async def test_an_unknown_name_lists_the_known_ones():
 
 
 async def test_a_bubblewrap_that_is_too_old_is_told_and_namespaces_are_chosen(
-    monkeypatch, tmp_path
+    monkeypatch, shared_copy
 ):
-    """Its words are those of 0.4.1, as in Debian 11."""
-    old = tmp_path / "bwrap"
+    """Its words are those of 0.4.1, as in Debian 11. It is started as a user who is nobody else."""
+    old = shared_copy / "old" / "bwrap"
+    old.parent.mkdir()
     old.write_text("#!/bin/sh\necho 'bwrap: Unknown option --clearenv' >&2\nexit 1\n")
-    for path in (old, tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)  # it is started as a user who is nobody else
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{old.parent}:/usr/bin:/bin")
     with pytest.raises(UsageError, match=r"Unknown option --clearenv .*0\.7 or later"):
         await choose("bubblewrap")
     assert (await choose()).name == "namespaces"
