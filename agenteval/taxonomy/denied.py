@@ -76,7 +76,7 @@ class DeniedCall(NamedTuple):
     @property
     def is_mended(self) -> bool:
         """Whether the facts are about other words than those of the call."""
-        return self.shell.text not in ("", self.text)
+        return bool(self.shell.text) and self.shell.text != self.text
 
     @property
     def whole(self) -> Span:
@@ -184,7 +184,7 @@ def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss,
         words = part.words
         if not part.is_strange:
             found = mismatch(policy.bash, words.argv, words.dynamic, root=world.root)
-            misses.setdefault(found.miss, Missed(part, found))
+            misses.setdefault(found.miss, new(Missed, (part, found)))
         elif Miss.PROGRAM not in misses:
             misses[Miss.PROGRAM] = new(Missed, (part, unlisted(policy.bash, part.program)))
     return misses

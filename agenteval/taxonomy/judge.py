@@ -44,7 +44,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
         allowed = allows(call, policy, world, gate=gate)
     if allowed:
         return ALLOWED
-    if isinstance(gate, Simple) and not _holds_others(gate.argv):
+    if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts, policy, world)
         is_only = only is not None
@@ -54,14 +54,13 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
-    """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
-    if argv[0] == "find":
-        return not _FIND_RUNS.isdisjoint(argv)
-    return _wraps(argv[0])
+    """Whether there is another command inside a wrapper: find has one only behind -exec."""
+    return argv[0] != "find" or not _FIND_RUNS.isdisjoint(argv)
 
 
 @lru_cache(maxsize=1024)
 def _wraps(program: str) -> bool:
+    """Whether a simple command may hold another that matters: sudo x, but not python x."""
     return not interpreter(program) and program != "uv" and is_wrapper(program)
 
 

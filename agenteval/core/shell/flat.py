@@ -108,7 +108,7 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
     if not command[4]:
         return _files(source, start, end)
     head, behind = command.span(4)
-    heredoc = Redirect(RedirectKind.HEREDOC, source.span(head, behind), command[6])
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
     return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
 
 
@@ -136,5 +136,5 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
         return 0
     behind = end + len(delimiter)
     span = source.span(command.start(4), behind)
-    heredocs.append(Heredoc(source.span(begin, end), span, not quoted))
+    heredocs.append(new(Heredoc, (source.span(begin, end), span, not quoted)))
     return behind
