@@ -2,6 +2,7 @@
 
 import re
 
+from agenteval.core.call import new
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import SubstitutionKind
@@ -159,8 +160,9 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     missed = call.misses.get(miss)
     if missed is None:
         return None
-    harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(missed.part)
-    return Seen(call.word(missed), missed.mismatch.hint, harm)
+    part, (_, _, hint) = missed
+    harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(part)
+    return new(Seen, (call.word(missed), hint, harm, False))
 
 
 @failure_class(

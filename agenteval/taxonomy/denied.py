@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import compress
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall, new
@@ -14,7 +14,7 @@ from agenteval.core.policy.policy import (
     admits_redirect,
 )
 from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
-from agenteval.core.shell.gate import NotSimple, Simple
+from agenteval.core.shell.gate import NotSimple, Obstacle, Simple
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import code_at, only_itself
 
@@ -76,7 +76,7 @@ class DeniedCall(NamedTuple):
     @property
     def is_mended(self) -> bool:
         """Whether the facts are about other words than those of the call."""
-        return self.shell.text not in ("", self.text)
+        return bool(self.shell.text) and self.shell.text != self.text
 
     @property
     def whole(self) -> Span:
@@ -98,8 +98,9 @@ class DeniedCall(NamedTuple):
 
     def word(self, missed: Missed) -> Span:
         """The word that shows the mismatch; the last one when a later word is missing."""
-        words, at = missed.part.words, missed.mismatch.at
-        return self.span(*words.place(min(at, len(words.argv) - 1) if at else 0))
+        part, (_, at, _) = missed
+        start, end = part.words.place(min(at, len(part.argv) - 1) if at else 0)
+        return new(Span, (start, end, self.text[start:end]))
 
     def opens(self, redirect: Redirect) -> bool:
         """Whether the policy opens such redirects, and to that file."""
@@ -115,14 +116,17 @@ class DeniedCall(NamedTuple):
         """What there is in the call, for a class to be seen in: most classes need no closer look.
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
-        which a part is missed, and for which the reader stopped; and five names of our own.
+        which a part is missed, and for which the reader stopped, or the operator where it did; and
+        six names of our own.
         """
         signs: list[str] = [*self.misses]
         shell = self.shell
         if shell.text:
             signs += compress(_FIELDS, shell)
-            signs += [kind for kind, _ in shell.substitutions]
-            signs += [redirect.kind for redirect in shell.redirects]
+            signs += map(_KIND, shell.substitutions)
+            signs += map(_KIND, shell.redirects)
+            if self.move:
+                signs.append("move")
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -131,7 +135,8 @@ class DeniedCall(NamedTuple):
             if part.program == "eval":
                 signs.append("eval")
         if self.stop:
-            signs.append(self.stop.reason)
+            reason, at = self.stop
+            signs.append(self.text[at : at + 1] if reason is Obstacle.OPERATOR else reason)
         if self.objection:
             signs.append("objection")
         if not self.is_only_a_command:
@@ -143,6 +148,10 @@ class DeniedCall(NamedTuple):
         """The change of folder that no construct allows beside other commands."""
         if not self.policy.bash.constructs or len(self.parts) == 1:
             return None
+        shell, stop = self.shell, self.stop
+        beside = shell.chains or shell.pipelines or shell.background or shell.substitutions
+        if not beside and not (stop and stop.reason is Obstacle.OPERATOR):
+            return None  # it stays in a shell of its own: sh -c 'cd x'
         moves = (part for part in self.parts if changes_folder(part.argv))
         return next((self.words(part) for part in moves), None)
 
@@ -157,6 +166,7 @@ class DeniedCall(NamedTuple):
 
 _FIELDS = ShellFacts._fields
 _VIA = attrgetter("via")
+_KIND = itemgetter(0)
 _CONSTRUCTS = {
     RedirectKind.STDERR: Construct.STDERR_REDIRECT,
     RedirectKind.FILE: Construct.FILE_REDIRECT,
@@ -174,7 +184,7 @@ def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss,
         words = part.words
         if not part.is_strange:
             found = mismatch(policy.bash, words.argv, words.dynamic, root=world.root)
-            misses.setdefault(found.miss, Missed(part, found))
+            misses.setdefault(found.miss, new(Missed, (part, found)))
         elif Miss.PROGRAM not in misses:
             misses[Miss.PROGRAM] = new(Missed, (part, unlisted(policy.bash, part.program)))
     return misses
@@ -182,7 +192,7 @@ def misses_of(parts: Iterable[Part], policy: Policy, world: World) -> dict[Miss,
 
 def one_part(gate: Simple, policy: Policy, world: World) -> list[Part]:
     """The parts of what the gate read as one command, which wraps no other."""
-    return [new(Part, (gate, *_take(gate, policy, world, is_core=True), (), False))]
+    return [_part(gate, policy, world)]
 
 
 def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
@@ -190,29 +200,27 @@ def parts_of(shell: ShellFacts, policy: Policy, world: World) -> list[Part]:
     commands = [command for command in shell.commands if command.words]
     cores = _cores(commands)
     return [
-        new(
-            Part,
-            (
-                command.words,
-                *_take(command.words, policy, world, is_core=number in cores),
-                command.via,
-                command.nested,
-            ),
-        )
-        for number, command in enumerate(commands)
+        _part(words, policy, world, via, nested=nested, is_core=number in cores)
+        for number, (words, _, _, _, via, nested) in enumerate(commands)
     ]
 
 
-def _take(
-    words: Words | Simple, policy: Policy, world: World, *, is_core: bool
-) -> tuple[str, int | None, bool, bool, bool]:
-    """A command's program, and how the policy takes it: as `Part` has it."""
+def _part(  # noqa: PLR0913 -- once for each command: what a Part holds, and who takes it
+    words: Words | Simple,
+    policy: Policy,
+    world: World,
+    via: tuple[str, ...] = (),
+    *,
+    nested: bool = False,
+    is_core: bool = True,
+) -> Part:
     program = words.first
     if policy.bash.is_strange(program):
-        return program, None, False, is_core, True
+        return new(Part, (words, program, None, False, is_core, True, via, nested))
     code = None if only_itself(program) else code_at(words.argv)
     admitted = policy.bash.admits(words.argv, words.dynamic, root=world.root)
-    return program, code, admitted, is_core and not admitted and code is None, False
+    is_missed = is_core and not admitted and code is None
+    return new(Part, (words, program, code, admitted, is_missed, False, via, nested))
 
 
 def _cores(commands: Sequence[Command]) -> Collection[int]:

@@ -11,7 +11,7 @@ from agenteval.core.policy.policy import (
     World,
     allows,
     allows_command,
-    is_only_a_command,
+    only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.gate import NotSimple, Simple, read_simple
@@ -35,32 +35,32 @@ _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
     """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
-    command = call.command
+    only = only_command(call, policy)
+    command = call.command if only is None else only
     gate = None if command is None else read_simple(command)
-    only = is_only_a_command(call, policy)
-    if only and command is not None and policy.engine is None:
-        allowed = allows_command(command, policy, world, gate=gate)
+    if only is not None and policy.engine is None:
+        allowed = allows_command(only, policy, world, gate=gate)
     else:
         allowed = allows(call, policy, world, gate=gate)
     if allowed:
         return ALLOWED
-    if isinstance(gate, Simple) and not _holds_others(gate.argv):
+    if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
         parts = one_part(gate, policy, world)
         misses = misses_of(parts, policy, world)
-        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, only, None, "")
+        is_only = only is not None
+        known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
-    return _deny(call, policy, world, gate, is_only_a_command=only)
+    return _deny(call, policy, world, gate, is_only_a_command=only is not None)
 
 
 def _holds_others(argv: Sequence[str]) -> bool:
-    """Whether a simple command may hold others that matter: find -exec sh -c, but not python x."""
-    if argv[0] == "find":
-        return not _FIND_RUNS.isdisjoint(argv)
-    return _wraps(argv[0])
+    """Whether there is another command inside a wrapper: find has one only behind -exec."""
+    return argv[0] != "find" or not _FIND_RUNS.isdisjoint(argv)
 
 
 @lru_cache(maxsize=1024)
 def _wraps(program: str) -> bool:
+    """Whether a simple command may hold another that matters: sudo x, but not python x."""
     return not interpreter(program) and program != "uv" and is_wrapper(program)
 
 
@@ -72,8 +72,8 @@ def deny(
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
     """
     gate = None if call.command is None else read_simple(call.command)
-    only = is_only_a_command(call, policy)
-    return _deny(call, policy, world, gate, objection, is_only_a_command=only)
+    is_only = only_command(call, policy) is not None
+    return _deny(call, policy, world, gate, objection, is_only_a_command=is_only)
 
 
 def _deny(  # noqa: PLR0913 -- judge knows half of it already
@@ -93,8 +93,8 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
     stop = reader if isinstance(reader, NotSimple) else None
     parts = parts_of(shell, policy, world)
     misses = misses_of(parts, policy, world)
-    only = is_only_a_command
-    known = (call, text, policy, world, shell, parts, misses, only, stop, objection)
+    is_only = is_only_a_command
+    known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
     return _explain(new(DeniedCall, known))
 
 
@@ -108,8 +108,8 @@ def judge_many(
         return judge(ToolCall("", name, command, {"command": command}), policy, world)
 
     def of_call(call: ToolCall) -> Verdict:
-        command = call.command
-        if command is None or len(command) > _KEPT or not is_only_a_command(call, policy):
+        command = only_command(call, policy)
+        if command is None or len(command) > _KEPT:
             return judge(call, policy, world)
         return of_command(call.name, command)
 
@@ -126,7 +126,8 @@ def _explain(denied: DeniedCall) -> Verdict:
         found = closed or found
     if not found and (seen := _REST.look(denied)):
         found = [(_REST, seen)]
-    return Verdict.denied([_finding(each, seen, denied, alone) for each, seen in found])
+    shown = denied.text if denied.is_mended else None
+    return Verdict.denied([_finding(each, seen, denied, alone, shown) for each, seen in found])
 
 
 @lru_cache(maxsize=1024)
@@ -137,14 +138,16 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
     )
 
 
-def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:
+def _finding(
+    failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str, shown: str | None
+) -> Finding:
     (start, end, text), hint, facets, _ = seen
     if alone:
         facets += ("script-listed",)
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    if denied.is_mended and start < end:  # what is shown are the words of the call
-        start, end = min(start, len(denied.text)), min(end, len(denied.text))
-        text = denied.text[start:end]
+    if shown is not None and start < end:  # the words of the call, not those that were read
+        start, end = min(start, len(shown)), min(end, len(shown))
+        text = shown[start:end]
     evidence = new(Evidence, (text, start, end))
     return new(Finding, (failure_class.id, evidence, hint or failure_class.cured(alone), facets))

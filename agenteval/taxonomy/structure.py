@@ -90,7 +90,7 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
     cure=_ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
-    seen_in=["chains", "pipelines", "background", "substitutions", Obstacle.OPERATOR],
+    seen_in=["chains", "move", ";"],
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -101,8 +101,9 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     if call.move:
         return Seen(call.move, facets=("cd",), despite=True)
     outer = call.shell.chains
-    if inside := [*[span for _, span in call.shell.substitutions], *call.shell.control]:
-        outer = outside(outer, inside)
+    if call.shell.substitutions or call.shell.control:
+        inside = [span for _, span in call.shell.substitutions]
+        outer = outside(outer, [*inside, *call.shell.control])
     if not outer:
         return _lone_semicolon(call)
     for span in outer:

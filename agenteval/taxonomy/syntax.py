@@ -7,7 +7,7 @@ from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
 # Where a reader can stop before a bracket that is out of place.
-_BRACKET_AT = (Obstacle.OPERATOR, Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH)
+_BRACKET_AT = (Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH)
 
 
 @failure_class(
@@ -23,7 +23,7 @@ _BRACKET_AT = (Obstacle.OPERATOR, Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEP
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
-    seen_in=["errors", Obstacle.QUOTE, *_BRACKET_AT],
+    seen_in=["errors", Obstacle.QUOTE, *"();", *_BRACKET_AT],
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.
@@ -43,12 +43,13 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
 def _has_no_meaning(call: DeniedCall, at: int) -> bool:
     """Whether bash has no use for what stopped a reader: one that knows no `case` or function."""
     text = call.text
-    if text.startswith(")", at):  # of $(<f) it is only the end
+    mark = text[at : at + 1]
+    if mark == ")":  # of $(<f) it is only the end
         groups = (*(span for _, span in call.shell.substitutions), *call.shell.subshells)
         return all(span.end != at + 1 for span in groups)
-    if text.startswith((";;", ";&"), at):
-        return True
-    if not _BRACKET.match(text, at):
+    if mark == ";":
+        return text.startswith((";;", ";&"), at)
+    if mark != "(" or not _BRACKET.match(text, at):
         return False
     before = text[:at].rstrip(" \t")[-1:]
     return bool(before) and before not in _BEFORE_BRACKET

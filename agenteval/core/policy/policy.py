@@ -104,11 +104,11 @@ def allows(
     return rules is None or admitted_path(call, rules, world) is not None
 
 
-def is_only_a_command(call: ToolCall, policy: Policy) -> bool:
-    """Whether it is a bash call of which nothing but the command matters."""
+def only_command(call: ToolCall, policy: Policy) -> str | None:
+    """The command, when it is a bash call of which nothing else matters."""
     if not policy.takes_any_command or call.arguments is None or len(call.arguments) > 1:
-        return False
-    return call.command is not None
+        return None
+    return call.command
 
 
 def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:

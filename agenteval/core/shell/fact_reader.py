@@ -17,7 +17,8 @@ def read_facts(text: str) -> ShellFacts:
 
     Flat text is read without it, in a third of the time.
     """
-    return _Reader(text).facts(Source(text), ())
+    source = Source(text)
+    return _with_inner(read_flat(source) or _walked(source, ()), text)
 
 
 def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
@@ -32,15 +33,19 @@ def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
     return facts
 
 
-class _Reader:
+def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
+    """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
+    for command in facts.commands:
+        if is_wrapper(command.words.first):
+            return _Unwrapper(whole).facts(facts)
+    return facts
+
+
+class _Unwrapper:
     def __init__(self, whole: str) -> None:
         self._whole = whole
 
-    def facts(self, source: Source, via: tuple[str, ...]) -> ShellFacts:
-        """The facts about a text, which may be one that a nested shell gets to read."""
-        facts = read_flat(source, via) or _walked(source, via)
-        if not any(map(is_wrapper, [command.words.first for command in facts.commands])):
-            return facts
+    def facts(self, facts: ShellFacts) -> ShellFacts:
         inner: list[ShellFacts] = []
         commands: list[Command] = []
         for command in facts.commands:
@@ -56,7 +61,9 @@ class _Reader:
         for begin, stop, is_text in unwrap(outer.argv):
             words = outer.words[begin:stop]
             if is_text:
-                facts = self.facts(self._nested_source(words), via)
+                source = self._nested_source(words)
+                facts = read_flat(source, via) or _walked(source, via)
+                facts = _with_inner(facts, self._whole)
                 inner.append(facts)
                 yield from facts.commands
             else:

@@ -57,8 +57,10 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         program = found[2]
         if program in RESERVED:
             return None
-        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
-        redirects += own
+        own: tuple[Redirect, ...] = ()
+        if found.end(3) > end:
+            own = tuple(_redirects(source, found))
+            redirects += own
         words = Words(text, start, end, program, source.base, source.stand_in)
         commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
@@ -73,8 +75,10 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         joints.append((joint, joint_at))
     if at < len(text) or joint not in _LAST:
         return None
-    pipelines, chains = _joined(source, commands, joints)
-    return ShellFacts(text, commands, pipelines, chains, redirects, heredocs, background=background)
+    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
+    return ShellFacts(  # by place, which takes half as long as by name
+        text, commands, pipelines, chains, redirects, heredocs, (), (), background
+    )
 
 
 _LAST = ("", ";", "&", "\n")
@@ -104,7 +108,7 @@ def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
     if not command[4]:
         return _files(source, start, end)
     head, behind = command.span(4)
-    heredoc = Redirect(RedirectKind.HEREDOC, source.span(head, behind), command[6])
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
     return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
 
 
@@ -112,7 +116,7 @@ def _files(source: Source, start: int, end: int) -> list[Redirect]:
     redirects = []
     for found in _EACH_REDIRECT.finditer(source.text, start, end):
         kind, target = _kind_and_target(*found.group(1, 2, 3))
-        redirects.append(Redirect(kind, source.span(*found.span()), target))
+        redirects.append(new(Redirect, (kind, source.span(*found.span()), target)))
     return redirects
 
 
@@ -132,5 +136,5 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
         return 0
     behind = end + len(delimiter)
     span = source.span(command.start(4), behind)
-    heredocs.append(Heredoc(source.span(begin, end), span, not quoted))
+    heredocs.append(new(Heredoc, (source.span(begin, end), span, not quoted)))
     return behind

@@ -132,18 +132,19 @@ _AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 def read_simple(text: str) -> Simple | NotSimple:
     """Read one simple command, in time linear in its length. Never raises."""
-    if len(text) > _SURELY_SHORT or not text.isprintable():
-        return unreadable_text(text) or _read_words(text)
+    is_plain = len(text) <= _SURELY_SHORT and text.isprintable()
+    if not is_plain and (unreadable := unreadable_text(text)):
+        return unreadable
     bare = BARE_WORDS.match(text)
     end = bare.end() if bare else 0
-    if end == len(text) and end:
+    if is_plain and 0 < end == len(text):
         argv = text.split()  # printable, it has no other blanks than spaces
         reason = program_obstacle(argv[0])
         return NotSimple(reason, 0) if reason else new(Simple, (text, tuple(argv), _NONE, 0))
-    if end and text[end] in _OPERATORS:
+    if 0 < end < len(text) and text[end] in _OPERATORS:
         at = text.find(" ", 0, end)  # a program that an operator follows at once is not judged
         reason = program_obstacle(text[:at]) if at > 0 else None
-        return NotSimple(reason, 0) if reason else NotSimple(Obstacle.OPERATOR, end)
+        return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
     return _read_words(text)
 
 
@@ -181,7 +182,9 @@ def unreadable_text(text: str) -> NotSimple | None:
     """What rules a text out before any of its words is read."""
     if len(text) > _SURELY_SHORT and length_in_bytes(text) > LONGEST:
         return NotSimple(Obstacle.LENGTH, min(len(text), LONGEST))
-    if not text.isprintable() and (control := _CONTROL.search(text)):
+    if text.isprintable() or text.replace("\n", " ").replace("\t", " ").isprintable():
+        return None  # much sooner said than searched for
+    if control := _CONTROL.search(text):
         return NotSimple(Obstacle.CONTROL, control.start())
     return None
 

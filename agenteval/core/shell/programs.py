@@ -53,6 +53,7 @@ _RUNNER_WITH_VALUE = _names(
 _SUFFIXES = (".bash", ".js", ".mjs", ".php", ".pl", ".py", ".R", ".rb", ".sh", ".ts")
 
 
+@lru_cache(maxsize=1024)
 def base_name(program: str) -> str:
     """The program without its folder: /usr/bin/ls is ls."""
     return program.rpartition("/")[2]
