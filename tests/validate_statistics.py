@@ -153,7 +153,7 @@ def planned_power(scale: float) -> list[str]:
         f"## The size that `agenteval plan` asks for ({many:,} pairs each)",
         "",
         "Aim: 80 % of candidates that are the same are promoted at a margin of 3 points; the size",
-        "itself was found by 1,000 simulated pairs, to 5 %.",
+        "itself was found by 1,000 simulated pairs, to 5 %: 78-84 % is within the aim.",
         "",
         *_found(heads, list(parts.planned_power(many))),
     ]
@@ -164,7 +164,8 @@ def calls_needed(scale: float) -> list[str]:
     return [
         f"## The calls that `agenteval compare` asks for ({many:,} pairs each)",
         "",
-        "Aim: 5.6 against 12 errors per 100 calls is settled in 80 % of pairs with as many calls.",
+        "Aim: 5.6 against 12 errors per 100 calls is settled in 80 % of pairs with as many calls, a",
+        "rule of thumb that counts no trials: 76-84 % is within the aim.",
         "",
         *_found(("worlds", "ICC", "calls of each"), list(parts.calls_needed(many))),
     ]
