@@ -164,8 +164,8 @@ def calls_needed(scale: float) -> list[str]:
     return [
         f"## The calls that `agenteval compare` asks for ({many:,} pairs each)",
         "",
-        "Aim: 5.6 against 12 errors per 100 calls is settled in 80 % of pairs with as many calls, a",
-        "rule of thumb that counts no trials: 76-84 % is within the aim.",
+        "Aim: 5.6 against 12 errors per 100 calls is settled in 80 % of pairs with as many calls,",
+        "a rule of thumb that counts no trials: 76-84 % is within the aim.",
         "",
         *_found(("worlds", "ICC", "calls of each"), list(parts.calls_needed(many))),
     ]
