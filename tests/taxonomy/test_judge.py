@@ -481,18 +481,17 @@ def test_a_bracket_without_a_meaning_is_a_syntax_error(command: str, *, fails: b
 )
 def test_what_is_dense_is_judged_in_linear_time(unit: str) -> None:
     """Four times the text takes four times as long; were it quadratic, sixteen times."""
-    short, long = (_seconds(bash(unit * (size // len(unit)))) for size in (15_000, 60_000))
-    assert long < 10 * short
+    short, long = (bash(unit * (size // len(unit))) for size in (15_000, 60_000))
+    # In turns, and the best of each: what else the machine does is to hit both.
+    times = [(_seconds(short), _seconds(long)) for _ in range(5)]
+    least_short, least_long = map(min, zip(*times, strict=True))
+    assert least_long < 12 * least_short
 
 
 def _seconds(call: ToolCall) -> float:
-    """The best of three."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        assert not judge(call, DEMO).allowed
-        times.append(time.process_time() - start)
-    return min(times)
+    start = time.process_time()
+    assert not judge(call, DEMO).allowed
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(
