@@ -22,6 +22,14 @@ SMALL = replace(
 )
 BOMB = "import os\nwhile True:\n    try: os.fork()\n    except OSError: pass\n"
 HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))\n"
+# Faster than anybody looks: where the kernel holds a limit of its own, it kills first.
+AT_ONCE = (
+    "import os, sys, time\n"
+    "child = os.fork()\n"
+    "held = b'x' * (90 << 20)\n"
+    "if child: sys.exit(os.wait()[1] != 0)\n"
+    "time.sleep(60)\n"
+)
 MANY = (
     "import os, time\n"
     "for _ in range(8):\n"
@@ -35,6 +43,7 @@ STUBBORN = "trap '' TERM INT HUP; kill -STOP $$; sleep 600"
 LIMITS = [
     ("fork without end", BOMB, "processes"),
     ("hoard memory in one process", HOARD, "memory"),
+    ("take memory at once", AT_ONCE, "memory"),
     ("hoard memory in many processes", MANY, "memory"),
     ("fill the disk", DISK, "workspace"),
     ("use up the inodes", INODES, "inodes"),

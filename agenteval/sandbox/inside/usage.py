@@ -98,6 +98,17 @@ def _sockets() -> int:
         return int(file.readline().split()[2])
 
 
+def kernel_kills() -> int:
+    """How many processes the kernel has killed for their memory, where a control group tells."""
+    for group in ("memory.events", "memory/memory.oom_control"):  # of version 2, of version 1
+        try:
+            with open(f"/sys/fs/cgroup/{group}", "rb") as file:
+                return sum(int(line.split()[1]) for line in file if line.startswith(b"oom_kill "))
+        except OSError:
+            continue
+    return 0
+
+
 def full(limits: dict[str, int], places: list[str]) -> str:
     """Which limit of the trial's own filesystems has been reached."""
     if inodes(places) >= limits["inodes"]:
