@@ -90,12 +90,6 @@ def compare(first: Column, second: Column, *, seed: int) -> Difference:
     return compare_all([first], [second], seed=seed)[0]
 
 
-def compare_paired(pairs: Sequence[tuple[Cluster, Cluster]], *, seed: int) -> Difference:
-    """Two models in the same worlds, one pair for each. Both must have made calls."""
-    first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-    return compare_all([first], [second], seed=seed, paired=True)[0]
-
-
 def compare_all(
     first: Sequence[Column],
     second: Sequence[Column],

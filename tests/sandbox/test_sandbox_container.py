@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from available import ENGINE, installed
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named
+from escapes import AT_ONCE, SMALL
 from strikes import STRUCK
 from users import USERS, start
 
@@ -36,6 +37,14 @@ async def test_calls_and_files_are_those_of_any_sandbox(container):
         (127, "bash: nosuch: command not found\n"),
     ]
     assert content == b"\0\1"
+
+
+async def test_memory_is_the_limit_of_the_call_that_took_it_and_of_no_later_one(container):
+    """Who looks first, the runner or the kernel, is a matter of milliseconds."""
+    calls = [["python3", "take.py"], ["sh", "-c", "exit 1"]]
+    async with container.open({"take.py": AT_ONCE.encode()}, SMALL) as sandbox:
+        struck = [(await sandbox.run(argv)).limit for argv in 4 * calls]
+    assert struck == 4 * ["memory", ""]
 
 
 async def test_its_probe_passes(container):

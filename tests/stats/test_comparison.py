@@ -14,7 +14,6 @@ from agenteval.stats.comparison import (
     compare_all,
     compare_counts,
     compare_means,
-    compare_paired,
     compare_shares,
     gap,
 )
@@ -24,6 +23,12 @@ from agenteval.stats.rates import Rate
 def one_by_one(count, n):
     """Calls that each are a trial of their own."""
     return [(1, 1)] * count + [(0, 1)] * (n - count)
+
+
+def compare_paired(pairs, *, seed):
+    """One figure of two models that met the same worlds, a pair of trials for each."""
+    first, second = zip(*pairs, strict=True)
+    return compare_all([first], [second], seed=seed, paired=True)[0]
 
 
 def test_single_calls_give_the_p_value_of_the_mid_p_test_and_the_published_sample_size():

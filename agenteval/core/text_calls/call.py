@@ -91,3 +91,9 @@ def signatures(schemas: Schemas) -> str:
     return "\n".join(
         json.dumps({"name": name, "parameters": schema}) for name, schema in schemas.items()
     )
+
+
+def tagged_result(name: str, content: str) -> str:
+    """A tool's result as Qwen's chat templates put it."""
+    del name  # results come in the order of their calls
+    return f"<tool_response>\n{content}\n</tool_response>"

@@ -6,7 +6,14 @@ from dataclasses import replace
 from itertools import islice
 
 from agenteval.core.garble import Schemas
-from agenteval.core.text_calls.call import MOST, Dialect, TextCall, json_call, signatures
+from agenteval.core.text_calls.call import (
+    MOST,
+    Dialect,
+    TextCall,
+    json_call,
+    signatures,
+    tagged_result,
+)
 
 _OPEN = re.compile(r"<tool_call>\s*(?=\{)")
 _CLOSE = re.compile(r"\s*</tool_call>")
@@ -49,17 +56,12 @@ tags, then stop and wait for the result:
 </tool_call>"""
 
 
-def _result(name: str, content: str) -> str:
-    del name  # results come in the order of their calls
-    return f"<tool_response>\n{content}\n</tool_response>"
-
-
 HERMES = Dialect(
     name="hermes",
     version=1,
     mark="<tool_call>",
     find=find,
     instructions=_instructions,
-    result=_result,
+    result=tagged_result,
     stop=("<tool_response>",),
 )

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from agenteval.core.garble import Schemas
-from agenteval.core.text_calls.call import MOST, Dialect, TextCall, signatures
+from agenteval.core.text_calls.call import MOST, Dialect, TextCall, signatures, tagged_result
 
 _OPEN = re.compile(r"(?:<tool_call>\s*)?<function=([^>\n]*)>")
 _CLOSE = re.compile(r"\s*</tool_call>")
@@ -76,17 +76,12 @@ value
 </tool_call>"""
 
 
-def _result(name: str, content: str) -> str:
-    del name  # results come in the order of their calls
-    return f"<tool_response>\n{content}\n</tool_response>"
-
-
 QWEN3_CODER = Dialect(
     name="qwen3_coder",
     version=1,
     mark="<function=",
     find=find,
     instructions=_instructions,
-    result=_result,
+    result=tagged_result,
     stop=("<tool_response>",),
 )

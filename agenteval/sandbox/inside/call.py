@@ -33,7 +33,7 @@ class Runner:
         self.places: list[str] = spec["places"]
         self.prefork: bool = spec["prefork"]
         self.scripts = prefork.Scripts(self.env)
-        self.kernel_kills = usage.kernel_kills()
+        self.memory_group = usage.memory_group()
         self.bell, ringer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         _signal.signal(_signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
@@ -67,11 +67,6 @@ class Runner:
         reply |= {"killed": bool(limit), "limit": limit or call.struck_unnoticed(code)}
         return reply | {"seconds": time.perf_counter() - started}, bytes(call.kept)
 
-    def was_out_of_memory(self) -> bool:
-        """Whether the kernel has killed for memory since this was asked: it may be before us."""
-        before, self.kernel_kills = self.kernel_kills, usage.kernel_kills()
-        return self.kernel_kills > before
-
     def _start(self, argv: list[str], streams: list[int]) -> int:
         words = self.scripts.words(argv)
         if words is not None:
@@ -92,6 +87,7 @@ class Call:
         self.total = 0
         self.full = ""
         self.inodes_before = usage.inodes(runner.places)
+        self.kills_before = usage.kernel_kills(runner.memory_group)
         self.meter = usage.Meter()
 
     def watch(self) -> str:
@@ -133,8 +129,8 @@ class Call:
         """The limit that the kernel held against a command which then ended by itself."""
         if code in {-_signal.SIGXFSZ, 128 + _signal.SIGXFSZ}:
             return "file-size"
-        if code and self.runner.was_out_of_memory():
-            return "memory"
+        if code and usage.kernel_kills(self.runner.memory_group) > self.kills_before:
+            return "memory"  # before we looked
         full = usage.full(self.runner.limits, self.runner.places) or self.full
         return full if code or (full == "inodes" and self._makes_files()) else ""
 

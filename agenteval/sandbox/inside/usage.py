@@ -98,15 +98,21 @@ def _sockets() -> int:
         return int(file.readline().split()[2])
 
 
-def kernel_kills() -> int:
-    """How many processes the kernel has killed for their memory, where a control group tells."""
-    for group in ("memory.events", "memory/memory.oom_control"):  # of version 2, of version 1
-        try:
-            with open(f"/sys/fs/cgroup/{group}", "rb") as file:
-                return sum(int(line.split()[1]) for line in file if line.startswith(b"oom_kill "))
-        except OSError:
-            continue
-    return 0
+def memory_group() -> str:
+    """The file in which a control group of our own counts; "" where we see none."""
+    if os.getpid() != 1:
+        return ""
+    groups = ("memory.events", "memory/memory.oom_control")  # of version 2, of version 1
+    files = (f"/sys/fs/cgroup/{group}" for group in groups)
+    return next((file for file in files if os.access(file, os.R_OK)), "")
+
+
+def kernel_kills(group: str) -> int:
+    """How many processes the kernel has killed for their memory."""
+    if not group:
+        return 0
+    with open(group, "rb") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith(b"oom_kill "))
 
 
 def full(limits: dict[str, int], places: list[str]) -> str:
