@@ -126,8 +126,7 @@ def _explain(denied: DeniedCall) -> Verdict:
         found = closed or found
     if not found and (seen := _REST.look(denied)):
         found = [(_REST, seen)]
-    shown = denied.text if denied.is_mended else None
-    return Verdict.denied([_finding(each, seen, denied, alone, shown) for each, seen in found])
+    return Verdict.denied([_finding(each, seen, denied, alone) for each, seen in found])
 
 
 @lru_cache(maxsize=1024)
@@ -138,16 +137,11 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
     )
 
 
-def _finding(
-    failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str, shown: str | None
-) -> Finding:
+def _finding(failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str) -> Finding:
     (start, end, text), hint, facets, _ = seen
     if alone:
         facets += ("script-listed",)
     if failure_class.id in denied.policy.stated:
         facets += ("rule-stated",)
-    if shown is not None and start < end:  # the words of the call, not those that were read
-        start, end = min(start, len(shown)), min(end, len(shown))
-        text = shown[start:end]
     evidence = new(Evidence, (text, start, end))
     return new(Finding, (failure_class.id, evidence, hint or failure_class.cured(alone), facets))

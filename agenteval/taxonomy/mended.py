@@ -12,6 +12,7 @@ from agenteval.taxonomy.mends import mended
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
+_NO_PROGRAMS = _INNER | {"!"}
 _EMPTY = re.compile(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
 _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
@@ -26,19 +27,33 @@ def facts_of(text: str) -> ShellFacts:
         return shell
     for other in mended(text):
         if other != text:
-            again = _facts_of(other)
+            again = _facts_of(text, other)
             if not again.errors:
                 return again
     return shell
 
 
-def _facts_of(text: str) -> ShellFacts:
-    shell = read_facts(text)
+def _facts_of(text: str, parsed_as: str = "") -> ShellFacts:
+    shell = read_facts(text, parsed_as=parsed_as)
     if shell.errors:
         shell = _without_wanted_commands(shell)
-    if not _INNER.isdisjoint([command.words.first for command in shell.commands]):
+    if not _NO_PROGRAMS.isdisjoint([command.words.first for command in shell.commands]):
+        shell = _with_lone_negations(shell)
         shell = shell._replace(errors=[*shell.errors, *_strays(shell)])
     return shell
+
+
+def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
+    """Bash takes a `!` that no command follows, for which a mend puts one."""
+    lone = [
+        command
+        for command in shell.commands
+        if command.argv == ("!",) and command.words[0].span.text == "!"
+    ]
+    return shell._replace(
+        commands=[command for command in shell.commands if command not in lone],
+        negations=[*shell.negations, *(command.words[0].span for command in lone)],
+    )
 
 
 def _strays(shell: ShellFacts) -> list[Span]:

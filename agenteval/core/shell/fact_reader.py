@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from agenteval.core.shell.draft import Gathered
 from agenteval.core.shell.facts import Command, ShellFacts, Span, Words
 from agenteval.core.shell.flat import read_flat
 from agenteval.core.shell.leaves import Leaves, read_leaves
@@ -12,20 +11,21 @@ from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
 
-def read_facts(text: str) -> ShellFacts:
+def read_facts(text: str, *, parsed_as: str = "") -> ShellFacts:
     """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
 
-    Flat text is read without it, in a third of the time.
+    Flat text is read without it, in a third of the time. `parsed_as` is the text in words that
+    the parser gets right, each in its place.
     """
-    source = Source(text)
-    return _with_inner(read_flat(source) or _walked(source, ()), text)
+    source = Source(text, parsed_as=parsed_as)
+    facts = None if parsed_as else read_flat(source)
+    return _with_inner(facts or _walked(source, ()), text)
 
 
 def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
-    from agenteval.core.shell.walk import Walk  # noqa: PLC0415 -- start-up: most need no tree
+    from agenteval.core.shell.readings import gathered  # noqa: PLC0415 -- start-up: most need no tree
 
-    found = Gathered()
-    Walk(source, found).run()
+    found = gathered(source)
     facts = found.freeze(source.text, via)
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
         # Our doing, or the tree is wrong: the splitter accounts for everything.
