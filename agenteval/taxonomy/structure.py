@@ -9,6 +9,7 @@ from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.hints import with_hint
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _ALONE = "Run `{alone}` alone"
@@ -30,7 +31,8 @@ def heredoc(call: DeniedCall) -> Seen | None:
 
     The text is fed to the command's standard input, past every rule for its arguments.
     """
-    return _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    seen = _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    return with_hint(call, seen) if seen else None
 
 
 @failure_class(
