@@ -14,14 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.facts import (
-    Command,
-    Redirect,
-    RedirectKind,
-    ShellFacts,
-    Span,
-    SubstitutionKind,
-)
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, SubstitutionKind
+from agenteval.core.span import Span
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")
 _CONTROL = {

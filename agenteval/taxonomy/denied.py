@@ -13,10 +13,12 @@ from agenteval.core.policy.policy import (
     World,
     admits_redirect,
 )
-from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, Span, Words
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts
 from agenteval.core.shell.gate import NotSimple, Obstacle, Simple
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import code_at, only_itself
+from agenteval.core.shell.word_list import Words
+from agenteval.core.span import Span
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(

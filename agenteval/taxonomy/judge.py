@@ -1,9 +1,9 @@
 """The verdict on a call: the policy decides, and only a denied call is explained."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict, new
+from agenteval.core.call import Finding, ToolCall, Verdict, new
 from agenteval.core.policy.policy import (
     UNKNOWN_WORLD,
     Gate,
@@ -18,6 +18,7 @@ from agenteval.core.shell.gate import NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
+from agenteval.core.span import Span
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
 from agenteval.taxonomy.mended import facts_of
@@ -117,17 +118,14 @@ def judge_many(
 
 
 def _explain(denied: DeniedCall) -> Verdict:
-    alone = denied.alone
-    permitted = denied.policy.bash.constructs
     found = [(each, seen) for each in _worth_a_look(denied.signs) if (seen := each.look(denied))]
-    # A construct that is permitted as such explains only what nothing else does: its odd forms.
-    if permitted:
+    if permitted := denied.policy.bash.constructs:
+        # A construct permitted as such explains only what nothing else does: its odd forms.
         closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
         found = closed or found
     if not found and (seen := _REST.look(denied)):
         found = [(_REST, seen)]
-    shown = denied.text if denied.is_mended else None
-    return Verdict.denied([_finding(each, seen, denied, alone, shown) for each, seen in found])
+    return Verdict.denied(_findings(found, denied))
 
 
 @lru_cache(maxsize=1024)
@@ -138,16 +136,23 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
     )
 
 
-def _finding(
-    failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str, shown: str | None
-) -> Finding:
-    (start, end, text), hint, facets, _ = seen
-    if alone:
-        facets += ("script-listed",)
-    if failure_class.id in denied.policy.stated:
-        facets += ("rule-stated",)
-    if shown is not None and start < end:  # the words of the call, not those that were read
-        start, end = min(start, len(shown)), min(end, len(shown))
-        text = shown[start:end]
-    evidence = new(Evidence, (text, start, end))
-    return new(Finding, (failure_class.id, evidence, hint or failure_class.cured(alone), facets))
+def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
+    alone, stated, is_mended = denied.alone, denied.policy.stated, denied.is_mended
+    findings = []
+    for failure_class, seen in found:
+        span, hint, facets, _ = seen
+        if alone:
+            facets += ("script-listed",)
+        if failure_class.id in stated:
+            facets += ("rule-stated",)
+        if is_mended:
+            span = _as_written(span, denied.text)
+        cure = hint or failure_class.cured(alone)
+        findings.append(new(Finding, (failure_class.id, span, cure, facets)))
+    return findings
+
+
+def _as_written(span: Span, text: str) -> Span:
+    """The words of the call, not those that were read."""
+    start, end = min(span.start, len(text)), min(span.end, len(text))
+    return Span(start, end, text[start:end]) if span.start < span.end else span

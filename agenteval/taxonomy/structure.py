@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import RedirectKind, Span, SubstitutionKind, outside
+from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
+from agenteval.core.span import Span, outside
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -74,8 +75,9 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
     for commands in call.shell.pipelines:
         for before, command in pairwise(commands):
             if (base_name(command.words.first) in FILTERS) is to_filter and not command.nested:
-                bar = call.text.find("|", before.span.end, command.span.start)
-                return Seen(call.span(bar if bar >= 0 else command.span.start, command.span.end))
+                start, end = command.extent
+                bar = call.text.find("|", before.extent[1], start)
+                return Seen(call.span(bar if bar >= 0 else start, end))
     return None
 
 

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator
 
+from agenteval.core.call import new
 from agenteval.core.shell.draft import Gathered
-from agenteval.core.shell.facts import Command, ShellFacts, Span, Words
+from agenteval.core.shell.facts import Command, ShellFacts
 from agenteval.core.shell.flat import read_flat
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.source import Source
+from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
+from agenteval.core.span import Span
 
+# Reserved words that only go on with, or end, what another one has begun.
+_INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
 
@@ -29,14 +34,28 @@ def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
     facts = found.freeze(source.text, via)
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
         # Our doing, or the tree is wrong: the splitter accounts for everything.
-        return facts._replace(errors=())
+        facts = facts._replace(errors=())
+    if not via and (strays := _strays(facts)):
+        facts = facts._replace(errors=[*facts.errors, *strays])
     return facts
+
+
+def _strays(facts: ShellFacts) -> list[Span]:
+    """The reserved words that stand where a command begins and have nothing to end there."""
+    return [
+        command.words[0].span
+        for command in facts.commands
+        if command.words.first in _INNER
+        and command.words[0].span.text in _INNER  # not quoted
+        and not command.assignments
+        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
+    ]
 
 
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
     """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
     for command in facts.commands:
-        if is_wrapper(command.words.first):
+        if is_wrapper(command.words.first) and unwrap(command.argv):
             return _Unwrapper(whole).facts(facts)
     return facts
 
@@ -67,17 +86,16 @@ class _Unwrapper:
                 inner.append(facts)
                 yield from facts.commands
             else:
-                command = Command(words, self._extent(words), via=via, nested=outer.nested)
+                command = new(Command, (words, words.extent, (), (), via, outer.nested))
                 yield command
-                yield from self._inside(command, inner)
+                if is_wrapper(words.first):
+                    yield from self._inside(command, inner)
 
     def _nested_source(self, words: Words) -> Source:
         """The text a nested shell reads, placed where the whole text holds it as it is."""
         text = " ".join(words.argv)
-        extent = self._extent(words)
-        at = self._whole.find(text, extent.start, extent.end)
-        return Source(text, at) if at >= 0 else Source(text, 0, extent)
-
-    def _extent(self, words: Words) -> Span:
         start, end = words.extent
-        return Span(start, end, self._whole[start:end])
+        at = self._whole.find(text, start, end)
+        if at >= 0:
+            return Source(text, at)
+        return Source(text, stand_in=Span(start, end, self._whole[start:end]))

@@ -16,13 +16,13 @@ from agenteval.core.shell.facts import (
     Redirect,
     RedirectKind,
     ShellFacts,
-    Span,
-    Words,
 )
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
+from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.words import PLAIN
+from agenteval.core.span import Span
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
@@ -61,8 +61,8 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         if found.end(3) > end:
             own = tuple(_redirects(source, found))
             redirects += own
-        words = Words(text, start, end, program, source.base, source.stand_in)
-        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
+        words = Words(source, start, end, program)
+        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
@@ -90,8 +90,9 @@ def _joined(
     """The pipelines and the chains that the joints between the commands make."""
     pipelines: list[list[Command]] = []
     chains: list[Span] = []
-    pipeline = [*commands[:1]]
-    for (joint, at), command in zip(joints, commands[1:], strict=False):
+    each = iter(commands)
+    pipeline = [next(each)]
+    for (joint, at), command in zip(joints, each, strict=False):
         if joint == "|":
             pipeline.append(command)
             if len(pipeline) == 2:

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agenteval.core.call import new
-from agenteval.core.shell.facts import Span, Word
+from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
     BARE_WORDS,
@@ -25,6 +25,7 @@ from agenteval.core.shell.words import (
     expansion,
     unquote,
 )
+from agenteval.core.span import Span
 
 
 class Obstacle(StrEnum):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
-from agenteval.core.shell.facts import Place, Span, Words
+from agenteval.core.span import Place, Span
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -51,16 +51,18 @@ class Source:
             self._parsed = parse(self.text)
         return self._parsed
 
+    def place(self, start: int, end: int) -> Place:
+        """Where a part of this text stands in the whole."""
+        if self.stand_in is not None:
+            return self.stand_in[:2]
+        return start + self.base, end + self.base
+
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
         self.room -= end - start + COST
         if self.stand_in is not None:
             return self.stand_in
         return new(Span, (start + self.base, end + self.base, self.text[start:end]))
-
-    def words(self, places: Sequence[Place]) -> Words:
-        """The words at these places of this text."""
-        return Words.at(self.text, places, self.base, self.stand_in)
 
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""
