@@ -15,7 +15,8 @@ from agenteval.core.shell.programs import (
     base_name,
     is_shell,
 )
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall, Part
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.parts import PREFIXES, Part
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)

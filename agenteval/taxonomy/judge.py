@@ -20,8 +20,9 @@ from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.core.span import Span
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
+from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import facts_of
+from agenteval.taxonomy.parts import take, take_simple
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
@@ -46,8 +47,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if allowed:
         return ALLOWED
     if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
-        parts = one_part(gate, policy, world)
-        misses = misses_of(parts, policy, world)
+        parts, misses = take_simple(gate, policy, world)
         is_only = only is not None
         known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
@@ -92,8 +92,7 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
         text, shell = command, facts_of(command)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
     stop = reader if isinstance(reader, NotSimple) else None
-    parts = parts_of(shell, policy, world)
-    misses = misses_of(parts, policy, world)
+    parts, misses = take(shell.commands, policy, world)
     is_only = is_only_a_command
     known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
     return _explain(new(DeniedCall, known))
