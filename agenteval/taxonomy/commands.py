@@ -256,7 +256,7 @@ def _harm(part: Part) -> tuple[str, ...]:
     program = base_name(part.program)
     if program == "git":
         return ("read-only",) if set(part.argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(part.argv):
+    if program == "find" and not _FIND_ACTS.isdisjoint(part.argv):
         return ("destructive",)
     return _HARM.get(program, ())
 
