@@ -4,7 +4,6 @@ import re
 
 from agenteval.core.call import new
 from agenteval.core.policy.mismatch import Miss
-from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import SubstitutionKind
 from agenteval.core.shell.gate import LONGEST, Obstacle, length_in_bytes
 from agenteval.core.shell.leaves import Construct
@@ -120,7 +119,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list",
         "uv run scripts/notes.py show scripts/youtube_fetcher.py",
     ],
-    seen_in=[Miss.SCRIPT],
+    seen_in=["nowhere"],
 )
 def hallucinated_script(call: DeniedCall) -> Seen | None:
     """A script that does not exist.
@@ -128,7 +127,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     The model made its name up, or left out its folder. Seen only where the files of the world are
     known; elsewhere such a call is an unlisted script.
     """
-    return _script(call, exists=False)
+    return _missed(call, Miss.SCRIPT)
 
 
 @failure_class(
@@ -139,21 +138,14 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
         "python3 /tmp/x.py",
     ],
     good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
-    seen_in=[Miss.SCRIPT],
+    seen_in=["there"],
 )
 def unlisted_script(call: DeniedCall) -> Seen | None:
     """A script that is not on the allow list, though it is, or may be, there.
 
     Plausible names are no permission: what the script does was never agreed on.
     """
-    return _script(call, exists=True)
-
-
-def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part, mismatch = call.misses[Miss.SCRIPT]
-    path = normalise(part.argv[mismatch.at], call.world.root)
-    there = path is None or call.may_exist(path)
-    return _missed(call, Miss.SCRIPT) if there is exists else None
+    return _missed(call, Miss.SCRIPT)
 
 
 def _missed(call: DeniedCall, miss: Miss) -> Seen | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from agenteval.core.call import ToolCall, new
 from agenteval.core.policy.bash import changes_folder
 from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import (
     Policy,
     World,
@@ -52,8 +53,11 @@ class DeniedCall(NamedTuple):
     def span(self, start: int, end: int) -> Span:
         return new(Span, (start, end, self.text[start:end]))
 
-    def may_exist(self, path: str) -> bool:
-        """Whether there is such a file in the world, or nobody says which there are."""
+    def _may_exist(self, missed: Missed) -> bool:
+        """Whether the world has such a script, or nobody says which files it has."""
+        path = normalise(missed.part.argv[missed.mismatch.at], self.world.root)
+        if path is None:
+            return True
         if self.world.files is not None:
             return path in self.world.files
         files = self.policy.files
@@ -84,16 +88,12 @@ class DeniedCall(NamedTuple):
 
         The fields of the facts that hold something and the kinds in two of them; the reasons for
         which a part is missed, and for which the reader stopped, or the operator where it did; and
-        six names of our own.
+        some names of our own.
         """
-        signs: list[str] = [*self.misses]
-        shell = self.shell
-        if shell.text:
-            signs += compress(_FIELDS, shell)
-            signs += map(_KIND, shell.substitutions)
-            signs += map(_KIND, shell.redirects)
-            if self.move:
-                signs.append("move")
+        signs = self._signs_of_shell() if self.shell.text else []
+        signs += self.misses
+        if Miss.SCRIPT in self.misses:
+            signs.append("there" if self._may_exist(self.misses[Miss.SCRIPT]) else "nowhere")
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -109,6 +109,15 @@ class DeniedCall(NamedTuple):
         if not self.is_only_a_command:
             signs.append("call")
         return frozenset(signs)
+
+    def _signs_of_shell(self) -> list[str]:
+        shell = self.shell
+        signs = [*compress(_FIELDS, shell)]
+        signs += map(_KIND, shell.substitutions)
+        signs += map(_KIND, shell.redirects)
+        if self.move:
+            signs.append("move")
+        return signs
 
     @property
     def move(self) -> Span | None:

@@ -47,8 +47,9 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if allowed:
         return ALLOWED
     if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
-        parts, misses = take_simple(gate, policy, world)
         is_only = only is not None
+        fits = False if is_only and policy.engine is None else None
+        parts, misses = take_simple(gate, policy, world, fits=fits)
         known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
     return _deny(call, policy, world, gate, is_only_a_command=only is not None)

@@ -54,10 +54,13 @@ class Parts(NamedTuple):
     misses: Mapping[Miss, Missed]
 
 
-def take_simple(gate: Simple, policy: Policy, world: World) -> Parts:
-    """What the gate read as one command, which wraps no other."""
+def take_simple(gate: Simple, policy: Policy, world: World, *, fits: bool | None = None) -> Parts:
+    """What the gate read as one command, which wraps no other.
+
+    `fits` says whether a rule does, where that is known already.
+    """
     misses: dict[Miss, Missed] = {}
-    return new(Parts, ([_take(gate, policy, world, misses)], misses))
+    return new(Parts, ([_take(gate, policy, world, misses, fits=fits)], misses))
 
 
 def take(commands: Sequence[Command], policy: Policy, world: World) -> Parts:
@@ -83,6 +86,7 @@ def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is miss
     via: tuple[str, ...] = (),
     nested: bool = False,
     is_core: bool = True,
+    fits: bool | None = None,
 ) -> Part:
     rules, program = policy.bash, words.first
     if rules.is_strange(program):
@@ -92,7 +96,7 @@ def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is miss
         return part
     argv, dynamic = words.argv, words.dynamic
     code = None if only_itself(program) else code_at(argv)
-    admitted = rules.admits(argv, dynamic, root=world.root)
+    admitted = rules.admits(argv, dynamic, root=world.root) if fits is None else fits
     part = new(Part, (words, program, code, admitted, via, nested))
     if is_core and not admitted and code is None:
         found = mismatch(rules, argv, dynamic, root=world.root)
