@@ -55,47 +55,46 @@ def _strays(facts: ShellFacts) -> list[Span]:
 def _with_inner(facts: ShellFacts, whole: str) -> ShellFacts:
     """With what stands behind wrappers, in a text or in one that a nested shell gets to read."""
     for command in facts.commands:
-        if is_wrapper(command.words.first) and unwrap(command.argv):
-            return _Unwrapper(whole).facts(facts)
+        if is_wrapper(command.words.first):
+            return _unwrapped(facts, whole)
     return facts
 
 
-class _Unwrapper:
-    def __init__(self, whole: str) -> None:
-        self._whole = whole
+def _unwrapped(facts: ShellFacts, whole: str) -> ShellFacts:
+    inner: list[ShellFacts] = []
+    commands: list[Command] = []
+    for command in facts.commands:
+        commands.append(command)
+        if is_wrapper(command.words.first):
+            commands += _inside(command, inner, whole)
+    if len(commands) == len(facts.commands):
+        return facts
+    return new(ShellFacts, (facts.text, commands, *facts[2:-1], inner))
 
-    def facts(self, facts: ShellFacts) -> ShellFacts:
-        inner: list[ShellFacts] = []
-        commands: list[Command] = []
-        for command in facts.commands:
-            commands.append(command)
-            if is_wrapper(command.program):
-                commands.extend(self._inside(command, inner))
-        return facts._replace(commands=commands, inner=inner)
 
-    def _inside(self, outer: Command, inner: list[ShellFacts]) -> Iterator[Command]:
-        if len(outer.via) == MAX_WRAPPED:
-            return
-        via = (*outer.via, program_name(outer.program))
-        for begin, stop, is_text in unwrap(outer.argv):
-            words = outer.words[begin:stop]
-            if is_text:
-                source = self._nested_source(words)
-                facts = read_flat(source, via) or _walked(source, via)
-                facts = _with_inner(facts, self._whole)
-                inner.append(facts)
-                yield from facts.commands
-            else:
-                command = new(Command, (words, words.extent, (), (), via, outer.nested))
-                yield command
-                if is_wrapper(words.first):
-                    yield from self._inside(command, inner)
+def _inside(outer: Command, inner: list[ShellFacts], whole: str) -> Iterator[Command]:
+    if len(outer.via) == MAX_WRAPPED:
+        return
+    argv = outer.words.argv
+    via = (*outer.via, program_name(argv[0]))
+    for begin, stop, is_text in unwrap(argv):
+        words = outer.words[begin:stop]
+        if is_text:
+            source = _nested_source(words, whole)
+            facts = read_flat(source, via) or _walked(source, via)
+            facts = _with_inner(facts, whole)
+            inner.append(facts)
+            yield from facts.commands
+        else:
+            command = new(Command, (words, words.extent, (), (), via, outer.nested))
+            yield command
+            if is_wrapper(words.first):
+                yield from _inside(command, inner, whole)
 
-    def _nested_source(self, words: Words) -> Source:
-        """The text a nested shell reads, placed where the whole text holds it as it is."""
-        text = " ".join(words.argv)
-        start, end = words.extent
-        at = self._whole.find(text, start, end)
-        if at >= 0:
-            return Source(text, at)
-        return Source(text, stand_in=Span(start, end, self._whole[start:end]))
+
+def _nested_source(words: Words, whole: str) -> Source:
+    """The text a nested shell reads, placed where the whole text holds it as it is."""
+    text = " ".join(words.argv)
+    start, end = words.extent
+    at = whole.find(text, start, end)
+    return Source(text, at) if at >= 0 else Source(text, 0, Span(start, end, whole[start:end]))
