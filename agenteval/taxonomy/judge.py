@@ -14,7 +14,7 @@ from agenteval.core.policy.policy import (
     only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
-from agenteval.core.shell.gate import NotSimple, Simple, read_simple
+from agenteval.core.shell.gate import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
@@ -90,7 +90,8 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
     command = call.command
     text, shell = call.raw, _NO_SHELL
     if command is not None:
-        text, shell = command, facts_of(command)
+        is_readable = not (isinstance(gate, NotSimple) and gate.reason in UNREADABLE)
+        text, shell = command, facts_of(command, is_readable=is_readable)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
     stop = reader if isinstance(reader, NotSimple) else None
     parts, misses = take(shell.commands, policy, world)

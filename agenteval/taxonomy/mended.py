@@ -14,22 +14,23 @@ _EMPTY = re.compile(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
 _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 
-def facts_of(text: str) -> ShellFacts:
-    """What stands in a denied text; its `errors` are those that bash has with it too."""
-    shell = _facts_of(text)
+def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
+    """What stands in a denied text; its `errors` are those that bash has with it too.
+
+    `is_readable` as for `read_facts`.
+    """
+    shell = read_facts(text, is_readable=is_readable)
+    if not shell.errors:
+        return shell
+    shell = _without_wanted_commands(shell)
     if len(text) > _LONGEST or not shell.errors:
         return shell
     for other in mended(text):
         if other != text:
-            again = _facts_of(other)
+            again = _without_wanted_commands(read_facts(other))
             if not again.errors:
                 return again
     return shell
-
-
-def _facts_of(text: str) -> ShellFacts:
-    shell = read_facts(text)
-    return _without_wanted_commands(shell) if shell.errors else shell
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
+from agenteval.core.call import new
 from agenteval.core.shell.embedded import embedded_in
 from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.gate import Obstacle
@@ -77,7 +78,7 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
             if (base_name(command.words.first) in FILTERS) is to_filter and not command.nested:
                 start, end = command.extent
                 bar = call.text.find("|", before.extent[1], start)
-                return Seen(call.span(bar if bar >= 0 else start, end))
+                return new(Seen, (call.span(bar if bar >= 0 else start, end), "", (), False))
     return None
 
 
@@ -295,5 +296,5 @@ def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
     """The first redirect of these kinds that the policy does not open, or not to that file."""
     for redirect in call.shell.redirects:
         if redirect.kind in wanted and not call.opens(redirect):
-            return Seen(redirect.span)
+            return new(Seen, (redirect.span, "", (), False))
     return None

@@ -17,13 +17,15 @@ _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
 
-def read_facts(text: str) -> ShellFacts:
+def read_facts(text: str, *, is_readable: bool = False) -> ShellFacts:
     """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
 
-    Flat text is read without it, in a third of the time.
+    Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
+    control character in it.
     """
     source = Source(text)
-    return _with_inner(read_flat(source) or _walked(source, ()), text)
+    facts = read_flat(source, is_readable=is_readable) or _walked(source, ())
+    return _with_inner(facts, text)
 
 
 def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:

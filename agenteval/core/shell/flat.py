@@ -40,10 +40,15 @@ _LINES = re.compile(r"(?:\n[ \t]*+)*+")
 _EXPANDS = re.compile(r"[$`\\]")
 
 
-def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
-    """The facts about a text as the walk over its tree has them; None when it is not flat."""
+def read_flat(
+    source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
+) -> ShellFacts | None:
+    """The facts about a text as the walk over its tree has them; None when it is not flat.
+
+    `is_readable` when the gate has said so already.
+    """
     text = source.text
-    if len(text) > _LONGEST or unreadable_text(text):
+    if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
         return None
     commands: list[Command] = []
     joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line

@@ -120,6 +120,7 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
 RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
 RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 RESERVED |= {"while"}
+UNREADABLE = (Obstacle.CONTROL, Obstacle.LENGTH)  # the text as a whole
 LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
 _BLANKS = ("", " ", "\t", "\n")
 _MOST_BYTES = 4  # of a character
