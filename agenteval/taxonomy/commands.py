@@ -75,7 +75,7 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
     cure="Send the inner command itself: it already runs in bash.",
-    seen_in=["code", "eval"],
+    seen_in=["code"],
 )
 def nested_shell(call: DeniedCall) -> Seen | None:
     """A shell started inside the shell: bash -c, sh -c, eval.
@@ -153,9 +153,9 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     missed = call.misses.get(miss)
     if missed is None:
         return None
-    part, (_, _, hint) = missed
+    part, (_, at, hint) = missed
     harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(part)
-    return new(Seen, (call.word(missed), hint, harm, False))
+    return new(Seen, (call.word(part, at), hint, harm, False))
 
 
 @failure_class(

@@ -67,9 +67,8 @@ class DeniedCall(NamedTuple):
         """The words of a command, from the first to the last."""
         return self.span(*part.words.extent)
 
-    def word(self, missed: Missed) -> Span:
-        """The word that shows the mismatch; the last one when a later word is missing."""
-        part, (_, at, _) = missed
+    def word(self, part: Part, at: int) -> Span:
+        """A word of a command; the last one when there are not so many."""
         start, end = part.words.place(min(at, len(part.argv) - 1) if at else 0)
         return new(Span, (start, end, self.text[start:end]))
 
@@ -97,10 +96,8 @@ class DeniedCall(NamedTuple):
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
-            if part.code:
+            if part.code or part.program == "eval":
                 signs.append("code")
-            if part.program == "eval":
-                signs.append("eval")
         if self.stop:
             reason, at = self.stop
             signs.append(self.text[at : at + 1] if reason is Obstacle.OPERATOR else reason)
@@ -113,9 +110,11 @@ class DeniedCall(NamedTuple):
     def _signs_of_shell(self) -> list[str]:
         shell = self.shell
         signs = [*compress(_FIELDS, shell)]
-        signs += map(_KIND, shell.substitutions)
-        signs += map(_KIND, shell.redirects)
-        if self.move:
+        if shell.substitutions:
+            signs += map(_KIND, shell.substitutions)
+        if shell.redirects:
+            signs += map(_KIND, shell.redirects)
+        if self.policy.bash.constructs and self.move:
             signs.append("move")
         return signs
 

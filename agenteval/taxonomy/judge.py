@@ -119,7 +119,10 @@ def judge_many(
 
 
 def _explain(denied: DeniedCall) -> Verdict:
-    found = [(each, seen) for each in _worth_a_look(denied.signs) if (seen := each.look(denied))]
+    found: list[tuple[FailureClass, Seen]] = []
+    for each in _worth_a_look(denied.signs):
+        if seen := each.look(denied):
+            found.append((each, seen))  # noqa: PERF401 -- a comprehension is a call of its own
     if permitted := denied.policy.bash.constructs:
         # A construct permitted as such explains only what nothing else does: its odd forms.
         closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
