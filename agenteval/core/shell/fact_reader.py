@@ -1,6 +1,8 @@
 """The facts about a shell text: what explains why a call was denied."""
 
 from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
 from agenteval.core.shell.draft import Gathered
@@ -11,6 +13,9 @@ from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
 from agenteval.core.span import Span
+
+if TYPE_CHECKING:
+    from agenteval.core.shell.walk import Walk
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
@@ -28,11 +33,16 @@ def read_facts(text: str, *, is_readable: bool = False) -> ShellFacts:
     return _with_inner(facts, text)
 
 
-def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
+@cache
+def _walk() -> "type[Walk]":
     from agenteval.core.shell.walk import Walk  # noqa: PLC0415 -- start-up: most need no tree
 
+    return Walk
+
+
+def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
     found = Gathered()
-    Walk(source, found).run()
+    _walk()(source, found).run()
     facts = found.freeze(source.text, via)
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
         # Our doing, or the tree is wrong: the splitter accounts for everything.

@@ -1,6 +1,7 @@
 """A shell text that is read for its facts, and how to name a part of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST
+
+
+@cache
+def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
+    from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
+
+    return parse
 
 
 class Source:
@@ -46,9 +54,7 @@ class Source:
 
     def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
-            from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- most texts need no tree
-
-            self._parsed = parse(self.text)
+            self._parsed = _parser()(self.text)
         return self._parsed
 
     def place(self, start: int, end: int) -> Place:
