@@ -62,10 +62,8 @@ def read_flat(
         program = found[2]
         if program in RESERVED:
             return None
-        own: tuple[Redirect, ...] = ()
-        if found.end(3) > end:
-            own = tuple(_redirects(source, found))
-            redirects += own
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
         words = Words(source, start, end, program)
         commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
