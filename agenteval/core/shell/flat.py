@@ -43,10 +43,7 @@ _EXPANDS = re.compile(r"[$`\\]")
 def read_flat(
     source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
 ) -> ShellFacts | None:
-    """The facts about a text as the walk over its tree has them; None when it is not flat.
-
-    `is_readable` when the gate has said so already.
-    """
+    """The facts about a text as the walk over its tree has them; None when it is not flat."""
     text = source.text
     if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
         return None
