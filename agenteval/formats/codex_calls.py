@@ -42,7 +42,8 @@ def try_examples(call: RuleCall, rule: PrefixRule, places: Mapping[str, frozense
     alone = Codex((rule,), places)
     for key, wanted in (("not_match", False), ("match", True)):
         for example in call.given[key]:
-            if bool(alone.rules_about(words(example) or (), "/")) is not wanted:
+            argv = words(example)
+            if argv is None or bool(alone.rules_about(argv, "/")) is not wanted:
                 verb = "does not match" if wanted else "matches"
                 _wrong(call, f"{key}: the rule {verb} {example!r}")
 

@@ -33,9 +33,9 @@ class PrefixRule:
             for choices, word in zip(self.pattern, argv, strict=False)
         )
 
-    def first_like(self, word: str) -> str | None:
-        """Which of the programs that it is about this word names."""
-        return next((each for each in self.pattern[0] if self._is_one_of(word, (each,))), None)
+    def spellings(self, program: str) -> Iterator[str]:
+        """How the rule itself writes a program."""
+        return (each for each in self.pattern[0] if self._is_one_of(program, (each,)))
 
     def _is_one_of(self, word: str, choices: Sequence[str]) -> bool:
         if not self.caseless:
@@ -45,7 +45,7 @@ class PrefixRule:
 
 @dataclass(frozen=True, slots=True)
 class Codex:
-    """The rules of one `.rules` file; they are about commands only.
+    """The rules of one file, or of one folder of them; they are about commands only.
 
     `executables` are the only places at which a program may be to have the rules of its name.
     """
@@ -53,6 +53,14 @@ class Codex:
     rules: tuple[PrefixRule, ...]
     executables: Mapping[str, frozenset[str]] = field(default_factory=dict)
     name: str = "codex"
+    _about: Mapping[str, list[PrefixRule]] = field(init=False, repr=False)  # by program, folded
+
+    def __post_init__(self) -> None:
+        about: dict[str, list[PrefixRule]] = {}
+        for rule in self.rules:
+            for program in {_folded(each) for each in rule.pattern[0]}:
+                about.setdefault(program, []).append(rule)
+        object.__setattr__(self, "_about", about)
 
     def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
         return False
@@ -61,7 +69,7 @@ class Codex:
         return tool != BASH or self.decision(arguments["command"], root) == "allow"
 
     def decision(self, text: str, root: str) -> Decision:
-        """The strictest of all rules about the text's commands; `prompt` when one has none."""
+        """The strictest of all rules about its commands; one without a rule counts as `prompt`."""
         return _strictest(self._on_command(argv, root) for argv in commands(text))
 
     def _on_command(self, argv: Sequence[str], root: str) -> Decision:
@@ -69,19 +77,21 @@ class Codex:
 
     def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
         """The rules that match a command as it is, or else with only the name of its program."""
-        found = [rule for rule in self.rules if rule.matches(argv)]
+        found = [rule for rule in self._about.get(_folded(argv[0]), ()) if rule.matches(argv)]
         return found or [*self._of_its_name(argv, root)]
 
     def _of_its_name(self, argv: Sequence[str], root: str) -> Iterator[PrefixRule]:
         """The rules for a program that is given by its path: from the root, whatever `workdir`."""
         path = absolute(argv[0], root)
         name = posixpath.basename(path)
-        for rule in self.rules:
-            named = rule.first_like(name)
-            if named is not None and rule.matches((name, *argv[1:])):
-                places = (self.executables.get(each) for each in (name, named))
-                if all(allowed is None or path in allowed for allowed in places):
-                    yield rule
+        for rule in self._about.get(_folded(name), ()) if name else ():
+            spelled = any(self._is_place(path, name, each) for each in rule.spellings(name))
+            if spelled and rule.matches((name, *argv[1:])):
+                yield rule
+
+    def _is_place(self, path: str, *names: str) -> bool:
+        """Whether a program of these names may be there."""
+        return all(path in self.executables.get(name, (path,)) for name in names)
 
 
 def _strictest(decisions: Iterator[Decision]) -> Decision:
