@@ -51,10 +51,10 @@ def _plain_commands(source: Source) -> tuple[Argv, ...]:
 
 
 def _argv(source: Source, words: Sequence[Node]) -> Argv:
-    program = words[0].named_children[0]
-    if program.type != "word":
+    program = words[0].named_children[:1] if words else []
+    if [node.type for node in program] != ["word"]:
         raise _NotPlainError
-    return tuple(_value(source, word) for word in (program, *words[1:]))
+    return tuple(_value(source, word) for word in (*program, *words[1:]))
 
 
 def _value(source: Source, word: Node) -> str:
