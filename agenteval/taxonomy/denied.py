@@ -42,11 +42,6 @@ class DeniedCall(NamedTuple):
     objection: str = ""
 
     @property
-    def is_mended(self) -> bool:
-        """Whether the facts are about other words than those of the call."""
-        return bool(self.shell.text) and self.shell.text != self.text
-
-    @property
     def whole(self) -> Span:
         return Span(0, len(self.text), self.text)
 

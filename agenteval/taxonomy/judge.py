@@ -18,7 +18,6 @@ from agenteval.core.shell.gate import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
-from agenteval.core.span import Span
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import facts_of
@@ -141,7 +140,7 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
-    alone, stated, is_mended = denied.alone, denied.policy.stated, denied.is_mended
+    alone, stated = denied.alone, denied.policy.stated
     findings = []
     for failure_class, seen in found:
         span, hint, facets, _ = seen
@@ -149,14 +148,6 @@ def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) ->
             facets += ("script-listed",)
         if failure_class.id in stated:
             facets += ("rule-stated",)
-        if is_mended:
-            span = _as_written(span, denied.text)
         cure = hint or failure_class.cured(alone)
         findings.append(new(Finding, (failure_class.id, span, cure, facets)))
     return findings
-
-
-def _as_written(span: Span, text: str) -> Span:
-    """The words of the call, not those that were read."""
-    start, end = min(span.start, len(text)), min(span.end, len(text))
-    return Span(start, end, text[start:end]) if span.start < span.end else span

@@ -27,10 +27,23 @@ def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
         return shell
     for other in mended(text):
         if other != text:
-            again = _without_wanted_commands(read_facts(other))
+            again = _without_wanted_commands(read_facts(text, parsed_as=other))
             if not again.errors:
-                return again
+                return _with_lone_negations(again)
     return shell
+
+
+def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
+    """Bash takes a `!` that no command follows, for which a mend puts one."""
+    lone = [
+        command
+        for command in shell.commands
+        if command.words.first == "!" and command.words[0].span.text == "!"
+    ]
+    return shell._replace(
+        commands=[command for command in shell.commands if command not in lone],
+        negations=[*shell.negations, *(command.words[0].span for command in lone)],
+    )
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:

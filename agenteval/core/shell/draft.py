@@ -82,6 +82,9 @@ class Gathered:
         self.control: list[Span] = []
         self.negations: list[Span] = []
         self.errors: list[Span] = []
+        # Places in the whole text of what is more than plain characters to the parser only.
+        self.misread: list[Place] = []
+        self.is_glued = False  # a here-document's delimiter and the operator behind it
         self.embedded = 0  # substitutions that were parsed by themselves
 
     def freeze(self, text: str, via: tuple[str, ...]) -> ShellFacts:

@@ -1,11 +1,10 @@
 """The facts about a shell text: what explains why a call was denied."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
-from agenteval.core.shell.draft import Gathered
 from agenteval.core.shell.facts import Command, ShellFacts
 from agenteval.core.shell.flat import read_flat
 from agenteval.core.shell.leaves import Leaves, read_leaves
@@ -15,34 +14,34 @@ from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
 from agenteval.core.span import Span
 
 if TYPE_CHECKING:
-    from agenteval.core.shell.walk import Walk
+    from agenteval.core.shell.draft import Gathered
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
 MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
 
-def read_facts(text: str, *, is_readable: bool = False) -> ShellFacts:
+def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:
     """Everything the taxonomy may ask about a text, read by tree-sitter-bash. Never raises.
 
     Flat text is read without it, in a third of the time. `is_readable` when the gate has found no
-    control character in it.
+    control character in it. `parsed_as` is the text in words that the parser gets right, each in
+    its place.
     """
-    source = Source(text)
-    facts = read_flat(source, is_readable=is_readable) or _walked(source, ())
-    return _with_inner(facts, text)
+    source = Source(text, parsed_as=parsed_as)
+    facts = None if parsed_as else read_flat(source, is_readable=is_readable)
+    return _with_inner(facts or _walked(source, ()), text)
 
 
 @cache
-def _walk() -> "type[Walk]":
-    from agenteval.core.shell.walk import Walk  # noqa: PLC0415 -- start-up: most need no tree
+def _gathered() -> "Callable[[Source], Gathered]":
+    from agenteval.core.shell.readings import gathered  # noqa: PLC0415 -- most need no tree
 
-    return Walk
+    return gathered
 
 
 def _walked(source: Source, via: tuple[str, ...]) -> ShellFacts:
-    found = Gathered()
-    _walk()(source, found).run()
+    found = _gathered()(source)
     facts = found.freeze(source.text, via)
     if facts.errors and (source.is_cut or isinstance(read_leaves(source.text), Leaves)):
         # Our doing, or the tree is wrong: the splitter accounts for everything.

@@ -131,9 +131,9 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
     """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
     text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
     begin = lines + 1
-    end = f"{text}\n".find(f"\n{delimiter}\n", begin) + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
     expands = not quoted and _EXPANDS.search(text, begin, end)
-    if not end or expands or not text.startswith("\n", lines):
+    if end <= begin or expands or not text.startswith("\n", lines):
         return 0
     behind = end + len(delimiter)
     span = source.span(command.start(4), behind)

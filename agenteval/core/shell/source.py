@@ -31,13 +31,17 @@ class Source:
     head was: what seems an error may then be none.
 
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
-    span of the longer text that every part of the piece is shown as.
+    span of the longer text that every part of the piece is shown as. `parsed_as` is the same text
+    in words that the parser gets right, each in its place.
     """
 
-    __slots__ = ("_parsed", "base", "room", "stand_in", "text")
+    __slots__ = ("_parsed", "base", "parsed_as", "room", "stand_in", "text")
 
-    def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
+    def __init__(
+        self, text: str, base: int = 0, stand_in: Span | None = None, parsed_as: str = ""
+    ) -> None:
         self.text = text
+        self.parsed_as = parsed_as or text
         self.room = _ROOM + 8 * len(text)
         self._parsed: tuple[list[Node], bool] | None = None
         self.base = base
@@ -54,7 +58,7 @@ class Source:
 
     def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
-            self._parsed = _parser()(self.text)
+            self._parsed = _parser()(self.parsed_as)
         return self._parsed
 
     def place(self, start: int, end: int) -> Place:
