@@ -24,7 +24,6 @@ features = {{ apps = false, plugins = false }}
 [model_providers.loopback]
 name = "-"
 base_url = "http://127.0.0.1:{port}/v1"
-wire_api = "responses"
 """
 
 
