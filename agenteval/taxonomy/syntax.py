@@ -2,8 +2,8 @@
 
 import re
 
-from agenteval.core.shell.facts import Span
 from agenteval.core.shell.gate import Obstacle
+from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 

@@ -145,7 +145,6 @@ def test_every_span_stands_where_it_says(text: str):
     spans = [*facts.chains, *facts.assignments, *facts.background, *facts.subshells, *facts.errors]
     spans += [*facts.control, *facts.negations, *(span for _, span in facts.substitutions)]
     spans += [r.span for r in facts.redirects] + [h.body for h in facts.heredocs]
-    spans += [c.span for c in facts.commands]
     spans += [word.span for c in facts.commands for word in c.words]
     assert [span.text for span in spans] == [text[span.start : span.end] for span in spans]
 
@@ -191,7 +190,8 @@ def test_wrappers_and_nested_shells_are_seen_through(text: str, inside: list[tup
 
 def test_a_nested_text_is_placed_in_the_outer_one_when_it_stands_there_as_it_is():
     facts = read_facts('bash -c \'ls x\'; sh -c "nice e\\"f\\""')
-    assert [(c.span.start, c.span.text) for c in facts.commands if c.via] == [
+    places = [c.extent for c in facts.commands if c.via]
+    assert [(start, facts.text[start:end]) for start, end in places] == [
         (9, "ls x"),
         (22, '"nice e\\"f\\""'),
         (22, '"nice e\\"f\\""'),

@@ -96,13 +96,13 @@ def walked(text: str) -> ShellFacts:
 
 
 def told(facts: ShellFacts) -> dict[str, object]:
-    """All the facts, each command by its span, its words and its redirects."""
+    """All the facts, each command by its place, its words and its redirects."""
     kinds = {field: list(found) for field, found in facts._asdict().items()}
     return kinds | {
         "commands": [
-            (c.span, list(c.words.places), c.argv, c.redirects) for c in facts.commands if c.words
+            (c.extent, list(c.words.places), c.argv, c.redirects) for c in facts.commands if c.words
         ],
-        "pipelines": [[command.span for command in commands] for commands in facts.pipelines],
+        "pipelines": [[command.extent for command in commands] for commands in facts.pipelines],
     }
 
 

@@ -218,6 +218,7 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
         ("ls; wc <<'E' >f\nx\nE", "heredoc", "Run one listed command alone and give the text"),
         ("while read x; do ls; done <<< y", "heredoc", "Run one listed command alone and give"),
         ("cat <f <<< x", "heredoc", "Run one listed command alone and give the text"),
+        ("A=1; timeout 5 ls", "shell-chain", "Run one listed command alone"),
         ("git log $A; echo $B", "shell-chain", "Run one listed command alone"),
         ("echo $B", "bare-binary", "use what is listed"),
         ("choco install x", "bare-binary", "use what is listed"),

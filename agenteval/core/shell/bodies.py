@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from tree_sitter import Node
 
 from agenteval.core.shell.draft import Gathered, Level
-from agenteval.core.shell.facts import Span
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.stages import Stages
 from agenteval.core.shell.tree import kinds
+from agenteval.core.span import Span
 
 REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
 _CLOSING = kinds(")")

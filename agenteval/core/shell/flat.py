@@ -16,13 +16,13 @@ from agenteval.core.shell.facts import (
     Redirect,
     RedirectKind,
     ShellFacts,
-    Span,
-    Words,
 )
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
+from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.words import PLAIN
+from agenteval.core.span import Span
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
@@ -40,10 +40,12 @@ _LINES = re.compile(r"(?:\n[ \t]*+)*+")
 _EXPANDS = re.compile(r"[$`\\]")
 
 
-def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
+def read_flat(
+    source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
+) -> ShellFacts | None:
     """The facts about a text as the walk over its tree has them; None when it is not flat."""
     text = source.text
-    if len(text) > _LONGEST or unreadable_text(text):
+    if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
         return None
     commands: list[Command] = []
     joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
@@ -57,12 +59,10 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         program = found[2]
         if program in RESERVED:
             return None
-        own: tuple[Redirect, ...] = ()
-        if found.end(3) > end:
-            own = tuple(_redirects(source, found))
-            redirects += own
-        words = Words(text, start, end, program, source.base, source.stand_in)
-        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
+        words = Words(source, start, end, program)
+        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
@@ -76,11 +76,11 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
     if at < len(text) or joint not in _LAST:
         return None
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
-    return ShellFacts(  # by place, which takes half as long as by name
-        text, commands, pipelines, chains, redirects, heredocs, (), (), background
-    )
+    facts = (text, commands, pipelines, chains, redirects, heredocs, (), (), background)
+    return new(ShellFacts, facts + _NEVER_FLAT)
 
 
+_NEVER_FLAT = ((),) * 5  # groups, control flow, negations, errors, nested shells
 _LAST = ("", ";", "&", "\n")
 
 
@@ -90,8 +90,9 @@ def _joined(
     """The pipelines and the chains that the joints between the commands make."""
     pipelines: list[list[Command]] = []
     chains: list[Span] = []
-    pipeline = [*commands[:1]]
-    for (joint, at), command in zip(joints, commands[1:], strict=False):
+    each = iter(commands)
+    pipeline = [next(each)]
+    for (joint, at), command in zip(joints, each, strict=False):
         if joint == "|":
             pipeline.append(command)
             if len(pipeline) == 2:

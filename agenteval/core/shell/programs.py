@@ -36,6 +36,8 @@ _SUB_COMMANDS: Mapping[str, frozenset[str]] = {
         " upgrade vendor"
     ),
 }
+_ONLY_CODE_LETTERS = {name: letters.replace("m", "") for name, letters in _CODE_LETTERS.items()}
+_MAY_BE_OPTION = ("", "-", "+")
 _CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
 _WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
 _SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
@@ -88,11 +90,9 @@ def code_at(argv: Sequence[str]) -> int | None:
     at = after_runner(argv)
     if at >= len(argv) or not (name := interpreter(argv[at])):
         return None
-    letters = _CODE_LETTERS[name].replace("m", "")
+    letters = _ONLY_CODE_LETTERS[name]
     end = _past_own_options(argv, at, letters)
-    if end < len(argv) and (_is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS):
-        return end
-    return None
+    return end if end < len(argv) and _is_code(argv[end], letters) else None
 
 
 def script_at(argv: Sequence[str]) -> int | None:
@@ -110,14 +110,14 @@ def script_at(argv: Sequence[str]) -> int | None:
     if end < len(argv) and argv[end] in _SUB_COMMANDS.get(name, ()):
         end = _past_options(argv, end + 1, _WITH_VALUE) if argv[end] == "run" else len(argv)
         return end if end < len(argv) and argv[end].endswith(_SUFFIXES) else None
-    if end == len(argv) or _is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS:
-        return None
-    return end
+    return end if end < len(argv) and not _is_code(argv[end], letters) else None
 
 
 def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
     """The first word of an interpreter, which stands at `at`, that `_past_options` stops at."""
     start, with_value = at + 1, _WITH_VALUE
+    if start < len(argv) and argv[start][:1] not in _MAY_BE_OPTION:
+        return start  # most run a script, without options
     if base_name(argv[at]) in SHELLS:
         with_value = frozenset(filter(_SHELL_VALUE.fullmatch, argv[start:]))
     return _past_options(argv, start, with_value, letters)
@@ -132,6 +132,11 @@ def _past_options(
             return at
         at += 2 if argv[at] in with_value else 1
     return min(at, len(argv))
+
+
+def _is_code(word: str, letters: str) -> bool:
+    """Whether code, or the name of a module, follows this word."""
+    return word in _CODE_WORDS or _is_cluster(word, letters)
 
 
 def _is_cluster(word: str, letters: str) -> bool:

@@ -4,10 +4,11 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from agenteval.core.shell.facts import Heredoc, Place, Redirect, RedirectKind
+from agenteval.core.shell.facts import Heredoc, Redirect, RedirectKind
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.tree import kinds
 from agenteval.core.shell.values import word_value
+from agenteval.core.span import Place
 
 _WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
 _WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")

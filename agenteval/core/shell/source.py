@@ -1,16 +1,24 @@
 """A shell text that is read for its facts, and how to name a part of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
-from agenteval.core.shell.facts import Place, Span, Words
+from agenteval.core.span import Place, Span
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST
+
+
+@cache
+def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
+    from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
+
+    return parse
 
 
 class Source:
@@ -50,10 +58,14 @@ class Source:
 
     def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
-            from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- most texts need no tree
-
-            self._parsed = parse(self.parsed_as)
+            self._parsed = _parser()(self.parsed_as)
         return self._parsed
+
+    def place(self, start: int, end: int) -> Place:
+        """Where a part of this text stands in the whole."""
+        if self.stand_in is not None:
+            return self.stand_in[:2]
+        return start + self.base, end + self.base
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
@@ -61,10 +73,6 @@ class Source:
         if self.stand_in is not None:
             return self.stand_in
         return new(Span, (start + self.base, end + self.base, self.text[start:end]))
-
-    def words(self, places: Sequence[Place]) -> Words:
-        """The words at these places of this text."""
-        return Words.at(self.text, places, self.base, self.stand_in)
 
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""

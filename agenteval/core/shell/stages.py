@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from agenteval.core.shell.draft import Draft, Gathered, Level
-from agenteval.core.shell.facts import Place, Redirect
+from agenteval.core.shell.facts import Redirect
 from agenteval.core.shell.source import COST, Source
+from agenteval.core.span import Place
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")

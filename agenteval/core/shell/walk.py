@@ -12,7 +12,7 @@ from tree_sitter import Node
 from agenteval.core.shell.bodies import REDIRECTS, Bodies
 from agenteval.core.shell.draft import Gathered, Level
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import Place, Redirect, RedirectKind, SubstitutionKind
+from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
 from agenteval.core.shell.redirects import (
     HeredocParts,
     read_file_redirect,
@@ -21,6 +21,7 @@ from agenteval.core.shell.redirects import (
 )
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.tree import by_kind, kinds
+from agenteval.core.span import Place
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
