@@ -6,16 +6,11 @@ from agenteval.core.call import new
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.shell.facts import SubstitutionKind
 from agenteval.core.shell.gate import LONGEST, Obstacle, length_in_bytes
+from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import (
-    DESTRUCTIVE,
-    NETWORK,
-    READ_ONLY,
-    base_name,
-    is_shell,
-)
+from agenteval.core.shell.programs import is_shell
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.parts import PREFIXES, Part
+from agenteval.taxonomy.parts import PREFIXES
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
@@ -154,8 +149,8 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     if missed is None:
         return None
     part, (_, at, hint) = missed
-    harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(part)
-    return new(Seen, (call.word(part, at), hint, harm, False))
+    facets = () if miss is Miss.SCRIPT or miss is Miss.OPTION else harm(part.words)
+    return new(Seen, (call.word(part, at), hint, facets, False))
 
 
 @failure_class(
@@ -213,6 +208,10 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     if seen := _missed(call, Miss.WORDS):
         return seen
     spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
+    if call.misses:  # what stands in the words of a strange program is not the matter
+        is_strange = call.policy.bash.is_strange
+        known = [part.words.extent for part in call.parts if not is_strange(part.program)]
+        spans = [s for s in spans if any(start <= s.start < end for start, end in known)]
     return Seen(spans[0]) if spans else _unplain(call)
 
 
@@ -242,22 +241,6 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     Facets say what it could have done: `network`, `destructive` or `read-only`.
     """
     return _missed(call, Miss.PROGRAM)
-
-
-def _harm(part: Part) -> tuple[str, ...]:
-    program = base_name(part.program)
-    if program == "git":
-        return ("read-only",) if set(part.argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and not _FIND_ACTS.isdisjoint(part.argv):
-        return ("destructive",)
-    return _HARM.get(program, ())
-
-
-_HARM: dict[str, tuple[str, ...]] = {}
-for _harm_done, _by in ("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY):
-    _HARM |= {program: (*_HARM.get(program, ()), _harm_done) for program in _by}
-_GIT_READS = frozenset(("blame", "diff", "log", "ls-files", "rev-parse", "show", "status"))
-_FIND_ACTS = frozenset(("-delete", "-exec", "-execdir", "-fprint", "-ok", "-okdir"))
 
 
 @failure_class(

@@ -50,8 +50,9 @@ class DeniedCall(NamedTuple):
 
     def _may_exist(self, missed: Missed) -> bool:
         """Whether the world has such a script, or nobody says which files it has."""
-        path = normalise(missed.part.argv[missed.mismatch.at], self.world.root)
-        if path is None:
+        part, at = missed.part, missed.mismatch.at
+        path = normalise(part.argv[at], self.world.root)
+        if path is None or at in part.words.dynamic:
             return True
         if self.world.files is not None:
             return path in self.world.files

@@ -15,7 +15,7 @@ EXPLAINED = {
     "3": "d8b51b6abdb18ba0",
     "4": "c463b3b7f6b5ceac",
     "5": "c463b3b7f6b5ceac",
-    "6": "42487a1063b37f35",
+    "6": "cbb9beaa63642a15",
 }
 
 

@@ -29,7 +29,7 @@ def gathered(source: Source) -> Gathered:
             break
         source = _in_other_words(source, _blanked(source, found.misread))
         found = _walked(source)
-    if found.errors or found.is_glued:
+    if found.errors or found.misread or found.is_glued:
         for other, hidden in _readings(source.parsed_as):
             again = _walked(_in_other_words(source, other), hidden)
             if not again.errors:
@@ -64,7 +64,7 @@ def _blanked(source: Source, places: Sequence[Place]) -> str:
 def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
     """The text in other words of the same length, and the here-documents that these leave out."""
     other = _IN_WORD.sub(lambda odd: odd[0].translate(_INSTEAD), text)
-    other = _BEFORE_HEREDOC.sub(" ", other)
+    other = _BEFORE_HEREDOC.sub(" ", other).replace("<<<", "<  ")  # behind a redirect
     if other != text:
         yield other, ()
     if "<<" in other:

@@ -35,7 +35,9 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     if places:
         end = places[0][1]
     raw = source.text[slice(*places[0])] if places else "-"
-    if source.text.startswith("<<", start):  # put in other words: it is a here-document
+    if source.text.startswith("<<<", start):  # put in other words
+        kind, target = RedirectKind.HERESTRING, word_value(raw)[0]
+    elif source.text.startswith("<<", start):
         kind, target = RedirectKind.HEREDOC, word_value(raw.lstrip("<- \t"))[0]
     else:
         target = word_value(raw)[0]

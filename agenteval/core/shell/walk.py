@@ -167,7 +167,7 @@ class Walk(Bodies):
         self._substitution(SubstitutionKind.ARITHMETIC, node, None)
 
     def parameter(self, node: Node, _level: Level | None) -> None:
-        if self.is_odd and self.text[node.start_byte + 1] in " \t":
+        if self.is_odd and self.text[node.start_byte + 1 : node.end_byte][:1] in ("", " ", "\t"):
             return
         self._substitution(SubstitutionKind.PARAMETER, node, None)
 
