@@ -149,7 +149,7 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     if missed is None:
         return None
     part, (_, at, hint) = missed
-    facets = () if miss is Miss.SCRIPT or miss is Miss.OPTION else harm(part.argv)
+    facets = () if miss is Miss.SCRIPT or miss is Miss.OPTION else harm(part.words)
     return new(Seen, (call.word(part, at), hint, facets, False))
 
 

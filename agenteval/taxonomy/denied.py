@@ -50,7 +50,7 @@ class DeniedCall(NamedTuple):
 
     def _may_exist(self, missed: Missed) -> bool:
         """Whether the world has such a script, or nobody says which files it has."""
-        part, (_, at, _) = missed
+        part, at = missed.part, missed.mismatch.at
         path = normalise(part.argv[at], self.world.root)
         if path is None or at in part.words.dynamic:
             return True

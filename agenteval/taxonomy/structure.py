@@ -33,7 +33,8 @@ def heredoc(call: DeniedCall) -> Seen | None:
 
     The text is fed to the command's standard input, past every rule for its arguments.
     """
-    return with_hint(call, _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING))
+    seen = _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    return with_hint(call, seen) if seen else None
 
 
 @failure_class(
@@ -119,8 +120,8 @@ def shell_chain(call: DeniedCall) -> Seen | None:
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:
     """A last `;`, which the facts leave out, as it joins nothing."""
-    stop, text = call.stop, call.text
-    if stop and stop.reason is Obstacle.OPERATOR and text[stop.start :].strip() == ";":
+    stop = call.stop
+    if stop and stop.reason is Obstacle.OPERATOR and call.text[stop.start :].rstrip() == ";":
         return Seen(call.span(stop.start, stop.start + 1), facets=("list",))
     return None
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from agenteval.core.shell.gate import Simple
 from agenteval.core.shell.harm import harm, is_familiar
 
 _READS = """
@@ -73,8 +74,8 @@ git checkout -b x
 def test_what_a_command_could_do_follows_from_its_names(
     facets: tuple[str, ...], commands: str
 ) -> None:
-    lines = commands.strip().split("\n")
-    assert [harm(line.split()) for line in lines] == [facets] * len(lines)
+    lines = [Simple(line, tuple(line.split())) for line in commands.strip().split("\n")]
+    assert [harm(line) for line in lines] == [facets] * len(lines)
 
 
 def test_programs_that_everybody_knows_are_no_misspelt_scripts() -> None:

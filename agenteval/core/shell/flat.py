@@ -6,7 +6,7 @@ with any other trait is left to the tree.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import new
@@ -16,27 +16,32 @@ from agenteval.core.shell.facts import (
     Redirect,
     RedirectKind,
     ShellFacts,
+    SubstitutionKind,
 )
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
 from agenteval.core.shell.word_list import Words
-from agenteval.core.shell.words import PLAIN
-from agenteval.core.span import Span
+from agenteval.core.shell.words import PLAIN, VARIABLE
+from agenteval.core.span import Place, Span
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
+_GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
 _WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
 _DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
 _EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
-_REDIRECTS = rf"(?:[ \t]++[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_REDIRECTS = rf"(?:{_GAP}[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
 _HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
 _COMMAND = re.compile(
-    rf"(({_PROGRAM})(?:[ \t]++{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"(({_PROGRAM})(?:{_GAP}{_WORD})*+)"  # 1: its words; 2: the first of them
     rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
-    r"[ \t]*+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)[ \t]*+((?:\n[ \t]*+)*+)"  # 7: joint; 8: lines
+    rf"(?:{_GAP})?+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)"  # 7: joint
+    rf"(?:{_GAP})?+((?:\n[ \t]*+)*+)"  # 8: lines
 )
 _LINES = re.compile(r"(?:\n[ \t]*+)*+")
+_VARIABLE = re.compile(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
+_VARIABLE_IN_DOUBLE = re.compile(rf"\\(?s:.)|({VARIABLE})")
 _EXPANDS = re.compile(r"[$`\\]")
 
 
@@ -73,10 +78,11 @@ def read_flat(
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in _LAST:
-        return None
+    if at < len(text) or joint not in _LAST or ("$" in text and source.stand_in):
+        return None  # what a stand-in shows has no place of its own to look for variables in
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
-    facts = (text, commands, pipelines, chains, redirects, heredocs, (), (), background)
+    variables = _variables(source, commands) if "$" in text else ()
+    facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
     return new(ShellFacts, facts + _NEVER_FLAT)
 
 
@@ -102,6 +108,27 @@ def _joined(
             if joint != "&":
                 chains.append(source.span(at, at + len(joint)))
     return pipelines, chains
+
+
+def _variables(source: Source, commands: Sequence[Command]) -> list[tuple[SubstitutionKind, Span]]:
+    """The $NAME in the words of commands and behind their redirects."""
+    spans: list[Span] = []
+    for command in commands:
+        start, end = command.extent
+        if command.redirects:
+            end = command.redirects[-1].span.end
+        places = _variable_places(source.text, start - source.base, end - source.base)
+        spans += [source.span(*place) for place in places]
+    return [(SubstitutionKind.PARAMETER, span) for span in spans]
+
+
+def _variable_places(text: str, start: int, end: int) -> Iterator[Place]:
+    for piece in _VARIABLE.finditer(text, start, end):
+        if piece[1]:
+            yield piece.span()
+        elif piece[2]:
+            inside = _VARIABLE_IN_DOUBLE.finditer(text, *piece.span(2))
+            yield from (variable.span() for variable in inside if variable[1])
 
 
 def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:

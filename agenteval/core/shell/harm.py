@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from agenteval.core.shell.gate import Simple
 from agenteval.core.shell.programs import FILTERS, base_name, names
+from agenteval.core.shell.word_list import Words
 
 _Facets = tuple[str, ...]
 _NETWORK = names(
@@ -52,11 +54,11 @@ _FIND_ACTS = names("-delete -exec -execdir -fprint -ok -okdir")
 _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
 
-def harm(argv: Sequence[str]) -> _Facets:
+def harm(words: Simple | Words) -> _Facets:
     """`network`, `destructive` and `read-only`, as far as names tell."""
-    program = base_name(argv[0])
+    program = base_name(words.first)
     look = _LOOKS.get(program)
-    return look(argv) if look else _KNOWN.get(program, ())
+    return look(words.argv) if look else _KNOWN.get(program, ())
 
 
 def is_familiar(program: str) -> bool:

@@ -24,6 +24,8 @@ _CODE_LETTERS: Mapping[str, str] = {
     "php": "r",
     "Rscript": "e",
 }
+_ONLY_CODE_LETTERS = {name: letters.replace("m", "") for name, letters in _CODE_LETTERS.items()}
+_MAY_BE_OPTION = ("", "-", "+")
 # What stands where their script would stand, and is none.
 _SUB_COMMANDS: Mapping[str, frozenset[str]] = {
     "bun": names(
@@ -36,8 +38,6 @@ _SUB_COMMANDS: Mapping[str, frozenset[str]] = {
         " upgrade vendor"
     ),
 }
-_ONLY_CODE_LETTERS = {name: letters.replace("m", "") for name, letters in _CODE_LETTERS.items()}
-_MAY_BE_OPTION = ("", "-", "+")
 _CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
 _WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
 _SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
