@@ -70,6 +70,10 @@ _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
     (re.compile(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
     (re.compile(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
+    (
+        re.compile(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
+        lambda found: f"{found[1]}[{'_' * len(found[2])}]",
+    ),
     (re.compile(r"\$(?=[^\x00-\x7f])"), "_"),
     (re.compile(r"(?<!\\)\$(?=[`\\])"), "_"),
     (re.compile(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),

@@ -350,6 +350,7 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("function f.x case $1 in a) ls;; esac", "control-flow"),
         ("function g ( )\nuntil true; do ls; done", "control-flow"),
         ("echo ` `", "command-substitution"),
+        ('git show "${ages[$who:$when]:-}"', "bad-arguments"),
         ("if [[ $f == *.@(py|js) && $g != --?(a|b{1,2}) ]]; then ls; fi", "control-flow"),
         ("echo `a` ` ` `b \\`c\\``", "command-substitution"),
         ("wc `ls | grep .md$`", "command-substitution"),
