@@ -42,6 +42,8 @@ def _of_old_opencode(engine: OpenCode10) -> Iterator[str]:
             yield f"permission.bash: {pattern} {action}"
     for key, action in engine.actions.items():
         yield f"permission.{key}: {action}"
+    for tool, is_on in engine.switches.items():
+        yield f"tools.{tool}: {str(is_on).lower()}"
 
 
 def _of_claude(engine: ClaudeCode) -> Iterator[str]:

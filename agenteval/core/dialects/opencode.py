@@ -8,7 +8,7 @@ to answer an `ask`, so it is a denial.
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agenteval.core.call import BASH
@@ -35,6 +35,12 @@ _SUBJECTS: Mapping[str, str] = {
     "task": "subagent_type",
     "skill": "name",
 }
+_OUTPUTS = "/.local/share/opencode/tool-output/*"
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+_OLD_ACTIONS: Mapping[str, str] = {
+    **dict.fromkeys(EDIT_TOOLS, "edit"),
+    **dict.fromkeys(("webfetch", "websearch", "codesearch"), "webfetch"),
+}
 _SEARCHES = frozenset(("glob", "grep", "list"))
 
 
@@ -52,10 +58,17 @@ DEFAULTS = (
     PermissionRule("*", "*", "allow"),
     PermissionRule("doom_loop", "*", "ask"),
     PermissionRule("external_directory", "*", "ask"),
+    PermissionRule("external_directory", "/tmp/opencode/*", "allow"),  # noqa: S108 -- theirs
     PermissionRule("question", "*", "deny"),
     PermissionRule("read", "*.env", "ask"),
     PermissionRule("read", "*.env.*", "ask"),
     PermissionRule("read", "*.env.example", "allow"),
+)
+# What its agent for plans has besides.
+PLAN = (
+    PermissionRule("task", "general", "deny"),
+    PermissionRule("edit", "*", "deny"),
+    PermissionRule("edit", ".opencode/plans/*.md", "allow"),
 )
 
 
@@ -68,7 +81,12 @@ class OpenCode:
     name: str = "opencode"
 
     def action(self, permission: str, subject: str) -> Action:
-        """What the last matching rule says; `ask` without one."""
+        """What the last matching rule says; `ask` without one.
+
+        The folder for outputs that were too long to be shown stays open whatever is said.
+        """
+        if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
+            return "allow"
         for rule in reversed(self.rules):
             if wildcard(rule.permission, permission) and wildcard(rule.pattern, subject):
                 return rule.action
@@ -114,24 +132,38 @@ class OpenCode:
 
 @dataclass(frozen=True, slots=True)
 class OpenCode10:
-    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools."""
+    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools.
+
+    `switches` say of patterns for tools whether these are offered, unless an action denies them.
+    """
 
     patterns: Mapping[str, Action]
     actions: Mapping[str, Action]
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    home: str = ""
     name: str = "opencode-1.0"
 
     def offers(self, tool: str) -> bool:
-        return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
+        if tool == BASH and self.patterns == {"*": "deny"}:
+            return False
+        is_denied = self.actions.get(_OLD_ACTIONS.get(tool, "")) == "deny"
+        return not is_denied and self._switch(tool) is not False
 
     def knows(self, tool: str) -> bool:
-        return self.actions.get(tool) == "allow"
+        return self._switch(tool) is True
+
+    def _switch(self, tool: str) -> bool | None:
+        """What the longest matching switch says; of two as long the later in the alphabet."""
+        fitting = [pattern for pattern in self.switches if wildcard(pattern, tool)]
+        longest = max(fitting, key=lambda pattern: (len(pattern), pattern), default=None)
+        return None if longest is None else self.switches[longest]
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
             return self.allows_command(arguments["command"], root, _start(arguments, root))
         files = _files(arguments, root) if _SUBJECTS.get(tool) == "filePath" else []
         is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
-        return is_inside and self.actions.get(_permission(tool), "allow") == "allow"
+        return is_inside and self.actions.get(_OLD_ACTIONS.get(tool, ""), "allow") == "allow"
 
     def allows_command(self, text: str, root: str, start: str) -> bool:
         """`start` is the folder that the command starts in."""
@@ -140,7 +172,7 @@ class OpenCode10:
             not source.is_cut
             and (self._opens_outside or inside(start, root) is not None)
             and all(
-                (self._opens_outside or not any(segment.old_folders_outside(root)))
+                (self._opens_outside or not any(segment.old_folders_outside(root, self.home)))
                 and (segment.program == "cd" or self._action(segment.words) == "allow")
                 for segment in segments(source)
             )
@@ -203,6 +235,8 @@ def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
 
 def wildcard(pattern: str, subject: str) -> bool:
     """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
+    if not subject.isascii():  # JavaScript's `?` is half of a character like an emoji
+        pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
     if wildcard_regex(pattern).fullmatch(subject):
         return True
     bare = pattern.removesuffix(" *")
