@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from agenteval.core.call import BASH
 from agenteval.core.dialects.claude import ClaudeCode
 from agenteval.core.dialects.codex import Codex
-from agenteval.core.dialects.opencode import DEFAULTS, OpenCode, OpenCode10
+from agenteval.core.dialects.opencode import DEFAULTS, OpenCode
+from agenteval.core.dialects.opencode_old import OpenCode10
 from agenteval.core.policy.policy import Engine, Policy
 
 

@@ -14,9 +14,9 @@ from agenteval.core.dialects.opencode import (
     TOOLS,
     Action,
     OpenCode,
-    OpenCode10,
     PermissionRule,
 )
+from agenteval.core.dialects.opencode_old import OpenCode10
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy

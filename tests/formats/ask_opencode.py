@@ -10,13 +10,14 @@ asks, so that is a denial.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from pathlib import Path
@@ -27,18 +28,13 @@ HOME = Path("/home/me")
 PROJECT = HOME / "project"
 FILES = ("x", ".env", ".env.example", "notes/a", "notes/b", "/srv/data/q")
 WORLD = f"""set -e
+export PATH=/tmp/bin:/usr/bin:/bin SHELL=/tmp/bin/bash
+export OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1
 mkdir -p {PROJECT}/sub {PROJECT}/notes /srv/data/deep /tmp/bin && cd {PROJECT}
 for program in bash rg; do cp /usr/bin/true /tmp/bin/$program; done
 echo x > x && git init -q && git add x && git -c user.name=a -c user.email=a@b commit -qm x
 exec python3 /tmp/run/ask.py --inside
 """
-ENVIRONMENT = {
-    "HOME": str(HOME),
-    "PATH": "/tmp/bin:/usr/bin:/bin",
-    "SHELL": "/tmp/bin/bash",
-    "OPENCODE_DISABLE_MODELS_FETCH": "1",
-    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
-}
 MODEL_PORT = 4001
 PORTS = count(4002)  # a port that a server has just left is not free again at once
 PROVIDER = {
@@ -52,12 +48,10 @@ PROMPT = "make the calls"
 BATCH = 40
 PATIENCE = 20  # seconds for a batch, most of which take one
 # What stands in the errors of denied calls, not of those that were let through and failed then.
-DENIALS = (
-    *("specified a rule which prevents", "specifically restricted", "rejected permission"),
-    *("PermissionDeniedError", "PermissionRejectedError", "not allowed to be executed"),
-    *("is not in the current working directory", "unavailable tool"),
+DENIAL = re.compile(
+    "specified a rule which prevents|specifically restricted|rejected permission|unavailable tool|"
+    "Permission(Denied|Rejected)Error|not allowed to be exec|is not in the current working direct"
 )
-
 Call = tuple[str, dict[str, Any]]
 
 
@@ -100,11 +94,10 @@ class Server:
         self.said: dict[str, bool | None] = {}
         self.changed = threading.Condition()
         command = ["/tmp/run/opencode", "serve", "--hostname=127.0.0.1", f"--port={self.port}"]
-        self.process = subprocess.Popen(
-            command, cwd=PROJECT, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=sys.stderr
-        )
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr)
         self._wait()
-        threading.Thread(target=self._listen, daemon=True).start()
+        events = self.open("/event", patience=3600)
+        threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
     def _wait(self) -> None:
         for _ in range(300):
@@ -121,15 +114,13 @@ class Server:
         request = urllib.request.Request(url, body, headers)
         return urllib.request.urlopen(request, timeout=patience)
 
-    def api(self, path: str, content: object = None, patience: float = 60) -> bytes:
-        with self.open(path, content, patience) as response:
-            answer: bytes = response.read()
-        return answer
+    def api(self, path: str, content: object = None, patience: float = 60) -> Any:
+        return json.load(self.open(path, content, patience))
 
     def ask(self, calls: dict[str, Call]) -> list[bool | None]:
         """Whether each call is allowed; None for one of which nothing can be said."""
         Model.calls = calls
-        session = json.loads(self.api("/session", {}))["id"]
+        session = self.api("/session", {})["id"]
         self._post(f"/session/{session}/message", {"parts": [{"type": "text", "text": PROMPT}]})
         with self.changed:
             self.changed.wait_for(lambda: calls.keys() <= self.said.keys(), PATIENCE)
@@ -139,8 +130,8 @@ class Server:
     def _post(self, path: str, content: object) -> None:
         threading.Thread(target=self.api, args=(path, content, 600), daemon=True).start()
 
-    def _listen(self) -> None:
-        for line in self.open("/event", patience=3600):
+    def _listen(self, events: Iterable[bytes]) -> None:
+        for line in events:
             if line.startswith(b"data: "):
                 with self.changed:
                     self._read(json.loads(line[6:]))
@@ -162,7 +153,7 @@ class Server:
 
 def verdict(tool: str, error: str) -> bool | None:
     """None where a file that is to be changed was not as it must be: rules are asked later."""
-    if tool == "invalid" or any(denial in error for denial in DENIALS):
+    if tool == "invalid" or DENIAL.search(error):
         return False
     return None if error and tool in {"edit", "write"} else True
 
@@ -184,14 +175,19 @@ def ask_session(session: dict[str, Any]) -> list[Any]:
 
 
 def in_sandbox(program: Path, script: str, given: str = "") -> str:
-    command = ["bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]
-    command += ["--proc", "/proc", "--dev", "/dev"]
-    for folder in ("/tmp", "/home", "/srv"):
-        command += ["--tmpfs", folder]
-    for outside, inside in ((program, "opencode"), (Path(__file__).resolve(), "ask.py")):
-        command += ["--ro-bind", str(outside), f"/tmp/run/{inside}"]
-    command += ["--clearenv", "--setenv", "HOME", str(HOME), "--setenv", "PATH", "/usr/bin:/bin"]
-    command += ["sh", "-c", script]
+    me = Path(__file__).resolve()
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--ro-bind", "/", "/"]
+    command += ["--proc", "/proc", "--dev", "/dev", "--setenv", "HOME", str(HOME)]
+    command += ["--tmpfs", "/tmp", "--tmpfs", "/home", "--tmpfs", "/srv"]
+    command += [
+        "--ro-bind",
+        str(program),
+        "/tmp/run/opencode",
+        "--ro-bind",
+        str(me),
+        "/tmp/run/ask.py",
+    ]
+    command += ["/bin/sh", "-c", script]
     done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout
 
