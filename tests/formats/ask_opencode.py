@@ -26,11 +26,11 @@ from typing import Any
 TABLE = Path(__file__).parent / "opencode_verdicts.json"
 HOME = Path("/home/me")
 PROJECT = HOME / "project"
-FILES = ("x", ".env", ".env.example", "notes/a", "notes/b", "/srv/data/q")
+FILES = ("x", ".env", ".env.example", "notes/a", "/srv/data/q")
 WORLD = f"""set -e
 export PATH=/tmp/bin:/usr/bin:/bin SHELL=/tmp/bin/bash
 export OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1
-mkdir -p {PROJECT}/sub {PROJECT}/notes /srv/data/deep /tmp/bin && cd {PROJECT}
+mkdir -p {PROJECT} /tmp/bin && cd {PROJECT}
 for program in bash rg; do cp /usr/bin/true /tmp/bin/$program; done
 echo x > x && git init -q && git add x && git -c user.name=a -c user.email=a@b commit -qm x
 exec python3 /tmp/run/ask.py --inside
@@ -160,6 +160,10 @@ def verdict(tool: str, error: str) -> bool | None:
 
 def ask_session(session: dict[str, Any]) -> list[Any]:
     """The rows of a session with verdicts, without those that have none."""
+    subprocess.run(["git", "clean", "-fdxq"], check=True)
+    shutil.rmtree("/srv/data", ignore_errors=True)
+    for folder in ("sub", "notes", "/srv/data/deep"):
+        (PROJECT / folder).mkdir(parents=True)
     for file in FILES:
         (PROJECT / file).write_text("x\n")
     server = Server(CONFIG | {key: session[key] for key in ASKED_OF if key in session})
