@@ -11,7 +11,8 @@ from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
 from agenteval.core.dialects.codex import Codex, PrefixRule
-from agenteval.core.dialects.opencode import OpenCode, OpenCode10, PermissionRule, wildcard
+from agenteval.core.dialects.opencode import OpenCode, PermissionRule, wildcard
+from agenteval.core.dialects.opencode_old import OpenCode10
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
