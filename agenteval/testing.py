@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.call import BASH, Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import BASH, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
+from agenteval.core.span import Span
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -59,13 +60,13 @@ def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = 
     """A bash call denied as `failure_class`, shown by `evidence` (a part of it) or by all of it."""
     shown = evidence or command
     start = command.index(shown)
-    finding = Finding(failure_class, Evidence(shown, start, start + len(shown)), "Not like this.")
+    finding = Finding(failure_class, Span(start, start + len(shown), shown), "Not like this.")
     return Made(BASH, {"command": command}, Verdict(findings=(finding,)))
 
 
 def tool(name: str, *, failure_class: str = "", **arguments: Any) -> Made:
     """A call of any tool; denied when a failure class is given."""
-    finding = Finding(failure_class, Evidence(name))
+    finding = Finding(failure_class, Span(0, 0, name))
     verdict = Verdict(findings=(finding,)) if failure_class else ALLOWED
     return Made(name, arguments, verdict)
 

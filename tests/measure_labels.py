@@ -13,15 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.facts import (
-    Command,
-    Redirect,
-    RedirectKind,
-    ShellFacts,
-    Span,
-    SubstitutionKind,
-)
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, SubstitutionKind
+from agenteval.core.span import Span
+from agenteval.taxonomy.mended import facts_of
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")
 _CONTROL = {
@@ -141,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         row = json.loads(line)
         if not row["bash_n_valid"] or (options.agents and not row["source"].startswith(AGENTS)):
             continue
-        facts = read_facts(row["command"])
+        facts = facts_of(row["command"])
         ours = labels(facts)
         wrong = [name for name in ours if name in row and row[name] != ours[name]]
         if facts.errors:

@@ -6,7 +6,8 @@ from typing import Any
 
 from typer import style
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.span import Span
 
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
@@ -30,7 +31,7 @@ def as_json(call: ToolCall, verdict: Verdict, row: RowName) -> str:
     return json.dumps(found)
 
 
-def _evidence(evidence: Evidence) -> dict[str, Any]:
+def _evidence(evidence: Span) -> dict[str, Any]:
     return {"text": evidence.text, "start": evidence.start, "end": evidence.end}
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from agenteval.core.span import Span
+
 BASH = "bash"
 # A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
 new = tuple.__new__
@@ -33,26 +35,17 @@ class ToolCall:
         return command if isinstance(command, str) else None
 
 
-class Evidence(NamedTuple):
-    """The part of a call that shows a failure class.
-
-    `start` and `end` are character offsets into the command of a bash call, and into `raw` of any
-    other call; `text` is what stands between them.
-    """
-
-    text: str
-    start: int = 0
-    end: int = 0
-
-
 class Finding(NamedTuple):
     """One failure class seen in one call. `hint` is the cure, in words a model can act on.
+
+    `evidence` is the part that shows it: of the command of a bash call, of `raw` of any other. It
+    is empty, but for its text, where that text does not stand there.
 
     A named tuple, as its evidence is: a denied call has several, and must not wait for them.
     """
 
     failure_class: str
-    evidence: Evidence
+    evidence: Span
     hint: str = ""
     facets: tuple[str, ...] = ()
 

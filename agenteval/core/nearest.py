@@ -10,7 +10,8 @@ _ALIKE = 0.5  # Dice's coefficient of the pairs of letters; `listt` and `list` h
 class Names:
     """A set of known names, made ready for questions: a denied call must not wait for its hint."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], *, alike: float = _ALIKE) -> None:
+        self._alike = alike
         self._known = [(name, len(_pairs(name))) for name in sorted(set(names))]
         self._having: dict[str, list[int]] = {}  # which of them have this pair of letters
         for number, (name, _) in enumerate(self._known):
@@ -31,7 +32,7 @@ class Names:
             alike = 2 * shared[number] / (len(pairs) + size)
             if alike > best:
                 best, nearest = alike, name
-        return nearest if best >= _ALIKE else ""
+        return nearest if best >= self._alike else ""
 
 
 @lru_cache(maxsize=256)

@@ -125,13 +125,22 @@ def _to_claude(policy: Policy) -> tuple[str, list[str]]:
 
 def _to_codex(policy: Policy) -> tuple[str, list[str]]:
     lines, lost = [], list(_lost_everywhere(policy, "codex"))
+    bare: dict[str, None] = {}
     for start, open_end in _commands(policy):
         if "*" in start:
             lost.append(f"{start}: left out, for a prefix has no patterns")
             continue
-        lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="allow")')
+        words = start.split()
+        lines.append(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")')
+        if "/" not in words[0]:
+            bare[words[0]] = None
         if not open_end:
             lost.append(f"{start}: that no further words may follow")
+    # Else each rule would be about every program of that name, wherever it is.
+    lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
+    lost.append(
+        r"that a word may have one of *?[]{}\~^# outside quotes: no rule can allow it there"
+    )
     lost += [
         f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
     ]

@@ -57,6 +57,12 @@ def _of_claude(engine: ClaudeCode) -> Iterator[str]:
 
 def _of_codex(engine: Codex) -> Iterator[str]:
     for rule in engine.rules:
+        words = " ".join("|".join(choices) for choices in rule.pattern)
         if rule.decision != "allow":
-            words = " ".join("|".join(choices) for choices in rule.pattern)
             yield f"prefix_rule {words}: {rule.decision}"
+        elif rule.caseless:
+            yield f"prefix_rule {words}: whatever the case of its letters"
+    for name, paths in engine.executables.items():
+        yield f"host_executable {name}: {', '.join(sorted(paths)) or 'nowhere but in PATH'}"
+    if any(rule.decision == "allow" for rule in engine.rules):
+        yield "that a program may be given by its path too"

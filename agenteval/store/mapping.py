@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.span import Span
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -148,7 +149,7 @@ def _verdict(row: CallRow) -> Verdict:
 def _finding(stored: dict[str, Any]) -> Finding:
     return Finding(
         failure_class=stored["failure_class"],
-        evidence=Evidence(**stored["evidence"]),
+        evidence=Span(**stored["evidence"]),
         hint=stored["hint"],
         facets=tuple(stored["facets"]),
     )

@@ -4,7 +4,7 @@ from agenteval.taxonomy import calls, commands, structure, syntax
 from agenteval.taxonomy.registry import FailureClass, classes_of
 
 # Raised by one whenever a call may get another class than before; stored with every verdict.
-TAXONOMY_VERSION = "5"
+TAXONOMY_VERSION = "6"
 _CLASSES = tuple(
     found for family in (calls, syntax, structure, commands) for found in classes_of(family)
 )

@@ -4,18 +4,13 @@ import re
 
 from agenteval.core.call import new
 from agenteval.core.policy.mismatch import Miss
-from agenteval.core.policy.patterns import normalise
 from agenteval.core.shell.facts import SubstitutionKind
 from agenteval.core.shell.gate import LONGEST, Obstacle, length_in_bytes
+from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import (
-    DESTRUCTIVE,
-    NETWORK,
-    READ_ONLY,
-    base_name,
-    is_shell,
-)
-from agenteval.taxonomy.denied import PREFIXES, DeniedCall, Part
+from agenteval.core.shell.programs import is_shell
+from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.parts import PREFIXES
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
@@ -75,7 +70,7 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
     cure="Send the inner command itself: it already runs in bash.",
-    seen_in=["code", "eval"],
+    seen_in=["code"],
 )
 def nested_shell(call: DeniedCall) -> Seen | None:
     """A shell started inside the shell: bash -c, sh -c, eval.
@@ -119,7 +114,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list",
         "uv run scripts/notes.py show scripts/youtube_fetcher.py",
     ],
-    seen_in=[Miss.SCRIPT],
+    seen_in=["nowhere"],
 )
 def hallucinated_script(call: DeniedCall) -> Seen | None:
     """A script that does not exist.
@@ -127,7 +122,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     The model made its name up, or left out its folder. Seen only where the files of the world are
     known; elsewhere such a call is an unlisted script.
     """
-    return _script(call, exists=False)
+    return _missed(call, Miss.SCRIPT)
 
 
 @failure_class(
@@ -138,21 +133,14 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
         "python3 /tmp/x.py",
     ],
     good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
-    seen_in=[Miss.SCRIPT],
+    seen_in=["there"],
 )
 def unlisted_script(call: DeniedCall) -> Seen | None:
     """A script that is not on the allow list, though it is, or may be, there.
 
     Plausible names are no permission: what the script does was never agreed on.
     """
-    return _script(call, exists=True)
-
-
-def _script(call: DeniedCall, *, exists: bool) -> Seen | None:
-    part, mismatch = call.misses[Miss.SCRIPT]
-    path = normalise(part.argv[mismatch.at], call.world.root)
-    there = path is None or call.may_exist(path)
-    return _missed(call, Miss.SCRIPT) if there is exists else None
+    return _missed(call, Miss.SCRIPT)
 
 
 def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
@@ -160,9 +148,9 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     missed = call.misses.get(miss)
     if missed is None:
         return None
-    part, (_, _, hint) = missed
-    harm = () if miss is Miss.SCRIPT or miss is Miss.OPTION else _harm(part)
-    return new(Seen, (call.word(missed), hint, harm, False))
+    part, (_, at, hint) = missed
+    facets = () if miss is Miss.SCRIPT or miss is Miss.OPTION else harm(part.words)
+    return new(Seen, (call.word(part, at), hint, facets, False))
 
 
 @failure_class(
@@ -220,6 +208,10 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     if seen := _missed(call, Miss.WORDS):
         return seen
     spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
+    if call.misses:  # what stands in the words of a strange program is not the matter
+        is_strange = call.policy.bash.is_strange
+        known = [part.words.extent for part in call.parts if not is_strange(part.program)]
+        spans = [s for s in spans if any(start <= s.start < end for start, end in known)]
     return Seen(spans[0]) if spans else _unplain(call)
 
 
@@ -249,22 +241,6 @@ def bare_binary(call: DeniedCall) -> Seen | None:
     Facets say what it could have done: `network`, `destructive` or `read-only`.
     """
     return _missed(call, Miss.PROGRAM)
-
-
-def _harm(part: Part) -> tuple[str, ...]:
-    program = base_name(part.program)
-    if program == "git":
-        return ("read-only",) if set(part.argv[1:2]) <= _GIT_READS else ()
-    if program == "find" and _FIND_ACTS.intersection(part.argv):
-        return ("destructive",)
-    return _HARM.get(program, ())
-
-
-_HARM: dict[str, tuple[str, ...]] = {}
-for _harm_done, _by in ("network", NETWORK), ("destructive", DESTRUCTIVE), ("read-only", READ_ONLY):
-    _HARM |= {program: (*_HARM.get(program, ()), _harm_done) for program in _by}
-_GIT_READS = frozenset(("blame", "diff", "log", "ls-files", "rev-parse", "show", "status"))
-_FIND_ACTS = frozenset(("-delete", "-exec", "-execdir", "-fprint", "-ok", "-okdir"))
 
 
 @failure_class(

@@ -1,9 +1,9 @@
 """The verdict on a call: the policy decides, and only a denied call is explained."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict, new
+from agenteval.core.call import Finding, ToolCall, Verdict, new
 from agenteval.core.policy.policy import (
     UNKNOWN_WORLD,
     Gate,
@@ -14,13 +14,14 @@ from agenteval.core.policy.policy import (
     only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
-from agenteval.core.shell.gate import NotSimple, Simple, read_simple
+from agenteval.core.shell.gate import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
-from agenteval.taxonomy.denied import DeniedCall, misses_of, one_part, parts_of
+from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import facts_of
+from agenteval.taxonomy.parts import take, take_simple
 from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
@@ -45,9 +46,9 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if allowed:
         return ALLOWED
     if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
-        parts = one_part(gate, policy, world)
-        misses = misses_of(parts, policy, world)
         is_only = only is not None
+        fits = False if is_only and policy.engine is None else None
+        parts, misses = take_simple(gate, policy, world, fits=fits)
         known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
     return _deny(call, policy, world, gate, is_only_a_command=only is not None)
@@ -88,11 +89,11 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
     command = call.command
     text, shell = call.raw, _NO_SHELL
     if command is not None:
-        text, shell = command, facts_of(command)
+        is_readable = not (isinstance(gate, NotSimple) and gate.reason in UNREADABLE)
+        text, shell = command, facts_of(command, is_readable=is_readable)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
     stop = reader if isinstance(reader, NotSimple) else None
-    parts = parts_of(shell, policy, world)
-    misses = misses_of(parts, policy, world)
+    parts, misses = take(shell.commands, policy, world)
     is_only = is_only_a_command
     known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
     return _explain(new(DeniedCall, known))
@@ -117,17 +118,17 @@ def judge_many(
 
 
 def _explain(denied: DeniedCall) -> Verdict:
-    alone = denied.alone
-    permitted = denied.policy.bash.constructs
-    found = [(each, seen) for each in _worth_a_look(denied.signs) if (seen := each.look(denied))]
-    # A construct that is permitted as such explains only what nothing else does: its odd forms.
-    if permitted:
+    found: list[tuple[FailureClass, Seen]] = []
+    for each in _worth_a_look(denied.signs):
+        if seen := each.look(denied):
+            found.append((each, seen))  # noqa: PERF401 -- a comprehension is a call of its own
+    if permitted := denied.policy.bash.constructs:
+        # A construct permitted as such explains only what nothing else does: its odd forms.
         closed = [(c, seen) for c, seen in found if seen.despite or c.construct not in permitted]
         found = closed or found
     if not found and (seen := _REST.look(denied)):
         found = [(_REST, seen)]
-    shown = denied.text if denied.is_mended else None
-    return Verdict.denied([_finding(each, seen, denied, alone, shown) for each, seen in found])
+    return Verdict.denied(_findings(found, denied))
 
 
 @lru_cache(maxsize=1024)
@@ -138,16 +139,15 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
     )
 
 
-def _finding(
-    failure_class: FailureClass, seen: Seen, denied: DeniedCall, alone: str, shown: str | None
-) -> Finding:
-    (start, end, text), hint, facets, _ = seen
-    if alone:
-        facets += ("script-listed",)
-    if failure_class.id in denied.policy.stated:
-        facets += ("rule-stated",)
-    if shown is not None and start < end:  # the words of the call, not those that were read
-        start, end = min(start, len(shown)), min(end, len(shown))
-        text = shown[start:end]
-    evidence = new(Evidence, (text, start, end))
-    return new(Finding, (failure_class.id, evidence, hint or failure_class.cured(alone), facets))
+def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
+    alone, stated = denied.alone, denied.policy.stated
+    findings = []
+    for failure_class, seen in found:
+        span, hint, facets, _ = seen
+        if alone:
+            facets += ("script-listed",)
+        if failure_class.id in stated:
+            facets += ("rule-stated",)
+        cure = hint or failure_class.cured(alone)
+        findings.append(new(Finding, (failure_class.id, span, cure, facets)))
+    return findings

@@ -1,4 +1,4 @@
-"""Facts about shell text that bash can parse and the parse tree cannot, and about stray words.
+"""Facts about shell text that bash can parse and the parse tree cannot.
 
 Each known mistake of the tree is put in other words (`mends`). Those are read in place of the text
 only when the tree has nothing left to complain about, and only to explain a denial.
@@ -7,50 +7,43 @@ only when the tree has nothing left to complain about, and only to explain a den
 import re
 
 from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.facts import ShellFacts, Span
+from agenteval.core.shell.facts import ShellFacts
 from agenteval.taxonomy.mends import mended
 
-# Reserved words that only go on with, or end, what another one has begun.
-_INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
 _EMPTY = re.compile(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
 _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 
-def facts_of(text: str) -> ShellFacts:
-    """What stands in a denied text.
+def facts_of(text: str, *, is_readable: bool = False) -> ShellFacts:
+    """What stands in a denied text; its `errors` are those that bash has with it too.
 
-    `errors` are those that bash has with it too, and the reserved words where none may stand.
+    `is_readable` as for `read_facts`.
     """
-    shell = _facts_of(text)
+    shell = read_facts(text, is_readable=is_readable)
+    if not shell.errors:
+        return shell
+    shell = _without_wanted_commands(shell)
     if len(text) > _LONGEST or not shell.errors:
         return shell
     for other in mended(text):
         if other != text:
-            again = _facts_of(other)
+            again = _without_wanted_commands(read_facts(text, parsed_as=other))
             if not again.errors:
-                return again
+                return _with_lone_negations(again)
     return shell
 
 
-def _facts_of(text: str) -> ShellFacts:
-    shell = read_facts(text)
-    if shell.errors:
-        shell = _without_wanted_commands(shell)
-    if not _INNER.isdisjoint([command.words.first for command in shell.commands]):
-        shell = shell._replace(errors=[*shell.errors, *_strays(shell)])
-    return shell
-
-
-def _strays(shell: ShellFacts) -> list[Span]:
-    """The reserved words that stand where a command begins and have nothing to end there."""
-    return [
-        command.words[0].span
+def _with_lone_negations(shell: ShellFacts) -> ShellFacts:
+    """Bash takes a `!` that no command follows, for which a mend puts one."""
+    lone = [
+        command
         for command in shell.commands
-        if command.program in _INNER
-        and command.words[0].span.text in _INNER  # not quoted
-        and not (command.via or command.assignments)
-        and all(redirect.span.start > command.words[0].span.start for redirect in command.redirects)
+        if command.words.first == "!" and command.words[0].span.text == "!"
     ]
+    return shell._replace(
+        commands=[command for command in shell.commands if command not in lone],
+        negations=[*shell.negations, *(command.words[0].span for command in lone)],
+    )
 
 
 def _without_wanted_commands(shell: ShellFacts) -> ShellFacts:

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
-from agenteval.core.shell.facts import Span
 from agenteval.core.shell.leaves import Construct
+from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 
 

@@ -3,12 +3,15 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
+from agenteval.core.call import new
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import RedirectKind, Span, SubstitutionKind, outside
+from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
+from agenteval.core.span import Span, outside
 from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.hints import with_hint
 from agenteval.taxonomy.registry import Seen, failure_class
 
 _ALONE = "Run `{alone}` alone"
@@ -30,7 +33,8 @@ def heredoc(call: DeniedCall) -> Seen | None:
 
     The text is fed to the command's standard input, past every rule for its arguments.
     """
-    return _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    seen = _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    return with_hint(call, seen) if seen else None
 
 
 @failure_class(
@@ -74,8 +78,9 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
     for commands in call.shell.pipelines:
         for before, command in pairwise(commands):
             if (base_name(command.words.first) in FILTERS) is to_filter and not command.nested:
-                bar = call.text.find("|", before.span.end, command.span.start)
-                return Seen(call.span(bar if bar >= 0 else command.span.start, command.span.end))
+                start, end = command.extent
+                bar = call.text.find("|", before.extent[1], start)
+                return new(Seen, (call.span(bar if bar >= 0 else start, end), "", (), False))
     return None
 
 
@@ -115,10 +120,8 @@ def shell_chain(call: DeniedCall) -> Seen | None:
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:
     """A last `;`, which the facts leave out, as it joins nothing."""
-    stop, text = call.stop, call.text
-    if stop and stop.reason is Obstacle.OPERATOR and text.startswith(";", stop.start):
-        if text[stop.start + 1 :].strip():
-            return None
+    stop = call.stop
+    if stop and stop.reason is Obstacle.OPERATOR and call.text[stop.start :].rstrip() == ";":
         return Seen(call.span(stop.start, stop.start + 1), facets=("list",))
     return None
 
@@ -293,5 +296,5 @@ def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
     """The first redirect of these kinds that the policy does not open, or not to that file."""
     for redirect in call.shell.redirects:
         if redirect.kind in wanted and not call.opens(redirect):
-            return Seen(redirect.span)
+            return new(Seen, (redirect.span, "", (), False))
     return None

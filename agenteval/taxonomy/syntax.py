@@ -3,6 +3,7 @@
 import re
 
 from agenteval.core.shell.gate import Obstacle
+from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class
 
@@ -20,6 +21,7 @@ _BRACKET_AT = (Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH
         'uv run scripts/notes.py add "a"b"',
         "uv run scripts/notes.py list; fi",
         "uv run scripts/notes.py list;;",
+        "uv run scripts/notes.py show <note>",
     ],
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
@@ -33,11 +35,34 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
     command was escaped once too much or too little.
     """
     if call.shell.errors:
-        return Seen(call.shell.errors[0])
+        return _error(call, call.shell.errors[0])
     stop = call.stop
     if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call, stop.start)):
         return Seen(call.span(stop.start, len(call.text)))
     return None
+
+
+_PLACEHOLDER = re.compile(r"<[A-Za-z][^<>\n|;&()'\"]*+>")
+_BEFORE_END = re.compile(r"(?:[|&;<>]++|[^\s|&;<>]++)\s*\Z")
+
+
+def _error(call: DeniedCall, error: Span) -> Seen:
+    """What shows an error: a placeholder around it, and for one at an end what stands before."""
+    start, end, text = error
+    for found in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
+        if found.start() <= end and start <= found.end() and end - start < len(found[0]) + _NEAR:
+            hint = f"write a value in place of `{found[0]}`: bash takes < and > for redirects"
+            return Seen(call.span(*found.span()), hint)
+    if text:
+        return Seen(error)
+    opened = call.text.rfind("(", 0, end)
+    if opened > call.text.rfind(")", 0, end):
+        return Seen(call.span(opened, end))
+    before = _BEFORE_END.search(call.text[max(end - _NEAR, 0) : end])
+    return Seen(call.span(end - len(before[0]) if before else end, end))
+
+
+_NEAR = 32  # characters
 
 
 def _has_no_meaning(call: DeniedCall, at: int) -> bool:

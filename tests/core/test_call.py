@@ -1,6 +1,7 @@
 import pytest
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.span import Span
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ def test_only_a_bash_call_carries_a_command(call, command) -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "allowed"),
-    [(Verdict(), True), (Verdict((Finding("heredoc", Evidence("<<")),)), False)],
+    [(Verdict(), True), (Verdict((Finding("heredoc", Span(0, 0, "<<")),)), False)],
 )
 def test_a_verdict_allows_exactly_when_it_has_no_findings(*, verdict, allowed) -> None:
     assert verdict.allowed == allowed

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
 from agenteval.core.prompt.profiles import PROFILES, STRICT
 from agenteval.core.scenario import Limits
+from agenteval.core.span import Span
 from agenteval.core.trial import Execution
 from agenteval.engine import tools
 
@@ -13,7 +14,7 @@ POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
 
 def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Verdict:
-    return Verdict(findings=(Finding(failure_class, Evidence(evidence), hint),))
+    return Verdict(findings=(Finding(failure_class, Span(0, 0, evidence), hint),))
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ def test_a_list_written_as_toml_is_the_same_list(tmp_path: Path, name: str) -> N
         ("uv run scripts/echo.py 'a | b'", True),
         ("python3 scripts/report.py", True),
         ("npm test", False),
+        ("/opt/git status", False),
         ("uv run scripts/other.py", False),
         ("uv run scripts/notes.py list | npx x", False),
         ("uv run scripts/notes.py list || npm test", False),
@@ -211,8 +212,17 @@ def test_what_stands_around_commands_is_listed_too(
         (
             "codex",
             """prefix_rule(pattern=["ls"])
-prefix_rule(pattern=["a", ["b", "c"]], decision="forbidden")""",
-            ("prefix_rule a b|c: forbidden",),
+prefix_rule(pattern=["a", ["b", "c"]], decision="forbidden")
+prefix_rule(pattern=["cat"], canonical_matching=True)
+host_executable(name="a", paths=["/opt/a", "/bin/a"])
+host_executable(name="ls", paths=[])""",
+            (
+                "prefix_rule a b|c: forbidden",
+                "prefix_rule cat: whatever the case of its letters",
+                "host_executable a: /bin/a, /opt/a",
+                "host_executable ls: nowhere but in PATH",
+                "that a program may be given by its path too",
+            ),
         ),
     ],
 )
@@ -237,10 +247,14 @@ def test_the_commands_print_what_they_find(tmp_path: Path) -> None:
         f"{wide}: `git diff *` lets more through: --output writes any file"
     )
     written = CliRunner().invoke(app, ["allowlist", "convert", str(wide), "--to", "codex"])
-    assert written.stdout == 'prefix_rule(pattern=["git", "diff"], decision="allow")\n'
-    assert written.stderr == (
-        "not carried over: constructs: chain, pipe pass there around what is allowed\n"
+    assert written.stdout == (
+        'prefix_rule(pattern=["git", "diff"], decision="allow")\n'
+        'host_executable(name="git", paths=[])\n'
     )
+    assert [line.split(": ", 1)[1][:40] for line in written.stderr.splitlines()] == [
+        "constructs: chain, pipe pass there aroun",
+        r"that a word may have one of *?[]{}\~^# o",
+    ]
     lossy = CliRunner().invoke(app, ["allowlist", "convert", "demo", "--to", "codex"])
     assert "not carried over: git status: that no further words may follow" in lossy.stderr
     none = CliRunner().invoke(app, ["allowlist", "lint", "none"])

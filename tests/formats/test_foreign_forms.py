@@ -239,7 +239,8 @@ def test_a_rule_of_opencode_after_a_denial_may_allow_again(
     [
         ('prefix_rule(["ls"], "allow")', {"ls -l": True}),
         ('prefix_rule(["ls"], decision="forbidden")', {"ls": False}),
-        ('prefix_rule(pattern=["ls"], decision="auto_review")', {"ls": False}),
+        ('prefix_rule(["ls"], "allow", ["ls -l"], [["rm"]], "why", True)', {"LS": True}),
+        ('for each in "ls cat".split():\n  prefix_rule([each])', {"cat x": True, "rm": False}),
         ('"""What may run."""\nprefix_rule(pattern=["ls"])', {"ls": True}),
         ('prefix_rule(pattern=["ls"], match=["ls | head", "ls $HOME"])', {"ls": True}),
         ('network_rule(host="x.org", protocol="https", decision="allow")', {"ls": False}),
@@ -255,12 +256,13 @@ def test_rules_of_codex_in_its_other_forms_are_understood(
 @pytest.mark.parametrize(
     ("rules", "complaint"),
     [
-        ("for x in ['ls']:\n  prefix_rule(pattern=[x])", ":1: expected prefix_rule(...), each"),
-        ("prefix_rule(pattern=['ls'], decision=['allow'])", ":1: decision: expected allow, prompt"),
-        ("prefix_rule(pattern={[]: 1})", ":1: expected plain strings and lists"),
-        ("prefix_rule(pattern=['ls'], match=5)", ":1: match: the rule does not match 5"),
-        ("prefix_rule('never run rm')", ":1: pattern: expected a list of words, got 'never"),
-        ("x = " + "(" * 5000, "not a rules file"),
+        ("prefix_rule(pattern=['ls'], decision=['allow'])", ':1: not a rules file: Value `["allow'),
+        ("\nprefix_rule(pattern=[1])", ":2: pattern: expected words, or lists of words, got [1]"),
+        ("prefix_rule(pattern=['ls'], match=['#'])", ":1: match: expected a command, got '#'"),
+        ("prefix_rule('never run rm')", ":1: not a rules file: Value `never run rm` of type"),
+        ("x = 'ls", ":1: not a rules file: Parse error: unfinished string literal"),
+        ("'a' + 1 +", ":1: not a rules file: Parse error: unexpected new line"),
+        ("x = " + "(" * 5000, "not a rules file: nested too deeply"),
         ("-" * 100_000 + "x", "not a rules file: nested too deeply"),
     ],
 )
@@ -298,6 +300,14 @@ def test_a_rule_with_quotes_is_left_out_of_our_own_and_said(tmp_path: Path) -> N
     assert written.lost == ("echo 'a b': left out, for words are compared without their quotes",)
     assert load(tmp_path, "ours.toml", written.text).bash.patterns[0].text == "ls"
     assert "echo" not in written.text
+
+
+def test_a_text_that_is_too_long_to_read_is_denied_under_the_widest_rules_of_codex(
+    tmp_path: Path,
+) -> None:
+    policy = load(tmp_path, "default.rules", 'prefix_rule([["bash", "echo"]])')
+    lengths = {length: allows(bash("echo " + "a" * length), policy) for length in (9, 140_000)}
+    assert lengths == {9: True, 140_000: False}
 
 
 def test_rules_of_codex_name_no_tools(tmp_path: Path) -> None:

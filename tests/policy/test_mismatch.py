@@ -79,6 +79,13 @@ def test_a_mismatch_says_where_why_and_what_would_mend_it(
         ("./x.sh", 0, None),
         ("x.sh", None, None),
         ("ls x.py", None, None),
+        ("bun install", None, None),
+        ("bun run dev", None, None),
+        ("bun run --watch x.ts", 3, None),
+        ("bun x.ts", 1, None),
+        ("deno run -A", None, None),
+        ("deno test", None, None),
+        ("./x.cjs", 0, None),
     ],
 )
 def test_the_script_or_the_code_of_a_command_is_found(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.span import Span
 from agenteval.report import html
 from agenteval.report.build import build_view
 from agenteval.report.transcripts import REPLY_SHOWN, TRIALS_SHOWN, marked_text, shown_trials
@@ -20,11 +21,11 @@ def bash(command):
 @pytest.mark.parametrize(
     ("call", "given", "expected"),
     [
-        (bash("ls | head -5"), verdict(Evidence("| head", 3, 9)), ("ls ", "| head", " -5")),
+        (bash("ls | head -5"), verdict(Span(3, 9, "| head")), ("ls ", "| head", " -5")),
         (bash("ls"), Verdict(), ("ls", "", "")),
-        (bash("ls | head"), verdict(Evidence("| tail", 3, 9)), ("ls | head", "", "")),
-        (bash("ls"), verdict(Evidence("")), ("", "", "ls")),
-        (ToolCall("1", "bash", '{"comm'), verdict(Evidence("comm", 2, 6)), ('{"', "comm", "")),
+        (bash("ls | head"), verdict(Span(3, 9, "| tail")), ("ls | head", "", "")),
+        (bash("ls"), verdict(Span(0, 0, "")), ("", "", "ls")),
+        (ToolCall("1", "bash", '{"comm'), verdict(Span(2, 6, "comm")), ('{"', "comm", "")),
     ],
 )
 def test_a_call_is_cut_where_its_evidence_stands(call, given, expected):

@@ -9,7 +9,8 @@ import shell_texts
 from agenteval.core.shell.draft import Gathered
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.flat import read_flat
-from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.gate import NotSimple, Obstacle
+from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.walk import Walk
 
@@ -27,6 +28,9 @@ FLAT = [
     "a 2 >f; b 'c'd\"e\" >g'h'",
     "ls *.py a{b,c} {} [x] ~ a#b a=b ! --x=y %",
     "find . -name '*.py' -exec grep -l x {} \\; | head",
+    'a $b "$c and ${d}\'s" \'$e\' \\$f x$g.py >$h 2>>"$i" | j x${k} "\\$l"',
+    "cat >$a <<'E'\n$b\nE\necho \"$c\"",
+    "a \\\n  b && \\\nc | \\\n d \\\n >e",
     "export A=1; unset B; declare -x C=2; git log",
     "é è | ü",
     "cat > f <<'E'\n$x `y` \\z (\n\nE\n",
@@ -52,8 +56,11 @@ NOT_FLAT = [
     "[[ a ]]",
     "'a' b",
     "$a",
-    "a $b",
-    'a "$b"',
+    'a $1 "$@"',
+    "a ${b:-c}",
+    'a "`b`"',
+    'a "$(b)"',
+    "a $",
     "a `b`",
     "a $(b)",
     "a <(b)",
@@ -79,7 +86,9 @@ NOT_FLAT = [
     "a {x}>f",
     "> f",
     "a > #f",
-    "a \\\nb",
+    "a\\\nb",
+    "a \\\nb c\\\nd",
+    "a &\\\n& b",
     "a\\ b",
     "a \x01",
     "a 'b",
@@ -96,13 +105,13 @@ def walked(text: str) -> ShellFacts:
 
 
 def told(facts: ShellFacts) -> dict[str, object]:
-    """All the facts, each command by its span, its words and its redirects."""
+    """All the facts, each command by its place, its words and its redirects."""
     kinds = {field: list(found) for field, found in facts._asdict().items()}
     return kinds | {
         "commands": [
-            (c.span, list(c.words.places), c.argv, c.redirects) for c in facts.commands if c.words
+            (c.extent, list(c.words.places), c.argv, c.redirects) for c in facts.commands if c.words
         ],
-        "pipelines": [[command.span for command in commands] for commands in facts.pipelines],
+        "pipelines": [[command.extent for command in commands] for commands in facts.pipelines],
     }
 
 
@@ -151,6 +160,11 @@ def words_and_redirects(facts: ShellFacts) -> object:
 
 
 def by_splitter(text: str) -> object:
+    """The words and redirects that the splitter finds, which reads no variables."""
     read = read_leaves(text)
-    assert isinstance(read, Leaves), text
+    if isinstance(read, NotSimple):
+        assert (read.reason, text[read.start]) == (Obstacle.EXPANSION, "$")
+        facts = read_flat(Source(text))
+        assert facts
+        return words_and_redirects(facts)
     return [leaf.argv for leaf in read.leaves], [redirect.span for redirect in read.redirects]

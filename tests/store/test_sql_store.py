@@ -3,9 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.call import Evidence, Finding, ToolCall, Verdict
+from agenteval.core.call import Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
+from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.errors import Cause, UsageError
 from agenteval.protocols import TrialKey
@@ -40,8 +41,8 @@ DENIED = CallRecord(
     call=ToolCall("c2", "bash", '{"command": ', None, "arguments are not JSON: \udcff"),
     verdict=Verdict(
         findings=(
-            Finding("malformed-arguments", Evidence('{"command": ', 0, 12), "close it", ("cut",)),
-            Finding("other-shell", Evidence("x", 1, 2)),
+            Finding("malformed-arguments", Span(0, 12, '{"command": '), "close it", ("cut",)),
+            Finding("other-shell", Span(1, 2, "x")),
         ),
     ),
     reply="denied",

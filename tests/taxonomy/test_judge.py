@@ -197,7 +197,8 @@ def test_a_construct_that_the_policy_names_is_no_failure_class(tmp_path: Path) -
         ("ls", "read-only"),
         ("find . -delete", "destructive"),
         ("find . -name x", "read-only"),
-        ("git push", "rule"),
+        ("git push", "network"),
+        ("git branch", "rule"),
         ("git diff", "read-only"),
         ("git status | head", "script-listed"),
         ("ls | head", "rule-stated"),
@@ -207,6 +208,35 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
     found = judge(bash(command), DEMO).primary
     assert found
     assert (facet in found.facets) == (facet != "rule")
+
+
+@pytest.mark.parametrize(
+    ("command", "first", "hint"),
+    [
+        ("cat <<'E' >f\nx\nE", "heredoc", "Write the file with the write tool."),
+        ("tee f <<'E'\nx\nE", "heredoc", "Write the file with the write tool."),
+        ("ls; wc <<'E' >f\nx\nE", "heredoc", "Run one listed command alone and give the text"),
+        ("while read x; do ls; done <<< y", "heredoc", "Run one listed command alone and give"),
+        ("cat <f <<< x", "heredoc", "Run one listed command alone and give the text"),
+        ("git log $A; echo $B", "shell-chain", "Run one listed command alone"),
+        ("echo $B", "bare-binary", "use what is listed"),
+        ("choco install x", "bare-binary", "use what is listed"),
+        ("git log $A", "bad-arguments", "quote $A or write it out"),
+        ("bun install", "bare-binary", "use what is listed"),
+        ('for f in *; do node "$f"; done', "control-flow", "Run one listed command alone"),
+        ("git log <a b>", "shell-syntax-error", "write a value in place of `<a b>`"),
+    ],
+)
+def test_a_hint_is_about_what_the_command_does(command: str, first: str, hint: str) -> None:
+    found = judge(bash(command), DEMO).primary
+    assert found
+    assert (found.failure_class, found.hint[: len(hint)]) == (first, hint)
+
+
+def test_a_script_that_only_bash_knows_the_name_of_may_be_there() -> None:
+    found = judge(bash('node "$f"'), DEMO).primary
+    assert found
+    assert found.failure_class == "unlisted-script"
 
 
 def test_a_large_input_is_judged_in_time_linear_in_its_length() -> None:
@@ -289,7 +319,7 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("time -p -- for x in a b; do ls; done", "control-flow"),
         ("time ! { ls; }", "subshell"),
         ("coproc X { while true; do ls; done }", "control-flow"),
-        ("echo $[[1+2]*3]", "bad-arguments"),
+        ("git log $[[1+2]*3]", "bad-arguments"),
         ("{ls,-l}", "bare-binary"),
         ("cat <<A <<B\nx", "heredoc"),
         ("A=1 > f", "file-redirect"),
@@ -301,11 +331,11 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("echo $(   )", "command-substitution"),
         ("x=$()", "command-substitution"),
         ("cat <( # why\n)", "process-substitution"),
-        ('echo "$(())" $(( ))', "bad-arguments"),
+        ('git log "$(())" $(( ))', "bad-arguments"),
         ('git status "a``b"', "command-substitution"),
         ("uv run scripts/notes.py add ``", "command-substitution"),
-        ("echo $((16#$x + 0x${y}))", "bad-arguments"),
-        ("echo ${x:-a;b}", "bad-arguments"),
+        ("git log $((16#$x + 0x${y}))", "bad-arguments"),
+        ("git log ${x:-a;b}", "bad-arguments"),
         ("cat <<''\nit's\n\nls", "heredoc"),
         ('cat <<-""\n(', "heredoc"),
         ("{ cat <<EOF; }\n'\nEOF", "heredoc"),
@@ -318,6 +348,20 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("f() for i in a b; do ls; done", "control-flow"),
         ("function f.x case $1 in a) ls;; esac", "control-flow"),
         ("function g ( )\nuntil true; do ls; done", "control-flow"),
+        ("echo ` `", "command-substitution"),
+        ("echo `a` ` ` `b \\`c\\``", "command-substitution"),
+        ("wc `ls | grep .md$`", "command-substitution"),
+        ("!", "control-flow"),
+        ("ls\n! ; ls", "shell-chain"),
+        ("if ! { ls; }; then ls; fi; while :; do if a; then b; fi done", "shell-chain"),
+        ("for d in *; do (cd $d; ls) done", "control-flow"),
+        ("cat <<\\E", "heredoc"),
+        ("cat <<'E' >f\nit's", "heredoc"),
+        ('python3 -c "print(f\'${row[\\"a\\"].sum():.2f}\')"', "inline-code"),
+        ('git show "${x[@]:2:5@Q}"', "bad-arguments"),
+        ("cd \\\\host$\\home", "bare-binary"),
+        ('[ "$n" -eq|ne 3 ]', "pipe"),
+        ("{\n  a: [{\n    b\n  }]\n}", "shell-chain"),
     ],
 )
 def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> None:
@@ -337,6 +381,13 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
             "cat <<E; )\nE",
             "echo $(( )",
             "$(; )",
+            "if a; then b; fi \\\n  done",
+            '{ "a": { "b": 5 } }',
+            "uv run scripts/notes.py show <note>\nuv run scripts/notes.py list",
+            "cat <<'E' >\nf\nx\nE",
+            'uv run scripts/notes.py list\nuv run scripts/notes.py add "milk',
+            "for x in a; do\n  # nothing yet\ndone",
+            "f() { }",
         ),
         "done " * 9999,
     ],
@@ -355,6 +406,14 @@ def test_what_bash_cannot_parse_is_a_syntax_error_however_it_is_mended(command: 
         ("! git status", "!"),
         ("echo `ls`; git status", ";"),
         ("echo ${x:-`ls`}", "${x:-`ls`}"),
+        ("git log <branch>", "<branch>"),
+        ("cd <a b> # where", "<a b>"),
+        ("git log 'a'\ngit show \"b c", '"b c'),
+        ("git log '<a>' \"b", '"b'),
+        ("git status |", "|"),
+        ("echo $(git status", "(git status"),
+        ("[Note: a] b", "[Note:"),
+        ("A=1 <E cat <<'E' >f\nit's", "<<'E'"),
     ],
 )
 def test_what_is_shown_is_the_text_as_the_model_wrote_it(command: str, shown: str) -> None:

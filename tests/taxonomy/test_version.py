@@ -11,7 +11,12 @@ from agenteval.taxonomy.judge import judge
 
 COMMANDS = Path(__file__).parents[1] / "corpus" / "commands.txt"
 # One line for each version: never change one that was released, add the next.
-EXPLAINED = {"3": "d8b51b6abdb18ba0", "4": "c463b3b7f6b5ceac", "5": "c463b3b7f6b5ceac"}
+EXPLAINED = {
+    "3": "d8b51b6abdb18ba0",
+    "4": "c463b3b7f6b5ceac",
+    "5": "c463b3b7f6b5ceac",
+    "6": "cbb9beaa63642a15",
+}
 
 
 def test_a_change_of_what_is_explained_how_raises_the_version() -> None:

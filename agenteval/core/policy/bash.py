@@ -13,6 +13,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 
 _NONE: frozenset[int] = frozenset()
+_ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py
 MOVES = frozenset(("cd", "pushd", "popd"))
 
 
@@ -116,7 +117,7 @@ class BashRules:
 
     @cached_property
     def stems(self) -> Names:
-        return Names(self.by_stem)
+        return Names(self.by_stem, alike=_ALIKE)
 
     @cached_property
     def sample(self) -> str:

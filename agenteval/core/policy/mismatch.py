@@ -8,7 +8,8 @@ from typing import NamedTuple
 from agenteval.core.policy.bash import BashRules, stem
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.script import misuse
-from agenteval.core.shell.programs import FAMILIAR, after_runner, only_itself, script_at
+from agenteval.core.shell.harm import is_familiar
+from agenteval.core.shell.programs import after_runner, only_itself, script_at
 
 _NONE: frozenset[int] = frozenset()
 
@@ -98,5 +99,5 @@ def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> Mismatch | None:
 
 def _nearest_listed(rules: BashRules, program: str) -> str:
     """The cure for a program or script that is not listed, by what its name may mean."""
-    near = "" if program in FAMILIAR else rules.stems.nearest(stem(program))
+    near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
     return f"did you mean `{rules.by_stem[near]}`?" if near else rules.sample

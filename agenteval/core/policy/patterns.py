@@ -27,14 +27,12 @@ class WordPattern:
 
     text: str
     pieces: tuple[str, ...]
+    wild: bool
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        return cls(text, tuple(text.split(ANY)))
-
-    @property
-    def wild(self) -> bool:
-        return len(self.pieces) > 1
+        pieces = tuple(text.split(ANY))
+        return cls(text, pieces, len(pieces) > 1)
 
     def matches(self, word: str, *, dynamic: bool = False) -> bool:
         if dynamic:
@@ -112,7 +110,10 @@ class CommandPattern:
     def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
         """How many leading words fit: what a hint compares rules by."""
         for number, (pattern, word) in enumerate(zip(self.words, argv, strict=False)):
-            if not pattern.matches(word, dynamic=number in dynamic):
+            if pattern.wild or dynamic:
+                if not pattern.matches(word, dynamic=number in dynamic):
+                    return number
+            elif word != pattern.text:  # most words of most rules
                 return number
         return min(len(self.words), len(argv))
 

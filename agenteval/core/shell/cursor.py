@@ -5,8 +5,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agenteval.core.shell.facts import Span, Word
 from agenteval.core.shell.gate import NotSimple, Obstacle, stop_of_word
+from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
     DOUBLE_INSIDE,
@@ -20,6 +20,7 @@ from agenteval.core.shell.words import (
     unquote,
     unquote_double,
 )
+from agenteval.core.span import Span
 
 _GAP = re.compile(rf"{GAP}(?:#[^\n]*+)?")
 _ENDS_WORD = " \t\n|&;()<>"

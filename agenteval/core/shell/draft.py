@@ -1,15 +1,9 @@
 """What a walk over shell text gathers before it is frozen into `ShellFacts`."""
 
-from agenteval.core.shell.facts import (
-    Command,
-    Heredoc,
-    Place,
-    Redirect,
-    ShellFacts,
-    Span,
-    SubstitutionKind,
-)
+from agenteval.core.shell.facts import Command, Heredoc, Redirect, ShellFacts, SubstitutionKind
 from agenteval.core.shell.source import Source
+from agenteval.core.shell.word_list import Words
+from agenteval.core.span import Place, Span
 
 
 class Draft:
@@ -46,8 +40,8 @@ class Draft:
     def freeze(self, via: tuple[str, ...]) -> Command:
         if self._frozen is None:
             self._frozen = Command(
-                self._source.words(self.places),
-                self._source.span(self.start, self.end),
+                Words.at(self._source, self.places),
+                self._source.place(self.start, self.end),
                 tuple(self.assignments),
                 tuple(self.redirects),
                 via,
@@ -88,6 +82,9 @@ class Gathered:
         self.control: list[Span] = []
         self.negations: list[Span] = []
         self.errors: list[Span] = []
+        # Places in the whole text of what is more than plain characters to the parser only.
+        self.misread: list[Place] = []
+        self.is_glued = False  # a here-document's delimiter and the operator behind it
         self.embedded = 0  # substitutions that were parsed by themselves
 
     def freeze(self, text: str, via: tuple[str, ...]) -> ShellFacts:

@@ -6,7 +6,7 @@ with any other trait is left to the tree.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import new
@@ -16,34 +16,41 @@ from agenteval.core.shell.facts import (
     Redirect,
     RedirectKind,
     ShellFacts,
-    Span,
-    Words,
+    SubstitutionKind,
 )
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.values import word_value
-from agenteval.core.shell.words import PLAIN
+from agenteval.core.shell.word_list import Words
+from agenteval.core.shell.words import PLAIN, VARIABLE
+from agenteval.core.span import Place, Span
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
+_GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
 _WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
 _DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
 _EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
-_REDIRECTS = rf"(?:[ \t]++[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_REDIRECTS = rf"(?:{_GAP}[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
 _HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
 _COMMAND = re.compile(
-    rf"(({_PROGRAM})(?:[ \t]++{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"(({_PROGRAM})(?:{_GAP}{_WORD})*+)"  # 1: its words; 2: the first of them
     rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
-    r"[ \t]*+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)[ \t]*+((?:\n[ \t]*+)*+)"  # 7: joint; 8: lines
+    rf"(?:{_GAP})?+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)"  # 7: joint
+    rf"(?:{_GAP})?+((?:\n[ \t]*+)*+)"  # 8: lines
 )
 _LINES = re.compile(r"(?:\n[ \t]*+)*+")
+_VARIABLE = re.compile(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
+_VARIABLE_IN_DOUBLE = re.compile(rf"\\(?s:.)|({VARIABLE})")
 _EXPANDS = re.compile(r"[$`\\]")
 
 
-def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
+def read_flat(
+    source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
+) -> ShellFacts | None:
     """The facts about a text as the walk over its tree has them; None when it is not flat."""
     text = source.text
-    if len(text) > _LONGEST or unreadable_text(text):
+    if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
         return None
     commands: list[Command] = []
     joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
@@ -57,12 +64,10 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         program = found[2]
         if program in RESERVED:
             return None
-        own: tuple[Redirect, ...] = ()
-        if found.end(3) > end:
-            own = tuple(_redirects(source, found))
-            redirects += own
-        words = Words(text, start, end, program, source.base, source.stand_in)
-        commands.append(new(Command, (words, source.span(start, end), (), own, via, False)))
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
+        words = Words(source, start, end, program)
+        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
         joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
         if joint == "&":
             background.append(source.span(joint_at, joint_at + 1))
@@ -73,14 +78,15 @@ def read_flat(source: Source, via: tuple[str, ...] = ()) -> ShellFacts | None:
         if lines < at and joint in ("", "&"):
             joint, joint_at = "\n", text.rindex("\n", lines, at)
         joints.append((joint, joint_at))
-    if at < len(text) or joint not in _LAST:
-        return None
+    if at < len(text) or joint not in _LAST or ("$" in text and source.stand_in):
+        return None  # what a stand-in shows has no place of its own to look for variables in
     pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
-    return ShellFacts(  # by place, which takes half as long as by name
-        text, commands, pipelines, chains, redirects, heredocs, (), (), background
-    )
+    variables = _variables(source, commands) if "$" in text else ()
+    facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
+    return new(ShellFacts, facts + _NEVER_FLAT)
 
 
+_NEVER_FLAT = ((),) * 5  # groups, control flow, negations, errors, nested shells
 _LAST = ("", ";", "&", "\n")
 
 
@@ -90,8 +96,9 @@ def _joined(
     """The pipelines and the chains that the joints between the commands make."""
     pipelines: list[list[Command]] = []
     chains: list[Span] = []
-    pipeline = [*commands[:1]]
-    for (joint, at), command in zip(joints, commands[1:], strict=False):
+    each = iter(commands)
+    pipeline = [next(each)]
+    for (joint, at), command in zip(joints, each, strict=False):
         if joint == "|":
             pipeline.append(command)
             if len(pipeline) == 2:
@@ -101,6 +108,27 @@ def _joined(
             if joint != "&":
                 chains.append(source.span(at, at + len(joint)))
     return pipelines, chains
+
+
+def _variables(source: Source, commands: Sequence[Command]) -> list[tuple[SubstitutionKind, Span]]:
+    """The $NAME in the words of commands and behind their redirects."""
+    spans: list[Span] = []
+    for command in commands:
+        start, end = command.extent
+        if command.redirects:
+            end = command.redirects[-1].span.end
+        places = _variable_places(source.text, start - source.base, end - source.base)
+        spans += [source.span(*place) for place in places]
+    return [(SubstitutionKind.PARAMETER, span) for span in spans]
+
+
+def _variable_places(text: str, start: int, end: int) -> Iterator[Place]:
+    for piece in _VARIABLE.finditer(text, start, end):
+        if piece[1]:
+            yield piece.span()
+        elif piece[2]:
+            inside = _VARIABLE_IN_DOUBLE.finditer(text, *piece.span(2))
+            yield from (variable.span() for variable in inside if variable[1])
 
 
 def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
@@ -130,9 +158,9 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
     """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
     text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
     begin = lines + 1
-    end = f"{text}\n".find(f"\n{delimiter}\n", begin) + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
     expands = not quoted and _EXPANDS.search(text, begin, end)
-    if not end or expands or not text.startswith("\n", lines):
+    if end <= begin or expands or not text.startswith("\n", lines):
         return 0
     behind = end + len(delimiter)
     span = source.span(command.start(4), behind)

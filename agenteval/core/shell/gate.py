@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agenteval.core.call import new
-from agenteval.core.shell.facts import Span, Word
+from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
     BARE_WORDS,
@@ -25,6 +25,7 @@ from agenteval.core.shell.words import (
     expansion,
     unquote,
 )
+from agenteval.core.span import Span
 
 
 class Obstacle(StrEnum):
@@ -119,6 +120,7 @@ NEEDS_CARE: Mapping[str, str] = MappingProxyType(
 RESERVED = frozenset({"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else"})
 RESERVED |= {"esac", "fi", "for", "function", "if", "in", "select", "then", "time", "until"}
 RESERVED |= {"while"}
+UNREADABLE = (Obstacle.CONTROL, Obstacle.LENGTH)  # the text as a whole
 LONGEST = 131_071  # bytes; Linux takes no longer argument, and `bash -c TEXT` is one
 _BLANKS = ("", " ", "\t", "\n")
 _MOST_BYTES = 4  # of a character
@@ -145,13 +147,18 @@ def read_simple(text: str) -> Simple | NotSimple:
         at = text.find(" ", 0, end)  # a program that an operator follows at once is not judged
         reason = program_obstacle(text[:at]) if at > 0 else None
         return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
-    return _read_words(text)
+    bare_to = text.rfind(" ", 0, end) + 1 if is_plain else 0
+    return _read_words(text, bare_to)
 
 
-def _read_words(text: str) -> Simple | NotSimple:
-    before = _BEFORE.match(text)
-    start = position = before.end() if before else 0
-    argv: list[str] = []
+def _read_words(text: str, bare_to: int) -> Simple | NotSimple:
+    """Read on behind the bare words that the text begins with, which end at `bare_to`."""
+    argv = text[:bare_to].split()
+    if argv and (reason := program_obstacle(argv[0])):
+        return NotSimple(reason, 0)
+    before = None if argv else _BEFORE.match(text)
+    start = before.end() if before else 0
+    position = start or bare_to
     dynamic: list[int] = []
     while word := WORD.match(text, position):
         kind = word.lastindex or BARE

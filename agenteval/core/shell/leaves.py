@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agenteval.core.shell.cursor import Cursor, UnreadableError
-from agenteval.core.shell.facts import Redirect, RedirectKind, Span, Word
+from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.gate import NotSimple, Obstacle, program_obstacle, unreadable_text
+from agenteval.core.shell.word_list import Word
+from agenteval.core.span import Span
 
 MAX_DEPTH = 16  # groups and substitutions inside each other
 MOST_PARTS = 1024  # commands and redirects; more of them only keep the reader busy

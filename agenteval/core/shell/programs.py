@@ -1,37 +1,19 @@
-"""What programs are, by name: filters, interpreters, and what a bare one could do."""
+"""What programs are, by name: filters, shells, interpreters and what they are told to run."""
 
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-FILTERS = _names(
+FILTERS = names(
     "awk base64 bat cat column cut egrep fgrep fmt fold gawk grep head hexdump jq less more nl od"
     " paste rev rg sed sort strings tac tail tee tr uniq wc xxd yq"
 )
-NETWORK = _names(
-    "aria2c curl dig ftp gh host http lynx nc ncat netcat nmap nslookup ping rsync scp sftp ssh"
-    " telnet traceroute wget whois xh"
-)
-DESTRUCTIVE = _names(
-    "chmod chown dd fdisk kill killall mkfs mv pkill reboot rm rmdir shred shutdown sudo truncate"
-    " unlink wipefs"
-)
-READ_ONLY = (FILTERS - {"tee"}) | _names(
-    "basename cal cd cmp date df diff dir dirname du echo env exa false fd file find free groups"
-    " hostname id locate ls lsof md5sum nproc printenv printf ps pwd readlink realpath seq"
-    " sha256sum stat test top tree true type uname uptime whereis which who whoami"
-)
-# Programs that everybody knows: their names are no misspelt script.
-FAMILIAR = (FILTERS | NETWORK | DESTRUCTIVE | READ_ONLY) | _names(
-    "apt apt-get bash bun cargo cp curl docker export git go kubectl ln make mkdir node npm npx pip"
-    " pip3 pnpm poetry python python3 ruby sh source tar touch unzip uv yarn zip"
-)
-SHELLS = _names("ash bash dash fish ksh sh zsh")
+SHELLS = names("ash bash dash fish ksh sh zsh")
 
 # The one-letter options after which an interpreter reads code, or a module, and no script.
 _CODE_LETTERS: Mapping[str, str] = {
@@ -42,15 +24,29 @@ _CODE_LETTERS: Mapping[str, str] = {
     "php": "r",
     "Rscript": "e",
 }
+_ONLY_CODE_LETTERS = {name: letters.replace("m", "") for name, letters in _CODE_LETTERS.items()}
+_MAY_BE_OPTION = ("", "-", "+")
+# What stands where their script would stand, and is none.
+_SUB_COMMANDS: Mapping[str, frozenset[str]] = {
+    "bun": names(
+        "add audit build create exec i info init install link list ls outdated patch pm publish"
+        " remove rm run test unlink update upgrade why x"
+    ),
+    "deno": names(
+        "add bench bundle cache check compile completions coverage doc fmt info init install"
+        " jupyter lint lsp outdated publish remove repl run serve task test types uninstall"
+        " upgrade vendor"
+    ),
+}
 _CODE_WORDS = frozenset(("-", "--eval", "--print", "eval"))
 _WITH_VALUE = frozenset(("-W", "-X", "--require", "--import", "--loader"))
 _SHELL_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 _RUNNERS = frozenset(("hatch", "pdm", "pipenv", "poetry", "rye", "uv"))
-_RUNNER_WITH_VALUE = _names(
+_RUNNER_WITH_VALUE = names(
     "--directory --env-file --extra --group --index --project --python --with --with-editable"
     " --with-requirements -p -w"
 )
-_SUFFIXES = (".bash", ".js", ".mjs", ".php", ".pl", ".py", ".R", ".rb", ".sh", ".ts")
+_SUFFIXES = tuple(names(".bash .cjs .js .mjs .php .pl .py .R .rb .sh .ts .tsx"))
 
 
 @lru_cache(maxsize=1024)
@@ -94,11 +90,9 @@ def code_at(argv: Sequence[str]) -> int | None:
     at = after_runner(argv)
     if at >= len(argv) or not (name := interpreter(argv[at])):
         return None
-    letters = _CODE_LETTERS[name].replace("m", "")
+    letters = _ONLY_CODE_LETTERS[name]
     end = _past_own_options(argv, at, letters)
-    if end < len(argv) and (_is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS):
-        return end
-    return None
+    return end if end < len(argv) and _is_code(argv[end], letters) else None
 
 
 def script_at(argv: Sequence[str]) -> int | None:
@@ -113,14 +107,17 @@ def script_at(argv: Sequence[str]) -> int | None:
         return None
     letters = _CODE_LETTERS[name]
     end = _past_own_options(argv, at, letters)
-    if end == len(argv) or _is_cluster(argv[end], letters) or argv[end] in _CODE_WORDS:
-        return None
-    return end
+    if end < len(argv) and argv[end] in _SUB_COMMANDS.get(name, ()):
+        end = _past_options(argv, end + 1, _WITH_VALUE) if argv[end] == "run" else len(argv)
+        return end if end < len(argv) and argv[end].endswith(_SUFFIXES) else None
+    return end if end < len(argv) and not _is_code(argv[end], letters) else None
 
 
 def _past_own_options(argv: Sequence[str], at: int, letters: str) -> int:
     """The first word of an interpreter, which stands at `at`, that `_past_options` stops at."""
     start, with_value = at + 1, _WITH_VALUE
+    if start < len(argv) and argv[start][:1] not in _MAY_BE_OPTION:
+        return start  # most run a script, without options
     if base_name(argv[at]) in SHELLS:
         with_value = frozenset(filter(_SHELL_VALUE.fullmatch, argv[start:]))
     return _past_options(argv, start, with_value, letters)
@@ -135,6 +132,11 @@ def _past_options(
             return at
         at += 2 if argv[at] in with_value else 1
     return min(at, len(argv))
+
+
+def _is_code(word: str, letters: str) -> bool:
+    """Whether code, or the name of a module, follows this word."""
+    return word in _CODE_WORDS or _is_cluster(word, letters)
 
 
 def _is_cluster(word: str, letters: str) -> bool:

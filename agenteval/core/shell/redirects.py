@@ -4,18 +4,20 @@ from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
-from agenteval.core.shell.facts import Heredoc, Place, Redirect, RedirectKind
+from agenteval.core.shell.facts import Heredoc, Redirect, RedirectKind
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.tree import kinds
 from agenteval.core.shell.values import word_value
+from agenteval.core.span import Place
 
 _WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
 _WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")
 _WORDS |= kinds("command_substitution", "process_substitution", "brace_expression")
-_SKIPPED = kinds("<<", "<<-", "heredoc_end", "file_descriptor")
+_SKIPPED = kinds("<<", "<<-", "file_descriptor")
 _DESCRIPTOR = kinds("file_descriptor")
 _START = kinds("heredoc_start")
 _BODY = kinds("heredoc_body")
+_END = kinds("heredoc_end")
 
 
 def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place]]:
@@ -32,8 +34,14 @@ def read_file_redirect(source: Source, node: Node) -> tuple[Redirect, list[Place
     start, end = node.byte_range
     if places:
         end = places[0][1]
-    target = word_value(source.text[slice(*places[0])])[0] if places else "-"
-    kind = RedirectKind.of(number, operator, target)
+    raw = source.text[slice(*places[0])] if places else "-"
+    if source.text.startswith("<<<", start):  # put in other words
+        kind, target = RedirectKind.HERESTRING, word_value(raw)[0]
+    elif source.text.startswith("<<", start):
+        kind, target = RedirectKind.HEREDOC, word_value(raw.lstrip("<- \t"))[0]
+    else:
+        target = word_value(raw)[0]
+        kind = RedirectKind.of(number, operator, target)
     return Redirect(kind, source.span(start, end), target), places[1:]
 
 
@@ -42,7 +50,7 @@ class HeredocParts:
     """A here-document or here-string taken apart.
 
     `words` belong to the command before it, `commands` follow on its line; in `body`, which is
-    None for a here-string, bash expands.
+    None for a here-string, bash expands. `end` is where the tree saw the delimiter again.
     """
 
     heredoc: Heredoc
@@ -50,6 +58,7 @@ class HeredocParts:
     words: list[Node] = field(default_factory=list)
     commands: list[Node] = field(default_factory=list)
     body: Place | None = None
+    end: Place | None = None
 
 
 def read_heredoc(source: Source, node: Node) -> HeredocParts:
@@ -59,6 +68,7 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     start_place = (end, end)
     words: list[Node] = []
     commands: list[Node] = []
+    end_place = None
     for child in node.children:
         kind = child.kind_id
         if kind in _START:
@@ -66,6 +76,8 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
             head_end = start_place[1]
         elif kind in _BODY:
             body = child.byte_range
+        elif kind in _END:
+            end_place = child.byte_range
         elif kind in _WORDS:
             words.append(child)
         elif kind not in _SKIPPED:
@@ -73,7 +85,8 @@ def read_heredoc(source: Source, node: Node) -> HeredocParts:
     delimiter, is_quoted, _ = word_value(source.text[slice(*start_place)])
     heredoc = Heredoc(source.span(*body), source.span(start, end), not is_quoted)
     redirect = Redirect(RedirectKind.HEREDOC, source.span(start, head_end), delimiter)
-    return HeredocParts(heredoc, redirect, words, commands, None if is_quoted else body)
+    in_body = None if is_quoted else body
+    return HeredocParts(heredoc, redirect, words, commands, in_body, end_place)
 
 
 def read_herestring(source: Source, node: Node) -> HeredocParts:

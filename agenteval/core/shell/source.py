@@ -1,16 +1,24 @@
 """A shell text that is read for its facts, and how to name a part of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
-from agenteval.core.shell.facts import Place, Span, Words
+from agenteval.core.span import Place, Span
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST
+
+
+@cache
+def _parser() -> "Callable[[str], tuple[list[Node], bool]]":
+    from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- start-up: most need no tree
+
+    return parse
 
 
 class Source:
@@ -23,13 +31,17 @@ class Source:
     head was: what seems an error may then be none.
 
     The text may be a piece of a longer one: `base` is then its place there, or `stand_in` the one
-    span of the longer text that every part of the piece is shown as.
+    span of the longer text that every part of the piece is shown as. `parsed_as` is the same text
+    in words that the parser gets right, each in its place.
     """
 
-    __slots__ = ("_parsed", "base", "room", "stand_in", "text")
+    __slots__ = ("_parsed", "base", "parsed_as", "room", "stand_in", "text")
 
-    def __init__(self, text: str, base: int = 0, stand_in: Span | None = None) -> None:
+    def __init__(
+        self, text: str, base: int = 0, stand_in: Span | None = None, parsed_as: str = ""
+    ) -> None:
         self.text = text
+        self.parsed_as = parsed_as or text
         self.room = _ROOM + 8 * len(text)
         self._parsed: tuple[list[Node], bool] | None = None
         self.base = base
@@ -46,10 +58,14 @@ class Source:
 
     def _parse(self) -> "tuple[list[Node], bool]":
         if self._parsed is None:
-            from agenteval.core.shell.tree import parse  # noqa: PLC0415 -- most texts need no tree
-
-            self._parsed = parse(self.text)
+            self._parsed = _parser()(self.parsed_as)
         return self._parsed
+
+    def place(self, start: int, end: int) -> Place:
+        """Where a part of this text stands in the whole."""
+        if self.stand_in is not None:
+            return self.stand_in[:2]
+        return start + self.base, end + self.base
 
     def span(self, start: int, end: int) -> Span:
         """A part of this text, as a part of the whole."""
@@ -57,10 +73,6 @@ class Source:
         if self.stand_in is not None:
             return self.stand_in
         return new(Span, (start + self.base, end + self.base, self.text[start:end]))
-
-    def words(self, places: Sequence[Place]) -> Words:
-        """The words at these places of this text."""
-        return Words.at(self.text, places, self.base, self.stand_in)
 
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""

@@ -1,14 +1,17 @@
 """Stages, words and redirects as a walk adds them, mended where the parse tree is known wrong."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from agenteval.core.shell.draft import Draft, Gathered, Level
-from agenteval.core.shell.facts import Place, Redirect
+from agenteval.core.shell.facts import Redirect
 from agenteval.core.shell.source import COST, Source
+from agenteval.core.span import Place
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")
+_ODD = ("\\", "\r", "\v", "\f", "$ ", "$\t")
+_AFTER_DOLLAR = re.compile(r"\$[ \t]++")  # to the tree the blanks are part of the name
 _TAIL = re.compile(r"[\r\v\f]+")
 
 
@@ -19,7 +22,7 @@ class Stages:
         self.source = source
         self.text = text = source.text
         self.found = found
-        self.is_odd = "\\" in text or "\r" in text or "\v" in text or "\f" in text
+        self.is_odd = any(mark in text for mark in _ODD)
 
     def stage(self, level: Level, start: int, end: int) -> Draft:
         """Begin a new stage, and note what joins it to the one before."""
@@ -51,21 +54,37 @@ class Stages:
         draft.assigned = end
         self.found.assignments.append(span)
 
+    def extend_assignment(self, draft: Draft, end: int) -> None:
+        """The tree ends a value behind $( ); what follows at once is still part of it."""
+        whole = self.source.span(draft.assigned - len(draft.assignments[-1].text), end)
+        draft.assignments[-1] = self.found.assignments[-1] = whole
+        draft.assigned = end
+
     def add_words(self, level: Level, draft: Draft, places: Iterable[Place]) -> None:
         """Give a command its words, mended where the tree cuts them wrongly."""
         merged: list[Place] = []
         for start, end in places:
-            if self.text.startswith("\n", start):  # before \\ the tree takes it for a character
+            first = self._first_of_line(merged, start)
+            if first >= 0:
                 self.close_words(draft, merged)
-                merged = [(start + 1, end)]
-                draft.end, whole = merged[-1][0] - 1, draft.end
-                draft = self.stage(level, start + 1, whole)
+                merged = [(first, end)]
+                draft.end, whole = first - 1, draft.end
+                draft = self.stage(level, first, whole)
                 self.found.drafts.append(draft)
             elif merged and self._is_glued(merged[-1][1], start):
                 merged[-1] = (merged[-1][0], end)
+            elif name := _AFTER_DOLLAR.match(self.text, start, end):
+                merged += (start, start + 1), (name.end(), end)
             else:
                 merged.append((start, end))
         self.close_words(draft, merged)
+
+    def _first_of_line(self, before: Sequence[Place], start: int) -> int:
+        """Where a word begins that the tree took for one more of the line before; -1 for others."""
+        if self.text.startswith("\n", start):  # before \\ the tree takes it for a character
+            return start + 1
+        gap = self.text[before[-1][1] : start] if before else ""
+        return start if "\n" in gap and "\n" in gap.replace("\\\n", "") else -1
 
     def _is_glued(self, end: int, start: int) -> bool:
         return end == start or _GLUE.fullmatch(self.text, end, start) is not None
@@ -81,6 +100,10 @@ class Stages:
         self.found.redirects.append(redirect)
         if level.stage is not None:
             level.stage.redirects.append(redirect)
+
+    def add_misread(self, start: int, end: int) -> None:
+        base = self.source.base
+        self.found.misread.append((start + base, end + base))
 
     def add_error(self, start: int, end: int) -> None:
         span = self.source.span(start, end)

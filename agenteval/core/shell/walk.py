@@ -5,13 +5,14 @@ nesting: which commands form a pipeline or a list follows from the order of the 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from tree_sitter import Node
 
+from agenteval.core.shell.bodies import REDIRECTS, Bodies
 from agenteval.core.shell.draft import Gathered, Level
 from agenteval.core.shell.embedded import embedded_in
-from agenteval.core.shell.facts import Place, Redirect, RedirectKind, Span, SubstitutionKind
+from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
 from agenteval.core.shell.redirects import (
     HeredocParts,
     read_file_redirect,
@@ -19,19 +20,22 @@ from agenteval.core.shell.redirects import (
     read_herestring,
 )
 from agenteval.core.shell.source import Source
-from agenteval.core.shell.stages import Stages
 from agenteval.core.shell.tree import by_kind, kinds
+from agenteval.core.span import Place
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
-_REDIRECTS = kinds("file_redirect", "heredoc_redirect", "herestring_redirect")
-_NOT_WORDS = _REDIRECTS | kinds("subshell")
+_NAME = re.compile(r"[A-Za-z_]\w*+(?:\+?=|\[)", re.ASCII)  # the tree takes --x=y for one too
+_NO_TARGET = re.compile(r"\w*+(?:\{\w++\})?+[<>&|]++(?:[ \t]++|\\\n)*+(?=\n|#)")
+_COMMENT = kinds("comment")
+_NOT_WORDS = REDIRECTS | _COMMENT | kinds("subshell")
 _ASSIGNMENT = kinds("variable_assignment")
-_CLOSING = kinds(")")
+_LINE_END = re.compile(r"\n|\Z|[ \t]*+\)")  # in $( ) the bracket may follow at once
+_GLUED_START = re.compile(r"<<-?[ \t]*+(?:'[^']*'|\"[^\"]*\"|[^;|&()<>'\"])*+[;|&()<>]")
 _MARK = re.compile(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
-class Walk(Stages):
+class Walk(Bodies):
     """Visits the nodes of a source."""
 
     def __init__(
@@ -39,20 +43,20 @@ class Walk(Stages):
     ) -> None:
         super().__init__(source, found)
         self._depth = depth
+        self._glued = -1
         self._level = Level(nested=nested)
-        self._stack: list[tuple[Node, Level | None]] = []
         self._has_error = any(root.has_error for root in source.roots)
         self._is_live = "$" in self.text or "`" in self.text or "(" in self.text
 
     def run(self) -> None:
-        stack = self._stack
+        stack = self.stack
         self.push(self.source.roots, self._level)
         source = self.source
         has_error = self._has_error
         while stack and source.room > 0:
             node, level = stack.pop()
             if has_error and node.is_missing:
-                self.add_error(*node.byte_range)
+                self._add_missing(node)
             if level is None:
                 if find := _ANYWHERE.get(node.kind_id):
                     find(self, node, None)
@@ -63,17 +67,13 @@ class Walk(Stages):
             else:
                 stack.extend([(child, level) for child in reversed(node.children)])
 
-    def push(self, nodes: Sequence[Node], level: Level | None) -> None:
-        """Visit these next, first the first. Without a level only substitutions are seen."""
-        self._stack.extend([(node, level) for node in reversed(nodes)])
-
     def push_words(self, node: Node) -> None:
         """Visit what is inside next, for substitutions only: most parts of words hold none."""
         if self._has_error:  # anywhere, even where a word should be
             self.push(node.children, None)
         elif self._is_live:
             found = [(child, None) for child in reversed(node.children) if child.child_count]
-            self._stack.extend(found)
+            self.stack.extend(found)
 
     def command(self, node: Node, level: Level) -> None:
         draft = self.stage(level, *node.byte_range)
@@ -82,6 +82,7 @@ class Walk(Stages):
         words: list[Place] = []
         last = -1
         text, is_live, is_cut_wrongly = self.text, self._is_live, self.is_odd
+        has_error = self._has_error
         for child in node.children:
             kind = child.kind_id
             start, end = place = child.byte_range
@@ -89,27 +90,31 @@ class Walk(Stages):
                 draft = self.stage(level, start, draft.end)
                 self.found.drafts.append(draft)
             if kind in _NOT_WORDS:
-                later.append((child, level))
-            elif not words and kind in _ASSIGNMENT:
+                if kind not in _COMMENT:
+                    later.append((child, level))
+            elif not words and kind in _ASSIGNMENT and _NAME.match(text, start):
                 self.add_assignment(draft, start, end)
+                later.append((child, None))
+            elif not words and start == draft.assigned and draft.assignments:
+                self.extend_assignment(draft, end)
                 later.append((child, None))
             elif start == end:  # the parser put it there, as something must stand there
                 self.add_error(start, end)
             else:
-                words.append(place)
+                words.append((start - 1, end) if start == self._glued else place)
                 is_cut_wrongly = is_cut_wrongly or start == last
                 last = end
-                if is_live and _MARK.search(text, start, end):
+                if has_error or (is_live and _MARK.search(text, start, end)):
                     later.append((child, None))
-        self._stack.extend(reversed(later))
-        if is_cut_wrongly:
+        self.stack.extend(reversed(later))
+        if is_cut_wrongly or (len(words) > 1 and text.find("\n", words[0][1], words[-1][0]) > 0):
             self.add_words(level, draft, words)
         else:
             self.close_words(draft, words)
 
     def redirected(self, node: Node, level: Level) -> None:
         children = node.children
-        if children[0].kind_id in _REDIRECTS:  # no command: only redirects
+        if children[0].kind_id in REDIRECTS:  # no command: only redirects
             self.found.drafts.append(self.stage(level, *node.byte_range))
         self.push(children, level)
 
@@ -128,40 +133,6 @@ class Walk(Stages):
             self.found.background.append(self.source.span(start, end))
         level.joint, level.joint_at = mark, start
 
-    def restart(self, _node: Node, level: Level) -> None:
-        level.restart()
-
-    def compound(self, node: Node, level: Level) -> None:
-        """A loop, a condition, a function: its bodies hold commands, its other parts words."""
-        self._open(node, level, self.found.control)
-
-    def group(self, node: Node, level: Level) -> None:
-        is_arithmetic = self.text.startswith("((", node.byte_range[0])
-        self._open(node, level, self.found.control if is_arithmetic else self.found.subshells)
-
-    def _open(self, node: Node, level: Level, kind: list[Span]) -> None:
-        start, end = node.byte_range
-        kind.append(self.source.span(start, end))
-        self.stage(level, start, end)
-        inside = Level(nested=level.nested)
-        children = node.children
-        if node.kind_id in _WORDS_BEFORE_BODY:
-            self._stack.extend(
-                [
-                    (child, inside if child.kind_id in _BODIES else None)
-                    for child in reversed(children)
-                ]
-            )
-        else:
-            self.push(children, inside)
-
-    def case_item(self, node: Node, level: Level) -> None:
-        children = node.children
-        body = 1 + next((n for n, child in enumerate(children) if child.kind_id in _CLOSING), -1)
-        level.restart()
-        self.push(children[body:], level)
-        self.push(children[:body], None)
-
     def test(self, node: Node, level: Level) -> None:
         """[[ ]] is syntax; [ ] is a program with words."""
         start, end = node.byte_range
@@ -176,9 +147,12 @@ class Walk(Stages):
 
     def assignments(self, node: Node, level: Level) -> None:
         """Assignments without a command."""
+        each = [node] if node.kind_id in _ASSIGNMENT else node.children
+        if not all(_NAME.match(self.text, child.start_byte) for child in each):
+            self.command(node, level)
+            return
         draft = self.stage(level, *node.byte_range)
         self.found.drafts.append(draft)
-        each = [node] if node.kind_id in _ASSIGNMENT else node.children
         for child in each:
             self.add_assignment(draft, *child.byte_range)
         self.push_words(node)
@@ -193,6 +167,8 @@ class Walk(Stages):
         self._substitution(SubstitutionKind.ARITHMETIC, node, None)
 
     def parameter(self, node: Node, _level: Level | None) -> None:
+        if self.is_odd and self.text[node.start_byte + 1 : node.end_byte][:1] in ("", " ", "\t"):
+            return
         self._substitution(SubstitutionKind.PARAMETER, node, None)
 
     def _substitution(self, kind: SubstitutionKind, node: Node, inside: Level | None) -> None:
@@ -204,18 +180,25 @@ class Walk(Stages):
 
     def file_redirect(self, node: Node, level: Level) -> None:
         redirect, words = read_file_redirect(self.source, node)
+        start, end = node.byte_range
+        if "\n" in self.text[start:end] and (cut := _NO_TARGET.match(self.text, start)):
+            self.add_error(start, cut.end())
         self.add_redirect(redirect, level)
         self.words_after_redirect(words, level)
         self.push_words(node)
 
     def heredoc(self, node: Node, level: Level) -> None:
         parts = read_heredoc(self.source, node)
+        if parts.end and not _LINE_END.match(self.text, parts.end[1]):
+            self.add_misread(*parts.end)
+        if _GLUED_START.match(parts.redirect.span.text):
+            self.found.is_glued = True
         self._add_heredoc(parts, level)
         self.words_after_redirect([word.byte_range for word in parts.words], level)
         self.push(parts.commands, level)
         self.push(parts.words, None)
         if parts.body:
-            self._read_embedded(*parts.body)
+            self.read_embedded(*parts.body)
 
     def herestring(self, node: Node, level: Level) -> None:
         self._add_heredoc(read_herestring(self.source, node), level)
@@ -225,7 +208,7 @@ class Walk(Stages):
         self.found.heredocs.append(parts.heredoc)
         self.add_redirect(parts.redirect, level)
 
-    def _read_embedded(self, start: int, end: int) -> None:
+    def read_embedded(self, start: int, end: int) -> None:
         """Read the substitutions of a stretch of text that the tree holds as plain characters."""
         for found in embedded_in(self.text, start, end):
             span = self.source.span(found.start, found.end)
@@ -236,19 +219,23 @@ class Walk(Stages):
                 Walk(inner, self.found, nested=True, depth=self._depth + 1).run()
 
     def negation(self, node: Node, _level: Level) -> None:
-        self.found.negations.append(self.source.span(*node.byte_range))
+        start, end = node.byte_range
+        if self.text[end : end + 1] in "\"'$`":  # part of the word behind it
+            self._glued = end
+        else:
+            self.found.negations.append(self.source.span(start, end))
+
+    def _add_missing(self, node: Node) -> None:
+        """What the parser had to make up: for a closing quote, all that it would close."""
+        start, end = node.byte_range
+        parent = node.parent
+        self.add_error(parent.start_byte if parent and node.type == '"' else start, end)
 
     def error(self, node: Node, level: Level | None) -> None:
         self.add_error(*node.byte_range)
         self.push(node.children, level)
 
 
-_BODIES = _REDIRECTS | kinds(
-    "do_group", "compound_statement", "subshell", "case_item", "test_command"
-)
-_WORDS_BEFORE_BODY = kinds(
-    "for_statement", "c_style_for_statement", "case_statement", "function_definition"
-)
 _RAW_WORD = re.compile(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""

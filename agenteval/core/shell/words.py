@@ -19,7 +19,9 @@ BARE, MIXED = 1, 4  # the groups of a word: all of it, and one that needs `unquo
 
 GAP = r"(?:[ \t]++|\\\n)*+"
 # A word of a flat text, of which more may be asked than that it is one; see `shell_flat`.
-PLAIN = r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"(?:[^"\\$`]++|\\[^\n])*+"|\\[^ \t\n])++"""
+VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*+|\{[A-Za-z_][A-Za-z0-9_]*+\})"
+_PLAIN_DOUBLE = rf"""(?:[^"\\$`]++|\\[^\n]|{VARIABLE})*+"""
+PLAIN = rf"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_PLAIN_DOUBLE}"|\\[^ \t\n]|{VARIABLE})++"""
 PLAIN_WORD = re.compile(PLAIN)
 
 # A whole word and the blanks after it, where a blank or the end must follow.

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from agenteval.core.call import new
+
 _Argv = Sequence[str]
 
 
@@ -91,12 +93,12 @@ def unwrap(argv: _Argv) -> list[Inside]:
 
 def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:
     at = _skip_options(argv, prefix.valued, at)
-    if any(word in prefix.asks for word in argv[1:at]):
+    if prefix.asks and not prefix.asks.isdisjoint(argv[1:at]):
         return []
     while prefix.assignments and at < len(argv) and _ASSIGNMENT.match(argv[at]):
         at += 1
     at += prefix.operands
-    return [Inside(at, len(argv), prefix.is_text)] if at < len(argv) else []
+    return [new(Inside, (at, len(argv), prefix.is_text))] if at < len(argv) else []
 
 
 def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
@@ -124,9 +126,10 @@ def _find(argv: _Argv) -> list[Inside]:
         if word in _FIND_EXEC:
             start = number + 1
         elif start and word in (";", "+"):
-            inside.append(Inside(start, number))
+            if start < number:
+                inside.append(Inside(start, number))
             start = 0
-    return [each for each in inside if each.start < each.stop]
+    return inside
 
 
 def _python(argv: _Argv, at: int = 1) -> list[Inside]:
