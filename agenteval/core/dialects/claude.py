@@ -31,7 +31,7 @@ from agenteval.core.shell.gate import unreadable_text
 
 _NO_HOME = "/~"  # where nobody knows it, it is outside
 _LONGEST = 10_000  # characters of a command that it reads
-_SILENT = frozenset(("echo", "printf"))  # of what xargs starts
+_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
 _EDITING = (WRITERS - {"tee"}) | {"sed"}
 # What needs no rule at all inside the project (docs, "tools reference").
 FREE = frozenset(
@@ -144,9 +144,9 @@ class ClaudeCode:
     def _asks_behind(self, command: Command) -> bool:
         """Whether a rule could refuse what xargs makes of a command: its words are not known."""
         argv = command.argv
-        reads = _SILENT.isdisjoint(argv)
+        shows = not _SHOWERS.isdisjoint(argv)
         return argv[0] == "xargs" and (
-            (reads and any(rule.tool == "read" and rule.what for rule in self.deny))
+            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
             or any(
                 rule.tool == BASH and rule.what.partition(" ")[0] in argv
                 for rule in (*self.deny, *self.ask)
@@ -168,7 +168,7 @@ def _is_never(command: Command, files: FileRules) -> bool:
     wholes = [files.whole(word) for word in paths.words]
     return (
         removes_too_much(inner, wholes, files)
-        or any(files.is_closed(whole, writes=False) for whole in wholes)
+        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
         or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
         or any(
             files.is_closed(files.whole(redirect.target), writes=redirect.writes)

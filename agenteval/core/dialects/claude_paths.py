@@ -18,7 +18,7 @@ READERS = frozenset(
     )
 )
 WRITERS = frozenset(("rm", "rmdir", "mv", "cp", "touch", "mkdir", "tee"))
-REMOVERS = frozenset(("rm", "rmdir"))
+_COPIERS = frozenset(("mv", "cp"))
 _GREPS = frozenset(("grep", "egrep", "fgrep", "rg"))
 _AWKS = frozenset(("awk", "gawk", "mawk", "nawk"))
 # Options whose value is the next word.
@@ -72,9 +72,10 @@ _FIND_LEADS = frozenset(("-L", "-H", "-P"))
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The paths of one command; `writes` when it may change them."""
+    """The paths of one command; `writes` when it may change them, `read` those that it reads."""
 
     words: tuple[Word, ...] = ()
+    read: tuple[Word, ...] = ()
     writes: bool = False
 
 
@@ -84,11 +85,15 @@ def touched(command: Command) -> Touched:
         return Touched()
     program, words = command.words[0].text, command.words[1:]
     if program in READERS:
-        return Touched(tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset())))
+        found = tuple(_operands(words, _CUT_VALUES if program == "cut" else frozenset()))
+        return Touched(found, found)
     if program in WRITERS:
-        return Touched(tuple(_operands(words)), writes=True)
+        found = tuple(_operands(words))
+        return Touched(found, found[:-1] if program in _COPIERS else (), writes=True)
     if look := _OTHERS.get(program):
-        return Touched(tuple(look(words)), program == "sed" and not prints_only(command.words))
+        found = tuple(look(words))
+        writes = program == "sed" and not prints_only(command.words)
+        return Touched(found, found, writes=writes)
     return Touched()
 
 
