@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialects.claude import FREE, ClaudeCode, ToolSpecifier
+from agenteval.core.dialects.claude import FREE, ClaudeCode
+from agenteval.core.dialects.claude_rules import ToolSpecifier
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
@@ -41,7 +42,7 @@ def read(path: Path) -> Policy:
         str(Path(folder).expanduser())
         for folder in _texts(path, permissions, "additionalDirectories")
     )
-    engine = ClaudeCode(allow, ask, deny, mode, folders)
+    engine = ClaudeCode(allow, ask, deny, mode, folders, str(Path.home()))
     commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(

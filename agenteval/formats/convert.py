@@ -130,6 +130,7 @@ def _to_claude(policy: Policy) -> tuple[str, list[str]]:
             deny += [f"{name}(/{glob})" for glob in rules.deny]
     lost = list(_lost_everywhere(policy, "claude-code"))
     lost.append("that nothing else may be read: Claude Code reads any file of the project")
+    lost.append("that ls, cat, grep, git log and their like need a rule: there they need none")
     known = {"bash", "read", "write"}
     lost += [
         f"tools.{name}: Claude Code has no such tool" for name in policy.tools if name not in known
@@ -177,7 +178,7 @@ _REDIRECTS = frozenset(
 )
 _PASSES = {
     "codex": _JOINED,
-    "claude-code": _JOINED | _REDIRECTS | {Construct.BACKGROUND, Construct.HERESTRING},
+    "claude-code": _JOINED | _REDIRECTS | {Construct.HERESTRING},
     "opencode": frozenset(Construct) - {Construct.ENV_ASSIGNMENT},
 }
 

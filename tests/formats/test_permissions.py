@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.dialects.claude import ClaudeCode, ToolSpecifier
+from agenteval.core.dialects.claude import ClaudeCode
+from agenteval.core.dialects.claude_rules import ToolSpecifier
 from agenteval.core.dialects.codex import Codex, PrefixRule
 from agenteval.core.dialects.opencode import OpenCode, PermissionRule, wildcard
 from agenteval.core.dialects.opencode_old import OpenCode10
@@ -204,19 +205,21 @@ CLAUDE = {
         ("npm run", True),
         ("npm run deploy now", False),
         ("ls", True),
-        ("ls -la", False),
+        ("ls -la", True),
+        ("npm install", False),
         ("git diff && ls", True),
-        ("git diff | ls; ls\nls & ls |& ls", True),
+        ("git diff | ls; ls\nls |& ls", True),
+        ("git diff & ls", False),
         ("git diff && rm x", False),
         ("git diff 'a && b' \"c; d\" e\\;f", True),
         ("git diff 2>&1", True),
         ("git diff $(rm x)", False),
         ("git diff `rm x`", False),
-        ("git diff '$(x)'", True),
+        ("git diff '$(x)'", False),
         ("timeout 5 git diff", True),
         ("timeout --signal=KILL 5s time nice -n 5 nohup stdbuf -oL git diff", True),
         ("env A=1 git diff", False),
-        ("", False),
+        ("", True),
     ],
 )
 def test_claude_code_wants_a_rule_for_every_part(
@@ -392,7 +395,7 @@ def test_a_config_that_is_none_is_one_line_with_its_file(
             "---\r\npermission:\r\n  bash:\r\n    '*': deny\r\n    ls: allow\r\n---\r\n",
             {"ls": True, "rm x": False},
         ),
-        ("a.json", '{"permissions": {}}', {"ls": False}),
+        ("a.json", '{"permissions": {}}', {"ls": True, "npm test": False}),
         ("a.json", '{"permissions": {"allow": ["Bash(*)"]}}', {"ls": True}),
         ("a.rules", "# nothing yet", {"ls": False}),
         (

@@ -1,13 +1,7 @@
-"""Claude Code's permission rules: deny before ask before allow, and without a rule it asks.
+"""Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
 
-Each part of a command between ; && || | |& & and newlines needs a rule of its own; timeout, time,
-nice, nohup and stdbuf before it are looked through. Nobody is there to answer, so an ask is a
-denial. Not followed: the harmless programs that Claude Code allows without any rule.
-
-Where a rule allows a command, the files that it is redirected to need `Edit` as well, and those
-that cat, head and tail are given need `Read` where they lie outside (anthropics/claude-code, issues
-94742, 77972 and 89251; redirects are no part of what a rule matches since 1.0.123). Paths match as
-in .gitignore, and only `Read` and `Edit` rules may hold one, since 2.1.210 (docs, "permissions").
+Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
+denial. Seen by running 2.1.330 (docs/claude-code.md says what was left out).
 """
 
 import re
@@ -16,18 +10,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.claude_parts import Part, parts
-from agenteval.core.dialects.paths import absolute, inside
-from agenteval.core.policy.bash import MOVES
-from agenteval.core.policy.patterns import path_regex, wildcard_regex
-from agenteval.core.policy.tools import path_arguments
-from agenteval.core.shell.gate import NotSimple, read_simple
-
-_FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
-    ("grep", "glob", "ls"), "read"
+from agenteval.core.dialects.claude_files import FAMILY, FileRules
+from agenteval.core.dialects.claude_free import is_free
+from agenteval.core.dialects.claude_guards import is_guarded, keeps_its_place, removes_too_much
+from agenteval.core.dialects.claude_paths import WRITERS, touched
+from agenteval.core.dialects.claude_reading import Reading, read
+from agenteval.core.dialects.claude_rules import (
+    RENAMED,
+    ToolSpecifier,
+    allows_command,
+    denies_command,
+    fits_subject,
+    unwrapped,
 )
-_LONGEST_PATH = 4096  # what Linux opens
-_RENAMED = {"agent": "task", "killbash": "killshell"}
+from agenteval.core.dialects.claude_sed import replaces_in_place
+from agenteval.core.dialects.claude_words import Command
+from agenteval.core.dialects.paths import absolute
+from agenteval.core.policy.tools import path_arguments
+from agenteval.core.shell.gate import unreadable_text
+
+_NO_HOME = "/~"  # where nobody knows it, it is outside
+_LONGEST = 10_000  # characters of a command that it reads
+_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
+_EDITING = (WRITERS - {"tee"}) | {"sed"}
 # What needs no rule at all inside the project (docs, "tools reference").
 FREE = frozenset(
     (
@@ -38,129 +43,144 @@ FREE = frozenset(
         *("croncreate", "crondelete", "cronlist"),
     )
 )
-_READERS = frozenset(("cat", "head", "tail"))
-_ESCAPED = re.compile(r"\\([()\\])")
+_FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
 _HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSpecifier:
-    """One rule, as `Bash(git diff:*)`: a tool in lower case and what of it; "" means all of it.
-
-    Brackets and backslashes of a command are written with a backslash before them.
-    """
-
-    tool: str
-    what: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.tool}({self.what})" if self.what else self.tool
-
-    @classmethod
-    def parse(cls, text: str) -> "ToolSpecifier":
-        name, _, rest = text.strip().partition("(")
-        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
-        return cls(_RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
-
-    def names(self, tool: str) -> bool:
-        """Whether it is about the tool; the name of an MCP server stands for all its tools."""
-        pattern = wildcard_regex(self.tool)
-        return pattern.fullmatch(tool) is not None or tool.startswith(f"{self.tool}__")
-
-
-@dataclass(frozen=True, slots=True)
 class ClaudeCode:
-    """The rules of one settings.json; `mode` is its defaultMode, `folders` count as the project."""
+    """The rules of one settings.json; `mode` is its defaultMode, `folders` count as the project.
+
+    `home` is what `~` stands for in a path.
+    """
 
     allow: tuple[ToolSpecifier, ...]
     ask: tuple[ToolSpecifier, ...] = ()
     deny: tuple[ToolSpecifier, ...] = ()
     mode: str = "default"
     folders: tuple[str, ...] = ()
+    home: str = ""
     name: str = "claude-code"
 
     def knows(self, tool: str) -> bool:
         rules = (*self.allow, *self.ask, *self.deny)
-        return tool in _RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
+        return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
-        tool = _RENAMED.get(tool, tool)
+        tool = RENAMED.get(tool, tool)
         if tool == BASH:
             start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
             return start == root and self.allows_command(arguments["command"], root)
         if subject := _subject(tool, arguments):
+            is_free = tool in FREE and self.mode != "plan"
             return self._decide(
-                lambda rule: rule.tool == tool and _fits_subject(rule.what, subject),
-                otherwise=tool in FREE,
+                lambda rule: rule.tool == tool and fits_subject(rule.what, subject), free=is_free
             )
-        if tool.startswith("mcp__"):
-            return self._decide(lambda rule: rule.names(tool) and not rule.what, otherwise=False)
-        paths = path_arguments(arguments) or (None,)
-        return all(self._allows_path(tool, path, root) for path in paths)
+        if tool in _FILE_TOOLS:
+            paths = path_arguments(arguments) or (None,)
+            return all(self._files(root).allows_tool(tool, path) for path in paths)
+        return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
 
     def allows_command(self, text: str, root: str) -> bool:
-        found = parts(text)
-        if found is None:
-            return self._allows_any_command()
-        moves = any(MOVES.intersection(part.bare.split(None, 2)[:2]) for part in found)
-        return bool(found) and all(self._allows_part(part, root, moves=moves) for part in found)
+        if unreadable_text(text):
+            return False
+        reading = read(text, self.home or _NO_HOME, root)
+        if self._is_refused(reading, text):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        files = self._files(root)
+        if any(_is_never(command, files) for command in reading.commands):
+            return False
+        return self._allows_reading(reading, text, files)
 
-    def _allows_any_command(self) -> bool:
-        """Whether no rule looks at what a command says."""
-        bash = [rule.tool == BASH and not rule.what for rule in self.allow]
-        strict = any(rule.tool == BASH for rule in (*self.deny, *self.ask))
-        return not strict and (self.mode == "bypassPermissions" or any(bash))
-
-    def _allows_path(self, tool: str, path: str | None, root: str) -> bool:
-        if path is not None and (path.startswith("~") or len(path) > _LONGEST_PATH):
-            return False  # whose home it is can't be known here
-        family = _FAMILY.get(tool, tool)
-        whole = None if path is None else absolute(path, root)
-        return self._decide(
-            lambda rule: (
-                rule.tool in ({family} if rule.what else {tool, family})
-                and _fits_path(rule.what, whole, root)
-            ),
-            otherwise=self._is_free(family, whole, root),
-        )
-
-    def _allows_part(self, part: Part, root: str, *, moves: bool) -> bool:
-        files = part.reads | part.writes
-        if moves and not all(file.startswith("/") for file in files):
-            return False  # a path that counts from somewhere else
-        is_allowed = self._decide(
-            lambda rule: (
-                rule.tool == BASH
-                and (_fits_command(rule.what, part.text) or _fits_command(rule.what, part.bare))
-            ),
-            otherwise=False,
-        )
+    def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
+        rules = [rule for rule in self.allow if rule.tool == BASH]
+        if any(not rule.what for rule in rules):
+            return True
+        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+            return reading.may_be_exact and all(
+                all(map(files.admits_redirect, command.redirects)) for command in reading.commands
+            )
         return (
-            is_allowed
-            and all(self._allows_path("read", file, root) for file in part.reads | _read_by(part))
-            and all(self._allows_path("edit", file, root) for file in part.writes)
+            reading.is_clear
+            and len(text) <= _LONGEST
+            and keeps_its_place(reading.commands, files)
+            and all(self._allows_part(command, rules, files) for command in reading.commands)
         )
 
-    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, otherwise: bool) -> bool:
+    def _files(self, root: str) -> FileRules:
+        return FileRules(
+            self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
+        )
+
+    def _is_refused(self, reading: Reading, text: str) -> bool:
+        """Whether a rule that denies or asks fits any command in it, however it is wrapped."""
+        commands = (*reading.commands, *reading.hidden)
+        return any(
+            (rule.is_exact and rule.what == text.strip())
+            or any(denies_command(rule, command) for command in commands)
+            for rule in (*self.deny, *self.ask)
+            if rule.tool == BASH
+        )
+
+    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:
+        if not all(map(files.admits_redirect, command.redirects)):
+            return False
+        if not command.words:
+            return True
+        inner = unwrapped(command, loosely=True)
+        paths = touched(inner)
+        return (
+            not is_guarded(inner)
+            and all(files.admits(word, writes=paths.writes) for word in paths.words)
+            and (
+                any(allows_command(rule, command) for rule in rules)
+                or (is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner))
+                or (self.mode == "acceptEdits" and _only_edits(inner))
+            )
+        )
+
+    def _asks_behind(self, command: Command) -> bool:
+        """Whether a rule could refuse what xargs makes of a command: its words are not known."""
+        argv = command.argv
+        shows = not _SHOWERS.isdisjoint(argv)
+        return argv[0] == "xargs" and (
+            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
+            or any(
+                rule.tool == BASH and rule.what.partition(" ")[0] in argv
+                for rule in (*self.deny, *self.ask)
+            )
+        )
+
+    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
         if any(map(fits, self.deny)):
             return False
         if self.mode == "bypassPermissions":
             return True
-        return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or otherwise)
+        return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
 
-    def _is_free(self, family: str, whole: str | None, root: str) -> bool:
-        within = whole is None or any(
-            inside(whole, absolute(folder, root)) is not None for folder in (root, *self.folders)
+
+def _is_never(command: Command, files: FileRules) -> bool:
+    """Whether not even a rule for all commands lets it pass: top folders, closed files."""
+    inner = unwrapped(command, loosely=True)
+    paths = touched(inner)
+    wholes = [files.whole(word) for word in paths.words]
+    return (
+        removes_too_much(inner, wholes, files)
+        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
+        or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
+        or any(
+            files.is_closed(files.whole(redirect.target), writes=redirect.writes)
+            for redirect in command.redirects
         )
-        return within and (family in FREE or (family == "edit" and self.mode == "acceptEdits"))
+    )
 
 
-def _read_by(part: Part) -> frozenset[str]:
-    """The files that a command is known to read; none where bash still works its words out."""
-    read = read_simple(part.bare)
-    if isinstance(read, NotSimple) or read.argv[0] not in _READERS:
-        return frozenset()
-    return frozenset(word for word in read.argv[1:] if word and not word.startswith("-"))
+def _only_edits(command: Command) -> bool:
+    """What acceptEdits lets pass without a rule."""
+    program = command.words[0].text
+    return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
 
 
 def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
@@ -171,38 +191,3 @@ def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
     if tool in {"task", "skill"}:
         return str(arguments.get("subagent_type" if tool == "task" else "skill") or "*")
     return ""
-
-
-def _fits_subject(what: str, subject: str) -> bool:
-    """A rule for a skill may end in `:*`, for whatever it is given; that is not known here."""
-    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None
-
-
-def _fits_command(what: str, part: str) -> bool:
-    """`:*` at the end is ` *`, which the bare command matches too; `*` stands for anything."""
-    if what.endswith(":*"):
-        what = what.removesuffix(":*") + " *"
-    bare = what.removesuffix(" *")
-    patterns = (what or "*",) if bare == what else (what, bare)
-    return any(wildcard_regex(pattern).fullmatch(part) for pattern in patterns)
-
-
-def _fits_path(what: str, whole: str | None, root: str) -> bool:
-    """As .gitignore matches: // is absolute, a pattern without a folder fits at any depth.
-
-    Whatever lies in a folder that fits does so too.
-    """
-    if not what:
-        return True
-    if whole is None:
-        return what in {"*", "**"}
-    if what.startswith("//"):
-        subject, pattern = inside(whole, "/"), what[2:]
-    else:
-        subject, pattern = inside(whole, root), what.removeprefix("./").removeprefix("/")
-        if "/" not in what.rstrip("/"):
-            pattern = f"**/{pattern}"
-    folder = pattern.rstrip("/").removesuffix("/**") or "**"
-    return subject is not None and any(
-        path_regex(glob).fullmatch(subject) for glob in (folder, f"{folder}/**")
-    )
