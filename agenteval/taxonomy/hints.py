@@ -7,10 +7,10 @@ from agenteval.taxonomy.registry import Seen
 _WRITE = "Write the file with the write tool."
 
 
-def with_hint(call: DeniedCall, seen: Seen) -> Seen:
+def with_hint(call: DeniedCall, seen: Seen | None) -> Seen | None:
     """The same, about writing when all that its command does with it is to put it into a file."""
     for command in call.shell.commands:
-        if any(redirect.span is seen.span for redirect in command.redirects):
+        if seen and any(redirect.span is seen.span for redirect in command.redirects):
             kinds = {redirect.kind for redirect in command.redirects}
             writes = command.program == "cat" and RedirectKind.FILE in kinds
             return seen._replace(hint=_WRITE) if writes or command.program == "tee" else seen

@@ -18,6 +18,7 @@ _BEFORE_BODY = re.compile(
     r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
     r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
 )
+_PATTERNS = re.compile(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
 _START = r"((?:\A|[;&|(\n]|\b(?:do|elif|else|if|then|until|while)\b|!)[ \t]*+)"  # of a command
 
 
@@ -28,6 +29,10 @@ def _blank(found: re.Match[str]) -> str:
 def _not_blank(found: re.Match[str]) -> str:
     inside = found[0][1:-1]
     return found[0] if inside.strip() else f'"{inside}"'
+
+
+def _without_patterns(found: re.Match[str]) -> str:
+    return _PATTERNS.sub(lambda pattern: "_" * len(pattern[0]), found[0])
 
 
 def _ones(found: re.Match[str]) -> str:
@@ -64,6 +69,11 @@ _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     (re.compile(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
     (re.compile(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
     (re.compile(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
+    (re.compile(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
+    (
+        re.compile(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
+        lambda found: f"{found[1]}[{'_' * len(found[2])}]",
+    ),
     (re.compile(r"\$(?=[^\x00-\x7f])"), "_"),
     (re.compile(r"(?<!\\)\$(?=[`\\])"), "_"),
     (re.compile(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),

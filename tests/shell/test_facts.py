@@ -4,6 +4,7 @@ import pytest
 
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
+from agenteval.core.shell.source import Source
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:
@@ -244,3 +245,12 @@ def test_what_a_command_says_of_its_words_at_once_is_what_each_word_says(text, d
         assert words.argv == tuple(word.text for word in words)
         assert list(words.places) == [word.span[:2] for word in words]
         assert words.dynamic == {number for number, word in enumerate(words) if word.dynamic}
+
+
+def test_a_long_script_is_parsed_whole() -> None:
+    block = (
+        'f%d() {\n  local a="$1"\n  case "$a" in\n    x) b ${a%%.*} | c ;;\n    *) d "$(e)" ;;\n'
+    )
+    block += "  esac\n  if [ -f $a ]; then\n    cat <<E\n$(g)\nE\n  fi\n}\n"
+    source = Source("\n".join(block % number for number in range(120)))
+    assert (len(source.text) > 16_000, source.is_cut) == (True, False)

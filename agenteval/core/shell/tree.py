@@ -19,10 +19,11 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 _PARSER = Parser(_LANGUAGE)
 _SHORT = 2048  # bytes that are parsed without counting steps
 # Where very many things wait to be closed, the parser reads the rest of the text for each of them.
-# A step is a hundred of its operations; 10,000 real commands, some of 20 kB, took 7 at most.
-_STEPS_TIMES_BYTES = 500_000
-_FEWEST_STEPS = 8
-_MOST_READS = 200  # a jump back is one; real commands need 8
+# A step is a hundred of its operations; real scripts took 12 for each 1,000 bytes at most. What
+# it reads is handed over in blocks: so the number of reads tells how much of it was read again.
+_BYTES_OF_A_STEP = 64
+_BLOCK = 2048
+_MOST_READS = 200  # beside those of a whole reading; real scripts jump back some 30 times
 _FEWEST_READS = 32  # where little is read at once
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a longer text that are read
@@ -68,18 +69,19 @@ def _parse(raw: bytes) -> Tree | None:
         return _PARSER.parse(raw)
     if len(raw) > _LONGEST and b"<<" not in raw:
         return None
-    return _parse_part(raw, 0, len(raw), max(_STEPS_TIMES_BYTES // len(raw), _FEWEST_STEPS))[0]
+    return _parse_part(raw, 0, len(raw), len(raw) // _BYTES_OF_A_STEP)[0]
 
 
 def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
     """The tree of a part of a text, None when it takes more steps, and how many it took."""
     steps, reads = count(), count()
-    most_reads = _MOST_READS if end - start > _SHORT else _FEWEST_READS
+    size = end - start
+    most_reads = _MOST_READS + size // _BYTES_OF_A_STEP if size > _SHORT else _FEWEST_READS
     view = memoryview(raw)
     part = Range(Point(0, start), Point(0, end), start, end)
     try:
         tree = Parser(_LANGUAGE, included_ranges=[part]).parse(
-            lambda offset, _point: view[offset:end] if next(reads) < most_reads else b"",
+            lambda at, _: view[at : min(at + _BLOCK, end)] if next(reads) < most_reads else b"",
             progress_callback=lambda _offset, _has_error: next(steps) > most,
         )
     except ValueError:
