@@ -74,11 +74,12 @@ def run(path: Path) -> list[RuleCall]:
         program = starlark.parse("rules", text + _LAST, dialect)
         starlark.eval(module, program, starlark.Globals.standard())
     except starlark.StarlarkError as error:
-        place, why = _PLACE.search(str(error)), _ERROR.search(str(error))
-        line = place[1] if place else 1
-        raise UsageError(
-            f"{path}:{line}: not a rules file: {why[1] if why else 'unreadable'}"
-        ) from error
+        place, told = _PLACE.search(str(error)), _ERROR.search(str(error))
+        line, last = int(place[1]) if place else 1, text.rstrip().count("\n") + 1
+        why = told[1] if told else "unreadable"
+        if line > last:  # at what we put there
+            line, why = last, "something is left open at the end"
+        raise UsageError(f"{path}:{line}: not a rules file: {why}") from error
     return calls
 
 

@@ -347,7 +347,7 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ("a.json", '{"permissions": {"additionalDirectories": 1}}', "expected a list of folders"),
         ("a.md", "# no front", "no front matter"),
         ("a.md", "---\na: [\n---\n", "front matter: "),
-        ("a.rules", "x(", ":1: not a rules file"),
+        ("a.rules", "x(1\n\n", ":1: not a rules file: something is left open at the end"),
         ("a.rules", "\nprefix_rule(pattern=x)", ":2: not a rules file: Variable `x` not found"),
         ("a.rules", "prefix_rule(decision='allow')", ":1: not a rules file: Missing parameter"),
         ("a.rules", "\0", ":1: not a rules file"),
