@@ -128,6 +128,11 @@ def test_a_move_to_another_folder_and_a_relative_redirect_do_not_go_together() -
     assert [allows(engine, command) for command in commands] == [True, True, False, False]
 
 
+def test_no_pattern_for_files_stands_where_options_are_looked_at() -> None:
+    commands = ("jq . *", "jq . '*'", "sort *", "cat *", "grep x *")
+    assert [allows(claude(), command) for command in commands] == [False, True, False, True, True]
+
+
 def test_words_behind_two_dashes_are_no_options() -> None:
     commands = ("grep -- -x f", "grep -- -x /f", "cat -- -x", "rm -- -x /f")
     engine = claude("Bash(rm:*)")
