@@ -92,7 +92,22 @@ def _to_opencode(policy: Policy) -> tuple[str, list[str]]:
     named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
     permission |= dict.fromkeys(named, "allow")
     content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
-    return _json(content), list(_lost_everywhere(policy, "opencode"))
+    return _json(content), [*_lost_everywhere(policy, "opencode"), *_lost_in_opencode(policy)]
+
+
+def _lost_in_opencode(policy: Policy) -> Iterator[str]:
+    if "bash" in policy.tools and policy.engine is None:
+        yield "that quotes and blanks do not matter: there a rule fits a text as it is written"
+        yield "that X=1, [[ x ]] and cd need a rule: there they pass, cd inside the project"
+        for rule in policy.bash.patterns:
+            if any(word.wild for word in rule.words):
+                yield f"{rule.text}: that a * stands for a part of one word"
+            if "?" in rule.text:
+                yield f"{rule.text}: that a ? stands for itself"
+    for tool, rules in (("read", policy.read), ("write", policy.write)):
+        for glob in (*rules.allow, *rules.deny) if tool in policy.tools else ():
+            if _ONE_FOLDER.search(glob):
+                yield f"{tool}: {glob}: that only ** crosses folders"
 
 
 def _opencode_paths(rules: PathRules) -> dict[str, str]:
@@ -155,6 +170,8 @@ def _lost_in_ours(policy: Policy) -> Iterator[str]:
             yield f"{rule.text}: that a * before its end stands for several words too"
 
 
+# What in a glob ends at a / here and not in OpenCode: a single * or ?, and a **/ before a name.
+_ONE_FOLDER = re.compile(r"(?<!\*)\*(?!\*)|\?|\*\*/[^*]")
 _JOINED = frozenset((Construct.PIPE, Construct.CHAIN))
 _REDIRECTS = frozenset(
     (Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT)

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from agenteval.core.call import BASH
 from agenteval.core.dialects.claude import ClaudeCode
 from agenteval.core.dialects.codex import Codex
-from agenteval.core.dialects.opencode import DEFAULTS, OpenCode, OpenCode10
+from agenteval.core.dialects.opencode import DEFAULTS, OpenCode
+from agenteval.core.dialects.opencode_old import OpenCode10
 from agenteval.core.policy.policy import Engine, Policy
 
 
@@ -42,6 +43,8 @@ def _of_old_opencode(engine: OpenCode10) -> Iterator[str]:
             yield f"permission.bash: {pattern} {action}"
     for key, action in engine.actions.items():
         yield f"permission.{key}: {action}"
+    for tool, is_on in engine.switches.items():
+        yield f"tools.{tool}: {str(is_on).lower()}"
 
 
 def _of_claude(engine: ClaudeCode) -> Iterator[str]:

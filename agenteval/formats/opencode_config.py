@@ -3,19 +3,20 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.dialects.opencode import (
     DEFAULTS,
     EDIT_TOOLS,
+    PLAN,
     TOOLS,
     Action,
     OpenCode,
-    OpenCode10,
     PermissionRule,
 )
+from agenteval.core.dialects.opencode_old import OpenCode10
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
@@ -25,6 +26,7 @@ from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 
 _VARIABLE = re.compile(r"\{env:([^}]+)\}")
+_OLD_ACTIONS = frozenset(("edit", "webfetch", "doom_loop", "external_directory"))
 _ACTIONS = ("allow", "ask", "deny")
 # What OpenCode lets pass around a command that it allows.
 _PASSES = frozenset(
@@ -45,9 +47,14 @@ def read(path: Path, *, old: bool = False) -> Policy:
         content = front_matter(path, text)
     else:
         content = json_with_comments(path, _VARIABLE.sub(_from_environment, text))
-    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table, old=old))
-    engine = _old_engine(own) if old else OpenCode((*DEFAULTS, *own), home=str(Path.home()))
-    return _policy(path, engine, own)
+    layers = list(_layers(content))
+    if old:
+        engine, own = _old_engine(path, layers, is_agent=path.suffix == ".md" or len(layers) > 1)
+        return _policy(path, engine, own)
+    own = tuple(rule for table in layers for rule in _own_rules(path, table))
+    if content.get("default_agent") == "plan":
+        own = (*PLAN, *own)
+    return _policy(path, OpenCode((*DEFAULTS, *own), home=str(Path.home())), own)
 
 
 def _from_environment(found: re.Match[str]) -> str:
@@ -66,18 +73,21 @@ def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             yield table
 
 
-def _own_rules(path: Path, table: Mapping[str, Any], *, old: bool) -> Iterator[PermissionRule]:
+def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """A permission replaces the switch of its name, and stands in its place."""
+    switches: dict[str, Action] = {}
+    for name, enabled in _switches(path, table).items():
+        switches["edit" if name in EDIT_TOOLS else name] = "allow" if enabled else "deny"
+    yield from _rules(path, {**switches, **_permission(path, table)})
+
+
+def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
     permission = table.get("permission", {})
     if isinstance(permission, str):
-        permission = {"*": permission}
+        return {"*": permission}
     if not isinstance(permission, Mapping):
         raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
-    switches = _switches(path, table.get("tools", {}))
-    if old:
-        yield from _rules(path, switches)
-        yield from _rules(path, permission)
-    else:  # a permission replaces the switch of its name, and stands in its place
-        yield from _rules(path, {**switches, **permission})
+    return permission
 
 
 def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
@@ -89,7 +99,7 @@ def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule
     everything = PathRules(("**",))
     return Policy(
         name=path.stem,
-        digest=digest([engine.name, *map(str, own)]),
+        digest=digest([engine.name, *map(str, own), *_switched(engine)]),
         description=f"{engine.name} permissions of {path.name}",
         bash=BashRules((CommandPattern.parse(rule) for rule in allowed), constructs=_PASSES),
         read=everything,
@@ -97,6 +107,10 @@ def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule
         tools={name: ToolRule(name) for name in TOOLS if engine.offers(name)},
         engine=engine,
     )
+
+
+def _switched(engine: OpenCode | OpenCode10) -> list[str]:
+    return [] if isinstance(engine, OpenCode) else [f"{k}: {v}" for k, v in engine.switches.items()]
 
 
 def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule]:
@@ -111,24 +125,34 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
             yield PermissionRule(str(key), home, action)
 
 
-def _switches(path: Path, tools: Any) -> dict[str, Action]:
-    """The older form, `tools: {write: false}`, as permissions."""
+def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
+    """The older form, `tools: {write: false}`."""
+    tools = table.get("tools", {})
     if not isinstance(tools, Mapping):
         raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
-    switches: dict[str, Action] = {}
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
             raise UsageError(f"{path}: tools.{name}: expected true or false, got {enabled!r}")
-        switches["edit" if name in EDIT_TOOLS else str(name)] = "allow" if enabled else "deny"
-    return switches
+    return {str(name): enabled for name, enabled in tools.items()}
 
 
-def _old_engine(own: tuple[PermissionRule, ...]) -> OpenCode10:
+def _old_engine(
+    path: Path, layers: Sequence[Mapping[str, Any]], *, is_agent: bool
+) -> tuple[OpenCode10, tuple[PermissionRule, ...]]:
+    """The engine, and the rules that it was made of.
+
+    1.0 skips what it does not know. An agent's own section takes away that it asks about folders
+    outside the project.
+    """
+    own = [rule for table in layers for rule in _rules(path, _permission(path, table))]
+    if is_agent and any("permission" in table for table in layers):
+        own.insert(0, PermissionRule("external_directory", "*", "allow"))
     patterns: dict[str, Action] = {"*": "allow"}
     actions: dict[str, Action] = {}
     for rule in own:
         if rule.permission == "bash":
             patterns[rule.pattern] = rule.action
-        else:
+        elif rule.permission in _OLD_ACTIONS:
             actions[rule.permission] = rule.action
-    return OpenCode10(patterns, actions)
+    switches = {name: on for table in layers for name, on in _switches(path, table).items()}
+    return OpenCode10(patterns, actions, switches, str(Path.home())), tuple(own)

@@ -1,7 +1,4 @@
-"""What OpenCode itself said to calls: it ran in an empty home, with a scripted model on loopback.
-
-The project was /home/me/project, with sub/ and notes/ in it, and /srv/data/deep was there too.
-"""
+"""What OpenCode itself said to calls: `ask_opencode.py` asked it, and tells how."""
 
 import json
 from pathlib import Path
@@ -19,10 +16,11 @@ WORLD = World(root="/home/me/project")
 
 @pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session["version"])
 def test_a_call_gets_the_verdict_that_opencode_gave_it(
-    tmp_path: Path, session: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, session: dict[str, Any]
 ) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
     config = tmp_path / "opencode.json"
-    config.write_text(json.dumps({"permission": session["permission"]}))
+    config.write_text(json.dumps(session))
     engine = "opencode-1.0" if session["version"].startswith("1.0.") else "opencode"
     policy = load_any(f"{engine}:{config}", roots=[])
     ours = [

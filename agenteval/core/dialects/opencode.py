@@ -1,8 +1,7 @@
-"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives.
+"""OpenCode's permission rules, giving the verdicts that OpenCode itself gives, from 1.1 on.
 
-From 1.1 on the last rule that matches counts, and every `command` node of tree-sitter's tree is
-asked about by its text. In 1.0 the longest pattern counts, matched token by token. Nobody is there
-to answer an `ask`, so it is a denial.
+The last rule that matches counts, and every `command` node of tree-sitter's tree is asked about by
+its text. Nobody is there to answer an `ask`, so it is a denial.
 """
 
 import posixpath
@@ -35,6 +34,8 @@ _SUBJECTS: Mapping[str, str] = {
     "task": "subagent_type",
     "skill": "name",
 }
+_OUTPUTS = "/.local/share/opencode/tool-output/*"
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
 _SEARCHES = frozenset(("glob", "grep", "list"))
 
 
@@ -52,10 +53,17 @@ DEFAULTS = (
     PermissionRule("*", "*", "allow"),
     PermissionRule("doom_loop", "*", "ask"),
     PermissionRule("external_directory", "*", "ask"),
+    PermissionRule("external_directory", "/tmp/opencode/*", "allow"),  # noqa: S108 -- theirs
     PermissionRule("question", "*", "deny"),
     PermissionRule("read", "*.env", "ask"),
     PermissionRule("read", "*.env.*", "ask"),
     PermissionRule("read", "*.env.example", "allow"),
+)
+# What its agent for plans has besides.
+PLAN = (
+    PermissionRule("task", "general", "deny"),
+    PermissionRule("edit", "*", "deny"),
+    PermissionRule("edit", ".opencode/plans/*.md", "allow"),
 )
 
 
@@ -68,7 +76,12 @@ class OpenCode:
     name: str = "opencode"
 
     def action(self, permission: str, subject: str) -> Action:
-        """What the last matching rule says; `ask` without one."""
+        """What the last matching rule says; `ask` without one.
+
+        The folder for outputs that were too long to be shown stays open whatever is said.
+        """
+        if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
+            return "allow"
         for rule in reversed(self.rules):
             if wildcard(rule.permission, permission) and wildcard(rule.pattern, subject):
                 return rule.action
@@ -89,7 +102,7 @@ class OpenCode:
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start(arguments, root))
+            return self.allows_command(arguments["command"], root, start_folder(arguments, root))
         return all(
             self.action(permission, subject) == "allow"
             for permission, subject in _subjects(tool, arguments, root)
@@ -112,55 +125,7 @@ class OpenCode:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCode10:
-    """OpenCode 1.0: `patterns` are the rules for bash, `actions` those for other tools."""
-
-    patterns: Mapping[str, Action]
-    actions: Mapping[str, Action]
-    name: str = "opencode-1.0"
-
-    def offers(self, tool: str) -> bool:
-        return self.actions.get(tool) != "deny" or tool in EDIT_TOOLS
-
-    def knows(self, tool: str) -> bool:
-        return self.actions.get(tool) == "allow"
-
-    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
-        if tool == BASH:
-            return self.allows_command(arguments["command"], root, _start(arguments, root))
-        files = _files(arguments, root) if _SUBJECTS.get(tool) == "filePath" else []
-        is_inside = self._opens_outside or all(inside(whole, root) for whole in files)
-        return is_inside and self.actions.get(_permission(tool), "allow") == "allow"
-
-    def allows_command(self, text: str, root: str, start: str) -> bool:
-        """`start` is the folder that the command starts in."""
-        source = Source(text)
-        return (
-            not source.is_cut
-            and (self._opens_outside or inside(start, root) is not None)
-            and all(
-                (self._opens_outside or not any(segment.old_folders_outside(root)))
-                and (segment.program == "cd" or self._action(segment.words) == "allow")
-                for segment in segments(source)
-            )
-        )
-
-    @property
-    def _opens_outside(self) -> bool:
-        return self.actions.get("external_directory") == "allow"
-
-    def _action(self, words: tuple[str, ...]) -> Action:
-        """What the longest matching pattern says; of two as long the later in the alphabet."""
-        found: Action = "allow"
-        for pattern in sorted(self.patterns, key=lambda pattern: (len(pattern), pattern)):
-            head, *tail = re.split(r"\s+", pattern)
-            if wildcard(head, words[0] if words else "") and _in_sequence(tail, words[1:]):
-                found = self.patterns[pattern]
-        return found
-
-
-def _start(arguments: Mapping[str, Any], root: str) -> str:
+def start_folder(arguments: Mapping[str, Any], root: str) -> str:
     return absolute(str(arguments.get("workdir") or root), root)
 
 
@@ -173,13 +138,13 @@ def _subjects(tool: str, arguments: Mapping[str, Any], root: str) -> Iterator[tu
     if _SUBJECTS.get(tool) != "filePath":
         yield _permission(tool), str(arguments.get(_SUBJECTS.get(tool, ""), "*"))
         return
-    for whole in _files(arguments, root):
+    for whole in asked_files(arguments, root):
         if inside(whole, root) is None:
             yield "external_directory", posixpath.join(posixpath.dirname(whole), "*")
         yield _permission(tool), posixpath.relpath(whole, root)
 
 
-def _files(arguments: Mapping[str, Any], root: str) -> list[str]:
+def asked_files(arguments: Mapping[str, Any], root: str) -> list[str]:
     return [absolute(path, root) for path in path_arguments(arguments) or ("*",)]
 
 
@@ -187,22 +152,10 @@ def _permission(tool: str) -> str:
     return "edit" if tool in EDIT_TOOLS else tool
 
 
-def _in_sequence(patterns: list[str], words: tuple[str, ...]) -> bool:
-    """Whether words that match the patterns stand in that order, others between them."""
-    at = 0
-    for pattern in patterns:
-        if pattern == "*":
-            continue
-        while at < len(words) and not wildcard(pattern, words[at]):
-            at += 1
-        if at == len(words):
-            return False
-        at += 1
-    return True
-
-
 def wildcard(pattern: str, subject: str) -> bool:
     """OpenCode's match: anchored, `*` for anything, `?` for one character, a last ` *` optional."""
+    if not subject.isascii():  # JavaScript's `?` is half of a character like an emoji
+        pattern, subject = (_TWO_UNITS.sub(r"\g<0>\g<0>", text) for text in (pattern, subject))
     if wildcard_regex(pattern).fullmatch(subject):
         return True
     bare = pattern.removesuffix(" *")

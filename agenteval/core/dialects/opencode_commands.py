@@ -15,10 +15,18 @@ from agenteval.core.dialects.paths import absolute, expanded, inside
 from agenteval.core.shell.source import Source
 
 # About these no rule for bash is asked, only where they lead.
-MOVES = frozenset(("cd", "chdir", "popd", "pushd"))
+MOVES = frozenset(("cd", "chdir", "popd", "pushd", "push-location", "set-location"))
 _OLD_TOUCHES = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown"))
-_TOUCHES = _OLD_TOUCHES | MOVES | {"cat"}
+_TOUCHES = (
+    _OLD_TOUCHES
+    | MOVES
+    | {
+        *("cat", "get-content", "set-content", "add-content", "copy-item", "move-item"),
+        *("remove-item", "new-item", "rename-item"),
+    }
+)
 _WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+_TEST = re.compile(r"\(\([\s(-]*(?:!|[\w${}]+(?:\+\+|--))")
 _GLOB = re.compile(r"[?*\[].*", re.DOTALL)
 
 
@@ -45,11 +53,11 @@ class Segment:
                 if path and not any(mark in path for mark in "$`"):
                     yield from _outside(path, start, root, is_folder=self.program in MOVES)
 
-    def old_folders_outside(self, root: str) -> Iterator[str]:
-        """The same in 1.0: words as they are written, counted from the project."""
+    def old_folders_outside(self, root: str, home: str) -> Iterator[str]:
+        """The same in 1.0: words with their quotes, counted from the project."""
         if self.program in _OLD_TOUCHES:
             for word in self._operands():
-                yield from _outside(word, root, root, is_folder=True)
+                yield from _outside(expanded(word, home), root, root, is_folder=True)
 
     def _operands(self) -> Iterator[str]:
         marks = ("-", "+") if self.program == "chmod" else ("-",)
@@ -61,12 +69,24 @@ def segments(source: Source) -> Iterator[Segment]:
     stack: list[Node] = [*source.roots]
     while stack:
         node = stack.pop()
-        if node.type == "command":
+        if _is_command(source, node):
             parent = node.parent
             whole = parent if parent and parent.type == "redirected_statement" else node
-            words = tuple(_text(source, child) for child in node.children if child.type in _WORDS)
-            yield Segment(_text(source, whole).strip(), words)
+            yield Segment(_text(source, whole).strip(), _words(source, node))
         stack.extend(reversed(node.children))
+
+
+def _words(source: Source, node: Node) -> tuple[str, ...]:
+    if node.type == "compound_statement":
+        return (_text(source, node),)
+    return tuple(_text(source, child) for child in node.children if child.type in _WORDS)
+
+
+def _is_command(source: Source, node: Node) -> bool:
+    """So is a `((1))` to OpenCode's grammar, 0.25.0, unless that takes it for a test."""
+    if node.type == "compound_statement" and node.children[0].type == "((":
+        return not _TEST.match(_text(source, node))
+    return node.type == "command"
 
 
 def _text(source: Source, node: Node) -> str:
