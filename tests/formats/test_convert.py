@@ -191,10 +191,14 @@ def test_what_stands_around_commands_is_listed_too(
         ),
         (
             "opencode-1.0",
-            '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "edit": "deny"}}',
+            (
+                '{"permission": {"bash": {"ls": "allow", "rm *": "deny"}, "edit": "deny"},'
+                ' "tools": {"task": false}}'
+            ),
             (
                 "permission.bash: rm * deny",
                 "permission.edit: deny",
+                "tools.task: false",
                 "that a command of which no rule speaks is allowed",
             ),
         ),

@@ -82,8 +82,9 @@ class OpenCode:
         """
         if permission == "external_directory" and wildcard(self.home + _OUTPUTS, subject):
             return "allow"
+        subject = _slashed(subject)
         for rule in reversed(self.rules):
-            if wildcard(rule.permission, permission) and wildcard(rule.pattern, subject):
+            if wildcard(rule.permission, permission) and wildcard(_slashed(rule.pattern), subject):
                 return rule.action
         return "ask"
 
@@ -150,6 +151,11 @@ def asked_files(arguments: Mapping[str, Any], root: str) -> list[str]:
 
 def _permission(tool: str) -> str:
     return "edit" if tool in EDIT_TOOLS else tool
+
+
+def _slashed(text: str) -> str:
+    """A text as OpenCode compares it: that a path of Windows is meant can't be ruled out."""
+    return text.replace("\\", "/")
 
 
 def wildcard(pattern: str, subject: str) -> bool:

@@ -17,15 +17,11 @@ from agenteval.core.shell.source import Source
 # About these no rule for bash is asked, only where they lead.
 MOVES = frozenset(("cd", "chdir", "popd", "pushd", "push-location", "set-location"))
 _OLD_TOUCHES = frozenset(("cd", "rm", "cp", "mv", "mkdir", "touch", "chmod", "chown"))
-_TOUCHES = (
-    _OLD_TOUCHES
-    | MOVES
-    | {
-        *("cat", "get-content", "set-content", "add-content", "copy-item", "move-item"),
-        *("remove-item", "new-item", "rename-item"),
-    }
-)
+_ITEMS = frozenset(f"{verb}-item" for verb in ("copy", "move", "remove", "new", "rename"))
+_CONTENTS = frozenset(("cat", "get-content", "set-content", "add-content"))
+_TOUCHES = _OLD_TOUCHES | MOVES | _ITEMS | _CONTENTS
 _WORDS = frozenset(("command_name", "word", "string", "raw_string", "concatenation"))
+# A `((i++))` or `((!x))`: to grammar 0.25.0, which OpenCode has, a test and no command.
 _TEST = re.compile(r"\(\([\s(-]*(?:!|[\w${}]+(?:\+\+|--))")
 _GLOB = re.compile(r"[?*\[].*", re.DOTALL)
 
@@ -83,7 +79,7 @@ def _words(source: Source, node: Node) -> tuple[str, ...]:
 
 
 def _is_command(source: Source, node: Node) -> bool:
-    """So is a `((1))` to OpenCode's grammar, 0.25.0, unless that takes it for a test."""
+    """Whether OpenCode's grammar takes it for one, as it does most of what is in `(( ))`."""
     if node.type == "compound_statement" and node.children[0].type == "((":
         return not _TEST.match(_text(source, node))
     return node.type == "command"
