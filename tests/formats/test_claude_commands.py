@@ -42,6 +42,7 @@ def allows(engine: ClaudeCode, command: str) -> bool:
         "\u00a0echo",
         "echo 'open; rm x",
         'echo "open',
+        'cat a"open',
         "echo x\\",
         "echo a & rm x",
         'echo "cost: ${HOME} ${x:-a b}"',
