@@ -42,6 +42,7 @@ def allows(engine: ClaudeCode, command: str) -> bool:
         "\u00a0echo",
         "echo 'open; rm x",
         'echo "open',
+        'cat a"open',
         "echo x\\",
         "echo a & rm x",
         'echo "cost: ${HOME} ${x:-a b}"',
@@ -126,6 +127,11 @@ def test_a_move_to_another_folder_and_a_relative_redirect_do_not_go_together() -
     engine = claude("Bash(echo:*)", "Edit(**)")
     commands = ("cd a && echo x", "cd /w && echo x > f", "cd a && echo x > f", "cd; echo x > f")
     assert [allows(engine, command) for command in commands] == [True, True, False, False]
+
+
+def test_no_pattern_for_files_stands_where_options_are_looked_at() -> None:
+    commands = ("jq . *", "jq . '*'", "sort *", "cat *", "grep x *")
+    assert [allows(claude(), command) for command in commands] == [False, True, False, True, True]
 
 
 def test_words_behind_two_dashes_are_no_options() -> None:

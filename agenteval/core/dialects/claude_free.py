@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from agenteval.core.dialects.claude_options import ANYTHING, EXACTLY, GIT, PROGRAMS
 from agenteval.core.dialects.claude_sed import is_free_sed
@@ -16,10 +17,13 @@ _GIT_PARTS = frozenset(("stash", "worktree", "remote", "reflog"))
 _LISTING = frozenset(
     ["-l", "--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at"]
 )
-_NO_OPERANDS = frozenset(("uniq", "hostname", "ls-remote", "remote", "reflog"))
+_NO_OPERANDS = frozenset(("uniq", "hostname", "ss", "ls-remote", "remote"))
 _XARGS = frozenset(("echo", "printf", "wc", "grep", "egrep", "fgrep", "head", "tail"))
 _GLOBBERS = frozenset(("grep", "egrep", "fgrep", "md5sum", "sha1sum", "sha256sum"))
 _NUMBER = re.compile(r"[0-9]+")
+_JOINERS = frozenset(("grep", "egrep", "fgrep", "rg"))
+# How a number may stand as an option: not at all, alone (-5), behind a letter (-A5).
+_Numbers = Literal["no", "alone", "joined"]
 _COUNT = re.compile(r"-[0-9]+")
 # In a word of a program whose options are looked at; even in quotes.
 _EXPANDS = re.compile(r".*[$`]|.*\{[^}]*(?:,|\.\.)|~[\w+-]", re.DOTALL)
@@ -48,7 +52,7 @@ class _Options:
             kinds.update(dict.fromkeys(names, kind))
         return cls(kinds)
 
-    def operands(self, words: Sequence[str], *, joins: bool) -> list[str] | None:
+    def operands(self, words: Sequence[str], *, numbers: _Numbers) -> list[str] | None:
         """What is left beside known options; None where one is not known."""
         found: list[str] = []
         rest = iter(words)
@@ -57,18 +61,20 @@ class _Options:
                 return [*found, *rest]
             if not word.startswith("-") or word == "-":
                 found.append(word)
-            elif not self._takes(word, rest, joins=joins):
+            elif not self._takes(word, rest, numbers=numbers):
                 return None
         return found
 
-    def _takes(self, word: str, rest: Iterator[str], *, joins: bool) -> bool:
+    def _takes(self, word: str, rest: Iterator[str], *, numbers: _Numbers) -> bool:
         if word.startswith("--"):
             name, joined, value = word.partition("=")
         else:
             name, joined, value = word, "", ""
         kind = self.kinds.get(name)
         if kind is None:
-            return _COUNT.fullmatch(word) is not None or self._takes_letters(word, joins=joins)
+            if numbers == "alone" and _COUNT.fullmatch(word):
+                return True
+            return self._takes_letters(word, numbers=numbers)
         if not kind:
             return not joined
         value = value if joined else next(rest, "-")
@@ -77,9 +83,9 @@ class _Options:
         is_number = _NUMBER.fullmatch(value) is not None
         return is_number if kind == "#" else joined != "" or not value.startswith("-")
 
-    def _takes_letters(self, word: str, *, joins: bool) -> bool:
+    def _takes_letters(self, word: str, *, numbers: _Numbers) -> bool:
         first = self.kinds.get(word[:2])
-        if joins and first and len(word) > 2:
+        if numbers == "joined" and first and len(word) > 2:
             return _NUMBER.fullmatch(word[2:]) is not None
         return not word.startswith("--") and all(
             self.kinds.get(f"-{letter}") == "" for letter in word[1:]
@@ -88,9 +94,11 @@ class _Options:
 
 def is_free(command: Command) -> bool:
     words, argv = command.words, command.argv
+    program = argv[0]
     if command.assignments or any(word.varies for word in words):
         return False
-    program = argv[0]
+    if program == "jq" and any(word.globs for word in words):
+        return False
     if special := _SPECIAL.get(program):
         return special(argv)
     if program == "sed":
@@ -107,7 +115,8 @@ def _is_listed(words: Sequence[Word]) -> bool:
     if program == "git":
         return _git(tuple(rest))
     options = PROGRAMS.get(_SAME.get(program, program))
-    return options is not None and _plain(program, options, rest)
+    numbers: _Numbers = "joined" if program in _JOINERS else "no"
+    return options is not None and _plain(program, options, rest, numbers=numbers)
 
 
 def _cd(argv: Sequence[str]) -> bool:
@@ -115,15 +124,15 @@ def _cd(argv: Sequence[str]) -> bool:
 
 
 def _printf(argv: Sequence[str]) -> bool:
-    return argv[1:2] != ("-v",)
+    return len(argv) == 1 or argv[1] == "--" or not argv[1].startswith("-")
 
 
 def _echo(argv: Sequence[str]) -> bool:
     return not any(map(_SOMEBODY.match, argv[1:]))
 
 
-def _plain(program: str, options: str, argv: Sequence[str]) -> bool:
-    operands = _Options.parse(options).operands(argv, joins=program in {"grep", "rg"})
+def _plain(program: str, options: str, argv: Sequence[str], *, numbers: _Numbers = "alone") -> bool:
+    operands = _Options.parse(options).operands(argv, numbers=numbers)
     if operands is None or (operands and program in _NO_OPERANDS):
         return False
     if program == "date":
@@ -141,10 +150,10 @@ def _git(argv: Sequence[str]) -> bool:
         return _plain("", GIT[f"{name} {rest[0]}"], rest[1:])
     if name == "config" and rest[:1] != ("--get",):
         return False
-    if name == "reflog" and rest == ("list",):
-        return True
+    if name == "reflog" and rest and not rest[0].startswith("-"):
+        return rest == ("list",)
     if name in {"branch", "tag"} and not _LISTING.intersection(rest):
-        name_only = _Options.parse(GIT[name]).operands(rest, joins=False)
+        name_only = _Options.parse(GIT[name]).operands(rest, numbers="alone")
         return name_only is not None and not name_only
     return name in GIT and _plain(name, GIT[name], rest)
 
@@ -153,8 +162,8 @@ def _xargs(argv: Sequence[str]) -> bool:
     options = _Options.parse(PROGRAMS["xargs"] + " -I=")
     for end in range(1, len(argv)):
         if argv[end] in _XARGS:
-            return options.operands(argv[1:end], joins=False) == []
-    return options.operands(argv[1:], joins=False) == []
+            return options.operands(argv[1:end], numbers="no") == []
+    return options.operands(argv[1:], numbers="no") == []
 
 
 def _jq(argv: Sequence[str]) -> bool:

@@ -30,12 +30,12 @@ PROGRAMS: Mapping[str, str] = {
         "-uIR -dr= date= debug help iso-8601= reference= rfc-3339= rfc-email universal utc version"
     ),
     "fd": (
-        "-aghipqsFHILV -dj# -ceotES= absolute-path and= base-directory= batch-size# case- "
-        "sensitive changed-before= changed-within= color= exact-depth# exclude= extension= fixed- "
-        "strings follow format= full-path glob hidden ignore-case ignore-file= max-buffer-time= "
-        "max-depth# max-results# min-depth# no-ignore no-ignore-vcs no-require-git one-file- "
-        "system owner= path-separator= print0 prune quiet regex search-path= show-errors size= "
-        "strip-cwd-prefix threads# type="
+        "-aghipqsFHILV -dj# -ceotES= absolute-path and= base-directory= batch-size# "
+        "case-sensitive changed-before= changed-within= color= exact-depth# exclude= extension= "
+        "fixed-strings follow format= full-path glob hidden ignore-case ignore-file= "
+        "max-buffer-time= max-depth# max-results# min-depth# no-ignore no-ignore-vcs "
+        "no-require-git one-file-system owner= path-separator= print0 prune quiet regex "
+        "search-path= show-errors size= strip-cwd-prefix threads# type="
     ),
     "file": (
         "-bchiklnprsvL -F= apple brief dereference exclude= exclude-quiet= help keep-going list "
@@ -45,12 +45,12 @@ PROGRAMS: Mapping[str, str] = {
     "grep": (
         "-abchilnoqrsvwxzEFGHILPRTUVZ -efmABCdD= after-context= basic-regexp before-context= "
         "binary binary-files= byte-offset color= colour= context= count dereference-recursive "
-        "devices= directories= exclude= exclude-dir= exclude-from= extended-regexp file= files- "
-        "with-matches files-without-match fixed-strings group-separator= help ignore-case "
-        "include= initial-tab invert-match label= line-buffered line-number line-regexp max- "
-        "count= no-filename no-group-separator no-ignore-case no-messages null null-data only- "
-        "matching perl-regexp quiet recursive regexp= silent text version with-filename word- "
-        "regexp"
+        "devices= directories= exclude= exclude-dir= exclude-from= extended-regexp file= "
+        "files-with-matches files-without-match fixed-strings group-separator= help ignore-case "
+        "include= initial-tab invert-match label= line-buffered line-number line-regexp "
+        "max-count= no-filename no-group-separator no-ignore-case no-messages null null-data "
+        "only-matching perl-regexp quiet recursive regexp= silent text version with-filename "
+        "word-regexp"
     ),
     "hostname": (
         "-adfhisvAIV alias all-fqdns all-ip-addresses domain fqdn help ip-address long short "
@@ -71,15 +71,15 @@ PROGRAMS: Mapping[str, str] = {
     "rg": (
         "-achilnoquvwFHLS -dmABC# -efgtT= after-context# before-context# color= column context# "
         "count debug files-with-matches files-without-match fixed-strings follow glob= heading "
-        "hidden ignore-case invert-match json line-number max-count# max-depth# no-heading no- "
-        "ignore only-matching quiet regexp= smart-case stats text type= type-list type-not= word- "
-        "regexp"
+        "hidden ignore-case invert-match json line-number max-count# max-depth# no-heading "
+        "no-ignore only-matching quiet regexp= smart-case stats text type= type-list type-not= "
+        "word-regexp"
     ),
     "sort": (
-        "-bcdfghimnrsuzCMRV -ktS= batch-size# buffer-size= check dictionary-order field- "
-        "separator= general-numeric-sort help human-numeric-sort ignore-case ignore-leading- "
-        "blanks ignore-nonprinting key= merge month-sort numeric-sort parallel# random-sort "
-        "reverse sort= stable unique version version-sort zero-terminated"
+        "-bcdfghimnrsuzCMRV -ktS= batch-size# buffer-size= check dictionary-order "
+        "field-separator= general-numeric-sort help human-numeric-sort ignore-case "
+        "ignore-leading-blanks ignore-nonprinting key= merge month-sort numeric-sort parallel# "
+        "random-sort reverse sort= stable unique version version-sort zero-terminated"
     ),
     "ss": (
         "-abdehilmnopstuwxzEHMOSVZ -fA= all bpf cgroup context contexts dccp events extended "
@@ -91,9 +91,9 @@ PROGRAMS: Mapping[str, str] = {
     "help": "-d",
     "ifconfig": "",
     "tree": (
-        "help version "
-        "-acdfghilnpqrstuvxACDFJNQSUX -L# -HIPT= charset= device dirsfirst du filelimit# fromfile "
-        "gitignore ignore-case info inodes matchdirs metafirst noreport prune si sort= timefmt="
+        "help version -acdfghilnpqrstuvxACDFJNQSUX -L# -HIPT= charset= device dirsfirst du "
+        "filelimit# fromfile gitignore ignore-case info inodes matchdirs metafirst noreport prune "
+        "si sort= timefmt="
     ),
     "uniq": (
         "-abcdeghijklmnopqrtuvxyzABCDEFGHIJKLMNOPQRSTUVWXYZ -fsw# all-repeated check-chars count "
@@ -108,8 +108,8 @@ GIT: Mapping[str, str] = {
         "porcelain root score-debug show-email show-name show-number show-stats date="
     ),
     "branch": (
-        "-avril abbrev# all color column contains= ignore-case list merged no-abbrev no-color no- "
-        "column no-contains= no-merged points-at= remotes show-current sort= verbose"
+        "-avril abbrev# all color column contains= ignore-case list merged no-abbrev no-color "
+        "no-column no-contains= no-merged points-at= remotes show-current sort= verbose"
     ),
     "cat-file": "-pest batch-check",
     "config": "get global",
@@ -117,29 +117,30 @@ GIT: Mapping[str, str] = {
         "abbrev# always broken candidates# contains dirty exact-match exclude= long match= tags"
     ),
     "diff": (
-        "-BCDMRlpsu -GOS= abbrev# binary break-rewrites cached check color color-words diff- "
-        "algorithm= diff-filter= dirstat exit-code find-copies find-copies-harder find-renames "
-        "full-index function-context histogram ignore-all-space ignore-blank-lines ignore-space- "
-        "at-eol ignore-space-change inter-hunk-context# irreversible-delete minimal name-only "
-        "name-status no-color no-ext-diff no-index no-renames numstat patch-with-stat patience "
-        "pickaxe-all pickaxe-regex quiet relative= shortstat staged stat summary word-diff word- "
-        "diff-regex= ws-error-highlight="
+        "-BCDMRlpsu -GOS= abbrev# binary break-rewrites cached check color color-words "
+        "diff-algorithm= diff-filter= dirstat exit-code find-copies find-copies-harder "
+        "find-renames full-index function-context histogram ignore-all-space ignore-blank-lines "
+        "ignore-space-at-eol ignore-space-change inter-hunk-context# irreversible-delete minimal "
+        "name-only name-status no-color no-ext-diff no-index no-renames numstat patch-with-stat "
+        "patience pickaxe-all pickaxe-regex quiet relative= shortstat staged stat summary "
+        "word-diff word-diff-regex= ws-error-highlight="
     ),
     "for-each-ref": "contains= count# format=% merged= no-contains= no-merged= points-at= sort=",
     "grep": (
         "-chilnoqvwEFGHLP -ABC# -e= after-context# and basic-regexp before-context# break cached "
-        "color context# count extended-regexp files-with-matches files-without-match fixed- "
-        "strings full-name heading ignore-case invert-match line-number max-depth# no-color no- "
-        "index not only-matching or perl-regexp quiet recurse-submodules threads# untracked word- "
-        "regexp"
+        "color context# count extended-regexp files-with-matches files-without-match "
+        "fixed-strings full-name heading ignore-case invert-match line-number max-depth# no-color "
+        "no-index not only-matching or perl-regexp quiet recurse-submodules threads# untracked "
+        "word-regexp"
     ),
     "log": (
         "-ps -n# -SG= abbrev-commit after= all ancestry-path author-date-order author= before= "
         "boundary branches cherry-mark cherry-pick color committer= date-order date= decorate "
-        "dense diff-filter= first-parent follow format=% full-history graph grep= left-right max- "
-        "count# merges name-only name-status no-color no-decorate no-ext-diff no-merges no-patch "
-        "no-walk numstat oneline patch pickaxe-all pickaxe-regex pretty=% relative-date remotes "
-        "reverse shortstat since= skip# source sparse stat tags topo-order until= walk-reflogs"
+        "dense diff-filter= first-parent follow format=% full-history graph grep= left-right "
+        "max-count# merges name-only name-status no-color no-decorate no-ext-diff no-merges "
+        "no-patch no-walk numstat oneline patch pickaxe-all pickaxe-regex pretty=% relative-date "
+        "remotes reverse shortstat since= skip# source sparse stat tags topo-order until= "
+        "walk-reflogs"
     ),
     "ls-files": (
         "-mcdfikostuvz -xX= abbrev# cached debug deleted directory eol error-unmatch exclude= "
@@ -181,8 +182,8 @@ GIT: Mapping[str, str] = {
     "stash list": "-n# oneline date= all graph since= until= max-count#",
     "stash show": "-p stat name-only name-status numstat patch",
     "status": (
-        "-sbv -uM= ahead-behind branch column find-renames= ignore-submodules= ignored long no- "
-        "ahead-behind no-column no-renames porcelain renames short untracked-files= verbose"
+        "-sbv -uM= ahead-behind branch column find-renames= ignore-submodules= ignored long "
+        "no-ahead-behind no-column no-renames porcelain renames short untracked-files= verbose"
     ),
     "tag": (
         "-li -n# column contains= ignore-case list merged= no-column no-contains= no-merged= "

@@ -54,6 +54,8 @@ def read(text: str, home: str, root: str) -> Reading:
     if not source.is_cut and not _UNSURE_TEXT.search(text):
         try:
             for node in source.roots:
+                if node.has_error:  # a quote that is not closed among them
+                    raise UnclearError  # noqa: TRY301 -- as any other
                 reader.statement(node)
         except UnclearError as error:
             is_final = error.is_final
