@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.opencode import OpenCode, wildcard
+from agenteval.core.dialects.opencode.engine import OpenCode, wildcard
 from agenteval.core.policy.bash import MOVES, BashRules
 from agenteval.core.policy.patterns import CommandPattern, WordPattern
 from agenteval.core.policy.policy import Policy

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialects.claude import FREE, ClaudeCode
-from agenteval.core.dialects.claude_rules import ToolSpecifier
+from agenteval.core.dialects.claude.engine import FREE, ClaudeCode
+from agenteval.core.dialects.claude.rules import ToolSpecifier
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy

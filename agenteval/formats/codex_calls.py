@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from agenteval.core.dialects.codex import DECISIONS, Codex, PrefixRule
+from agenteval.core.dialects.codex.engine import DECISIONS, Codex, PrefixRule
 from agenteval.core.dialects.paths import absolute
 from agenteval.errors import UsageError
 from agenteval.formats.codex_examples import words

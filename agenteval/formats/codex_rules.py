@@ -3,7 +3,7 @@
 from itertools import islice, product
 from pathlib import Path
 
-from agenteval.core.dialects.codex import Codex, PrefixRule
+from agenteval.core.dialects.codex.engine import Codex, PrefixRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.claude import ClaudeCode
-from agenteval.core.dialects.codex import Codex
-from agenteval.core.dialects.opencode import DEFAULTS, OpenCode
-from agenteval.core.dialects.opencode_old import OpenCode10
+from agenteval.core.dialects.claude.engine import ClaudeCode
+from agenteval.core.dialects.codex.engine import Codex
+from agenteval.core.dialects.opencode.engine import DEFAULTS, OpenCode
+from agenteval.core.dialects.opencode.engine_1_0 import OpenCode10
 from agenteval.core.policy.policy import Engine, Policy
 
 

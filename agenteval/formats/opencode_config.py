@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.dialects.opencode import (
+from agenteval.core.dialects.opencode.engine import (
     DEFAULTS,
     EDIT_TOOLS,
     PLAN,
@@ -16,7 +16,7 @@ from agenteval.core.dialects.opencode import (
     OpenCode,
     PermissionRule,
 )
-from agenteval.core.dialects.opencode_old import OpenCode10
+from agenteval.core.dialects.opencode.engine_1_0 import OpenCode10
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy

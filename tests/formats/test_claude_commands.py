@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from agenteval.core.dialects.claude import ClaudeCode
-from agenteval.core.dialects.claude_rules import ToolSpecifier
+from agenteval.core.dialects.claude.engine import ClaudeCode
+from agenteval.core.dialects.claude.rules import ToolSpecifier
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:

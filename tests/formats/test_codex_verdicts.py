@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.dialects.codex import Codex
+from agenteval.core.dialects.codex.engine import Codex
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any

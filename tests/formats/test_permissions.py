@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.dialects.claude import ClaudeCode
-from agenteval.core.dialects.claude_rules import ToolSpecifier
-from agenteval.core.dialects.codex import Codex, PrefixRule
-from agenteval.core.dialects.opencode import OpenCode, PermissionRule, wildcard
-from agenteval.core.dialects.opencode_old import OpenCode10
+from agenteval.core.dialects.claude.engine import ClaudeCode
+from agenteval.core.dialects.claude.rules import ToolSpecifier
+from agenteval.core.dialects.codex.engine import Codex, PrefixRule
+from agenteval.core.dialects.opencode.engine import OpenCode, PermissionRule, wildcard
+from agenteval.core.dialects.opencode.engine_1_0 import OpenCode10
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any

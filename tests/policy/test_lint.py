@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.dialects.opencode import OpenCode, PermissionRule
+from agenteval.core.dialects.opencode.engine import OpenCode, PermissionRule
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy_lint import Trouble, lint
 

@@ -18,7 +18,7 @@ _ANY = rf"""(?:({_BARE})|'([^']*+)'|"([^"\\$`]*+)"|({_MIXED}))"""
 BARE, MIXED = 1, 4  # the groups of a word: all of it, and one that needs `unquote`
 
 GAP = r"(?:[ \t]++|\\\n)*+"
-# A word of a flat text, of which more may be asked than that it is one; see `shell_flat`.
+# A word of a flat text, of which more may be asked than that it is one; see flat.py.
 VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*+|\{[A-Za-z_][A-Za-z0-9_]*+\})"
 _PLAIN_DOUBLE = rf"""(?:[^"\\$`]++|\\[^\n]|{VARIABLE})*+"""
 PLAIN = rf"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_PLAIN_DOUBLE}"|\\[^ \t\n]|{VARIABLE})++"""

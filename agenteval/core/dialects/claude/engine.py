@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.claude_files import FAMILY, FileRules
-from agenteval.core.dialects.claude_free import is_free
-from agenteval.core.dialects.claude_guards import is_guarded, keeps_its_place, removes_too_much
-from agenteval.core.dialects.claude_paths import WRITERS, touched
-from agenteval.core.dialects.claude_reading import Reading, read
-from agenteval.core.dialects.claude_rules import (
+from agenteval.core.dialects.claude.files import FAMILY, FileRules
+from agenteval.core.dialects.claude.free import is_free
+from agenteval.core.dialects.claude.guards import is_guarded, keeps_its_place, removes_too_much
+from agenteval.core.dialects.claude.paths import WRITERS, touched
+from agenteval.core.dialects.claude.reading import Reading, read
+from agenteval.core.dialects.claude.rules import (
     RENAMED,
     ToolSpecifier,
     allows_command,
@@ -23,8 +23,8 @@ from agenteval.core.dialects.claude_rules import (
     fits_subject,
     unwrapped,
 )
-from agenteval.core.dialects.claude_sed import replaces_in_place
-from agenteval.core.dialects.claude_words import Command
+from agenteval.core.dialects.claude.sed import replaces_in_place
+from agenteval.core.dialects.claude.words import Command
 from agenteval.core.dialects.paths import absolute
 from agenteval.core.policy.tools import path_arguments
 from agenteval.core.shell.gate import unreadable_text

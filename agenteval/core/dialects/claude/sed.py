@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from agenteval.core.dialects.claude_words import Word
+from agenteval.core.dialects.claude.words import Word
 
 _PRINTS = re.compile(r"(?:[0-9]+(?:,[0-9]+)?)?p(?:; *(?:[0-9]+(?:,[0-9]+)?)?p)*")
 _REPLACES = re.compile(

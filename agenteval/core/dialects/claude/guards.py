@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from agenteval.core.dialects.claude_files import FileRules
-from agenteval.core.dialects.claude_paths import touched
-from agenteval.core.dialects.claude_words import Command, Word
+from agenteval.core.dialects.claude.files import FileRules
+from agenteval.core.dialects.claude.paths import touched
+from agenteval.core.dialects.claude.words import Command, Word
 
 # They run their words as shell text, start what can't be told, or change how bash reads.
 _NEVER = frozenset(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from agenteval.core.dialects.claude_words import (
+from agenteval.core.dialects.claude.words import (
     Command,
     FileRedirect,
     UnclearError,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.opencode_commands import segments
+from agenteval.core.dialects.opencode.commands import segments
 from agenteval.core.dialects.paths import absolute, inside
 from agenteval.core.policy.patterns import wildcard_regex
 from agenteval.core.policy.tools import path_arguments

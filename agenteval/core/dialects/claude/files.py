@@ -7,8 +7,8 @@ either; a rule without a path is about the tool of that name only.
 import re
 from dataclasses import dataclass
 
-from agenteval.core.dialects.claude_rules import ToolSpecifier, fits_path
-from agenteval.core.dialects.claude_words import FileRedirect, Word
+from agenteval.core.dialects.claude.rules import ToolSpecifier, fits_path
+from agenteval.core.dialects.claude.words import FileRedirect, Word
 from agenteval.core.dialects.paths import absolute, expanded, inside
 
 FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(

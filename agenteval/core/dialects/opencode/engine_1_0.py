@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.opencode import (
+from agenteval.core.dialects.opencode.commands import segments
+from agenteval.core.dialects.opencode.engine import (
     EDIT_TOOLS,
     Action,
     asked_files,
     start_folder,
     wildcard,
 )
-from agenteval.core.dialects.opencode_commands import segments
 from agenteval.core.dialects.paths import inside
 from agenteval.core.shell.source import Source
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from agenteval.core.dialects.claude_words import Command
+from agenteval.core.dialects.claude.words import Command
 from agenteval.core.dialects.paths import inside
 from agenteval.core.policy.patterns import path_regex, wildcard_regex
 from agenteval.core.shell.wrappers import program_name, unwrap

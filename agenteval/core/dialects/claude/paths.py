@@ -6,8 +6,8 @@ It takes words for paths by their place alone, so some are none; seen by running
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.core.dialects.claude_sed import prints_only
-from agenteval.core.dialects.claude_words import Command, Word
+from agenteval.core.dialects.claude.sed import prints_only
+from agenteval.core.dialects.claude.words import Command, Word
 
 READERS = frozenset(
     (

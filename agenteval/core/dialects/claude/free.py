@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from agenteval.core.dialects.claude_options import ANYTHING, EXACTLY, GIT, PROGRAMS
-from agenteval.core.dialects.claude_sed import is_free_sed
-from agenteval.core.dialects.claude_words import Command, Word
+from agenteval.core.dialects.claude.options import ANYTHING, EXACTLY, GIT, PROGRAMS
+from agenteval.core.dialects.claude.sed import is_free_sed
+from agenteval.core.dialects.claude.words import Command, Word
 
 _SAME = {"egrep": "grep", "fgrep": "grep", "fdfind": "fd", "sha1sum": "md5sum"}
 _SAME |= {"sha256sum": "md5sum"}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from agenteval.core.call import BASH
-from agenteval.core.dialects.codex_commands import commands
+from agenteval.core.dialects.codex.commands import commands
 from agenteval.core.dialects.paths import absolute
 
 Decision = Literal["allow", "prompt", "forbidden"]
