@@ -1,7 +1,7 @@
 """A part of a text: what facts, findings and evidence are shown by."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -16,9 +16,19 @@ class Span(NamedTuple):
     text: str
 
 
-def outside(spans: Sequence[Span], others: Sequence[Span]) -> list[Span]:
-    """The spans that stand in none of the others."""
-    order = sorted(others)
-    starts = [other.start for other in order]
-    furthest = [0, *accumulate((other.end for other in order), max)]
-    return [span for span in spans if furthest[bisect_right(starts, span.start)] < span.end]
+def inside(spans: Sequence[Span], places: Sequence[Place]) -> list[Span]:
+    """The spans that stand in one of the places."""
+    return [span for span, end in _covered(spans, places) if span.end <= end]
+
+
+def outside(spans: Sequence[Span], places: Sequence[Place]) -> list[Span]:
+    """The spans that stand in none of the places."""
+    return [span for span, end in _covered(spans, places) if span.end > end]
+
+
+def _covered(spans: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
+    """Each span with the furthest end of the places that begin before it."""
+    order = sorted(places)
+    starts = [start for start, _ in order]
+    furthest = [0, *accumulate((end for _, end in order), max)]
+    return ((span, furthest[bisect_right(starts, span.start)]) for span in spans)

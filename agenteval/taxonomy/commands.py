@@ -9,6 +9,7 @@ from agenteval.core.shell.gate import LONGEST, Obstacle, length_in_bytes
 from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import is_shell
+from agenteval.core.span import inside
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.parts import PREFIXES
 from agenteval.taxonomy.registry import Seen, failure_class
@@ -211,7 +212,7 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
     if call.misses:  # what stands in the words of a strange program is not the matter
         is_strange = call.policy.bash.is_strange
         known = [part.words.extent for part in call.parts if not is_strange(part.program)]
-        spans = [s for s in spans if any(start <= s.start < end for start, end in known)]
+        spans = inside(spans, known)
     return Seen(spans[0]) if spans else _unplain(call)
 
 

@@ -107,8 +107,8 @@ def shell_chain(call: DeniedCall) -> Seen | None:
         return Seen(call.move, facets=("cd",), despite=True)
     outer = call.shell.chains
     if call.shell.substitutions or call.shell.control:
-        inside = [span for _, span in call.shell.substitutions]
-        outer = outside(outer, [*inside, *call.shell.control])
+        inner = [span for _, span in call.shell.substitutions]
+        outer = outside(outer, [span[:2] for span in (*inner, *call.shell.control)])
     if not outer:
         return _lone_semicolon(call)
     for span in outer:

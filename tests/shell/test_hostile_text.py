@@ -30,6 +30,7 @@ HOSTILE = {
     "a long here-document": "cat <<E\n" + "x | y $z\n" * 20_000 + "E\n",
     "substitutions in a here-document": "cat <<E\n" + "`a` $(b)\n" * 20_000 + "E\n",
     "nested substitutions in a here-document": "cat <<-E\n" + "$(" * N + "\nE\n",
+    "a megabyte of open here-documents": "!`!x<<<<-'E' x<<x<<`<<-'E' `x<<!" * 31_000,
     "find": "find . " + "-exec a \\; " * N,
 }  # fmt: skip
 

@@ -19,9 +19,12 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 _PARSER = Parser(_LANGUAGE)
 _SHORT = 2048  # bytes that are parsed without counting steps
 # Where very many things wait to be closed, the parser reads the rest of the text for each of them.
-# A step is a hundred of its operations; real scripts took 12 for each 1,000 bytes at most. What
-# it reads is handed over in blocks: so the number of reads tells how much of it was read again.
-_BYTES_OF_A_STEP = 64
+# A step is a hundred of its operations; real scripts took 12 for each 1,000 bytes at most, and the
+# longer ones fewer. What it reads is handed over in blocks: so the number of reads tells how much
+# of it was read again.
+_BYTES_OF_A_STEP = 160
+_MORE_STEPS = 32
+_FEWEST_STEPS = 8
 _BLOCK = 2048
 _MOST_READS = 200  # beside those of a whole reading; real scripts jump back some 30 times
 _FEWEST_READS = 32  # where little is read at once
@@ -67,16 +70,16 @@ def _parse(raw: bytes) -> Tree | None:
     """The tree of a text, or None when it takes too many steps."""
     if len(raw) <= _SHORT:
         return _PARSER.parse(raw)
-    if len(raw) > _LONGEST and b"<<" not in raw:
-        return None
-    return _parse_part(raw, 0, len(raw), len(raw) // _BYTES_OF_A_STEP)[0]
+    if len(raw) > _LONGEST:  # whole only if nearly all of it is one here-document
+        return _parse_part(raw, 0, len(raw), _FEWEST_STEPS)[0] if b"<<" in raw else None
+    return _parse_part(raw, 0, len(raw), _MORE_STEPS + len(raw) // _BYTES_OF_A_STEP)[0]
 
 
 def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
-    """The tree of a part of a text, None when it takes more steps, and how many it took."""
+    """The tree of a part of a text, None when it takes more steps, and what it took: bytes."""
     steps, reads = count(), count()
     size = end - start
-    most_reads = _MOST_READS + size // _BYTES_OF_A_STEP if size > _SHORT else _FEWEST_READS
+    most_reads = _MOST_READS + size // _BLOCK if size > _SHORT else _FEWEST_READS
     view = memoryview(raw)
     part = Range(Point(0, start), Point(0, end), start, end)
     try:
@@ -85,8 +88,9 @@ def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | Non
             progress_callback=lambda _offset, _has_error: next(steps) > most,
         )
     except ValueError:
-        return None, most
-    return tree if next(reads) <= most_reads else None, next(steps)
+        return None, most * size
+    taken = next(reads)
+    return tree if taken <= most_reads else None, next(steps) * size + taken * _BLOCK
 
 
 class _Pieces:
@@ -131,9 +135,9 @@ class _Pieces:
     def _parse(self, size: int) -> list[Node]:
         """The nodes of the next so many bytes; none when that takes too much effort."""
         most = size if size <= _PIECE else max(self.effort // size, 0)
-        tree, steps = _parse_part(self.raw, self.at, min(self.at + size, len(self.raw)), most)
+        tree, taken = _parse_part(self.raw, self.at, min(self.at + size, len(self.raw)), most)
         if size > _PIECE:
-            self.effort -= steps * size if tree else _EFFORT // 8
+            self.effort -= taken if tree else _EFFORT // 8
         return tree.root_node.children if tree else []
 
     def _whole(self, nodes: Sequence[Node]) -> int:
