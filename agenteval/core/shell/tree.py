@@ -19,14 +19,14 @@ _LANGUAGE = Language(tree_sitter_bash.language())
 _PARSER = Parser(_LANGUAGE)
 _SHORT = 2048  # bytes that are parsed without counting steps
 # Where very many things wait to be closed, the parser reads the rest of the text for each of them.
-# A step is a hundred of its operations; real scripts took 12 for each 1,000 bytes at most, and the
-# longer ones fewer. What it reads is handed over in blocks: so the number of reads tells how much
-# of it was read again.
-_BYTES_OF_A_STEP = 160
-_MORE_STEPS = 32
+# A step is a hundred of its operations; real scripts took 12 for each 1,000 bytes at most, those
+# above 20,000 bytes 7, and none more than 400. What it reads is handed over in blocks: so the
+# number of reads tells how much of it was read again.
+_BYTES_OF_A_STEP = 64
+_MOST_STEPS = 700
 _FEWEST_STEPS = 8
 _BLOCK = 2048
-_MOST_READS = 200  # beside those of a whole reading; real scripts jump back some 30 times
+_MOST_READS = 600  # beside those of a whole reading; a real script jumped back 182 times
 _FEWEST_READS = 32  # where little is read at once
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
 _HEAD = 4096  # characters of a longer text that are read
@@ -72,7 +72,7 @@ def _parse(raw: bytes) -> Tree | None:
         return _PARSER.parse(raw)
     if len(raw) > _LONGEST:  # whole only if nearly all of it is one here-document
         return _parse_part(raw, 0, len(raw), _FEWEST_STEPS)[0] if b"<<" in raw else None
-    return _parse_part(raw, 0, len(raw), _MORE_STEPS + len(raw) // _BYTES_OF_A_STEP)[0]
+    return _parse_part(raw, 0, len(raw), min(len(raw) // _BYTES_OF_A_STEP, _MOST_STEPS))[0]
 
 
 def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
