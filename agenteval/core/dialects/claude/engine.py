@@ -1,7 +1,7 @@
 """Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
 
 Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
-denial. Seen by running 2.1.330 (docs/claude-code.md says what was left out).
+denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
 """
 
 import re
