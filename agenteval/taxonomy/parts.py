@@ -65,7 +65,7 @@ def take_simple(gate: Simple, policy: Policy, world: World, *, fits: bool | None
 
 def take(commands: Sequence[Command], policy: Policy, world: World) -> Parts:
     """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
-    cores = _cores(commands) if any(map(_VIA, commands)) else None
+    cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
     parts: list[Part] = []
     misses: dict[Miss, Missed] = {}
     for number, (words, _, _, _, via, nested) in enumerate(commands):

@@ -166,11 +166,10 @@ def command_substitution(call: DeniedCall) -> Seen | None:
 def _in_expansion(call: DeniedCall) -> Seen | None:
     """Backticks in a ${...}, which the parse tree holds as plain characters."""
     for kind, span in call.shell.substitutions:
-        if kind is SubstitutionKind.PARAMETER and any(
-            inner.kind is SubstitutionKind.COMMAND
-            for inner in embedded_in(span.text, 1, len(span.text))
-        ):
-            return Seen(span)
+        if kind is SubstitutionKind.PARAMETER and ("`" in span.text or "(" in span.text):
+            inside = embedded_in(span.text, 1, len(span.text))
+            if any(inner.kind is SubstitutionKind.COMMAND for inner in inside):
+                return Seen(span)
     return None
 
 
