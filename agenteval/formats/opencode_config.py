@@ -25,6 +25,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 from agenteval.formats.text import digest, front_matter, json_with_comments
 
+_HOME = re.compile(r"\A(~|\$HOME)(?=/|\Z)")
 _VARIABLE = re.compile(r"\{env:([^}]+)\}")
 _OLD_ACTIONS = frozenset(("edit", "webfetch", "doom_loop", "external_directory"))
 _ACTIONS = ("allow", "ask", "deny")
@@ -65,7 +66,7 @@ def _from_environment(found: re.Match[str]) -> str:
 def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The config itself, and in it what is said of the agent that OpenCode starts with."""
     yield content
-    agent = content.get("default_agent", "build")
+    agent = str(content.get("default_agent", "build"))
     for section in ("mode", "agent"):
         agents = content.get(section)
         table = agents.get(agent) if isinstance(agents, Mapping) else None
@@ -121,7 +122,7 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
                 raise UsageError(
                     f"{path}: permission.{key}: expected allow, ask or deny, got {action!r}"
                 )
-            home = re.sub(r"\A(~|\$HOME)(?=/|\Z)", str(Path.home()), str(pattern))
+            home = _HOME.sub(lambda _: str(Path.home()), str(pattern))
             yield PermissionRule(str(key), home, action)
 
 

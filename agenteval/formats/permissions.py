@@ -15,7 +15,7 @@ _SUFFIXES = (".json", ".jsonc", ".md", ".rules")
 
 
 def load_any(given: str, *, roots: Sequence[Path], only_bash: bool = False) -> Policy:
-    """The policy behind a name or a path; `opencode-1.0:PATH` says whose config it is.
+    """The policy behind a name or a path; `HARNESS:PATH` says whose config it is.
 
     Without that, a .rules file is Codex's, a .md an OpenCode agent's, and a JSON file is of the
     harness whose name or keys it has. `only_bash` is as in `load_policy`. Raises UsageError when

@@ -259,4 +259,5 @@ def other_shell(call: DeniedCall) -> Seen | None:
     if stop and stop.reason is Obstacle.LENGTH:
         length = length_in_bytes(call.text)
         return Seen(call.whole, f"{length} bytes of text; bash takes at most {LONGEST}")
-    return Seen(call.span(stop.start, len(call.text)) if stop else call.whole)
+    rest = call.text[stop.start :] if stop else ""
+    return Seen(call.span(stop.start, len(call.text)) if stop and rest else call.whole)

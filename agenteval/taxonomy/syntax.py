@@ -59,7 +59,7 @@ def _error(call: DeniedCall, error: Span) -> Seen:
     if opened > call.text.rfind(")", 0, end):
         return Seen(call.span(opened, end))
     before = _BEFORE_END.search(call.text[max(end - _NEAR, 0) : end])
-    return Seen(call.span(end - len(before[0]) if before else end, end))
+    return Seen(call.span(end - len(before[0]), end) if before else call.whole)
 
 
 _NEAR = 32  # characters

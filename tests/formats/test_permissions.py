@@ -162,6 +162,11 @@ def test_opencode_1_0_has_actions_for_its_other_tools(tmp_path: Path) -> None:
     assert not allows(ToolCall("", "read", "{", None), policy, WORLD)
 
 
+def test_what_looks_like_a_date_in_front_matter_is_text(tmp_path: Path) -> None:
+    text = "---\ncreated: 2024-02-30\npermission: {bash: allow}\n---\n"
+    assert allows(bash("ls"), load(write(tmp_path, "agent.md", text)), WORLD)
+
+
 def test_an_agents_front_matter_is_read_as_yaml(tmp_path: Path) -> None:
     text = "---\ndescription: x\ntools:\n  write: false\npermission:\n  bash:\n"
     text += '    "*": deny\n    "uv run x.py *": allow\n---\n# Body\n---\n'
@@ -347,6 +352,7 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ("a.json", '{"permissions": {"additionalDirectories": 1}}', "expected a list of folders"),
         ("a.md", "# no front", "no front matter"),
         ("a.md", "---\na: [\n---\n", "front matter: "),
+        ("a.md", f"---\na: {'[' * 3000}\n---\n", "front matter: "),
         ("a.rules", "x(1\n\n", ":1: not a rules file: something is left open at the end"),
         ("a.rules", "\nprefix_rule(pattern=x)", ":2: not a rules file: Variable `x` not found"),
         ("a.rules", "prefix_rule(decision='allow')", ":1: not a rules file: Missing parameter"),

@@ -14,6 +14,7 @@ from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge, judge_many
 
@@ -425,6 +426,17 @@ def test_what_is_shown_is_the_text_as_the_model_wrote_it(command: str, shown: st
     assert found
     assert found.evidence.text == shown
     assert command[found.evidence.start : found.evidence.end] == shown
+
+
+@pytest.mark.parametrize("command", ['a | b | c)m g "x"', ";;<Qa[$1]%=", "cat <<'EOF' > tes"])
+@pytest.mark.parametrize("constructs", [(), tuple(Construct)])
+def test_every_finding_shows_something(command: str, constructs: tuple[Construct, ...]) -> None:
+    policy = Policy(
+        "p", bash=BashRules([], constructs=constructs), tools={"bash": ToolRule("bash")}
+    )
+    shown = [finding.evidence.text for finding in judge(bash(command), policy).findings]
+    assert all(shown)
+    assert shown
 
 
 def test_a_last_semicolon_is_no_chain_where_the_policy_splits_commands(tmp_path: Path) -> None:

@@ -181,6 +181,8 @@ class Walk(Bodies):
     def file_redirect(self, node: Node, level: Level) -> None:
         redirect, words = read_file_redirect(self.source, node)
         start, end = node.byte_range
+        if start == end:  # the parser put it there
+            return
         if "\n" in self.text[start:end] and (cut := _NO_TARGET.match(self.text, start)):
             self.add_error(start, cut.end())
         self.add_redirect(redirect, level)
