@@ -11,7 +11,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.bash import BashRules
-from agenteval.core.policy.patterns import CommandPattern
+from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
@@ -431,9 +431,9 @@ def test_what_is_shown_is_the_text_as_the_model_wrote_it(command: str, shown: st
 @pytest.mark.parametrize("command", ['a | b | c)m g "x"', ";;<Qa[$1]%=", "cat <<'EOF' > tes"])
 @pytest.mark.parametrize("constructs", [(), tuple(Construct)])
 def test_every_finding_shows_something(command: str, constructs: tuple[Construct, ...]) -> None:
-    policy = Policy(
-        "p", bash=BashRules([], constructs=constructs), tools={"bash": ToolRule("bash")}
-    )
+    rules = BashRules([CommandPattern.parse("cat *")], constructs=constructs)
+    anywhere, tools = PathRules(("**",)), {"bash": ToolRule("bash")}
+    policy = Policy("p", bash=rules, read=anywhere, write=anywhere, tools=tools)
     shown = [finding.evidence.text for finding in judge(bash(command), policy).findings]
     assert all(shown)
     assert shown
