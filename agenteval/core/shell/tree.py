@@ -5,6 +5,7 @@ The tree explains and never allows: it is known to be wrong in places, which the
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count
 from typing import TypeVar
 
@@ -29,6 +30,7 @@ _BLOCK = 2048
 _MOST_READS = 600  # beside those of a whole reading; a real script jumped back 182 times
 _FEWEST_READS = 32  # where little is read at once
 _LONGEST = 131_071  # characters; above that no shell can be given the text, and its head must do
+_LONG = 16_384  # characters of a text that takes long to parse
 _HEAD = 4096  # characters of a longer text that are read
 _MOST = 65_536  # characters of a text with more steps that are read
 _PIECE = 512  # bytes that are parsed at once of a text with more steps
@@ -59,6 +61,15 @@ def kinds(*names: str) -> frozenset[int]:
 
 def parse(text: str) -> tuple[list[Node], bool]:
     """The nodes that cover a text, offsets in characters, and whether it was read in pieces."""
+    return _parse_long(text) if len(text) > _LONG else _parse_text(text)
+
+
+@lru_cache(maxsize=1)  # another harness's engine reads it first, and then who explains its verdict
+def _parse_long(text: str) -> tuple[list[Node], bool]:
+    return _parse_text(text)
+
+
+def _parse_text(text: str) -> tuple[list[Node], bool]:
     plain = text if text.isascii() else _NOT_ASCII.sub(".", text)
     raw = plain.encode("ascii")
     if tree := _parse(raw):
