@@ -23,7 +23,7 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
-from agenteval.formats.text import digest, front_matter, json_with_comments
+from agenteval.formats.text import digest, front_matter, json_with_comments, shown
 
 _HOME = re.compile(r"\A(~|\$HOME)(?=/|\Z)")
 _VARIABLE = re.compile(r"\{env:([^}]+)\}")
@@ -87,7 +87,9 @@ def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(permission, str):
         return {"*": permission}
     if not isinstance(permission, Mapping):
-        raise UsageError(f"{path}: permission: expected a table or an action, got {permission!r}")
+        raise UsageError(
+            f"{path}: permission: expected a table or an action, got {shown(permission)}"
+        )
     return permission
 
 
@@ -120,7 +122,7 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
         for pattern, action in patterns.items():
             if action not in _ACTIONS:
                 raise UsageError(
-                    f"{path}: permission.{key}: expected allow, ask or deny, got {action!r}"
+                    f"{path}: permission.{key}: expected allow, ask or deny, got {shown(action)}"
                 )
             home = _HOME.sub(lambda _: str(Path.home()), str(pattern))
             yield PermissionRule(str(key), home, action)
@@ -130,10 +132,10 @@ def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
     """The older form, `tools: {write: false}`."""
     tools = table.get("tools", {})
     if not isinstance(tools, Mapping):
-        raise UsageError(f"{path}: tools: expected a table of true and false, got {tools!r}")
+        raise UsageError(f"{path}: tools: expected a table of true and false, got {shown(tools)}")
     for name, enabled in tools.items():
         if not isinstance(enabled, bool):
-            raise UsageError(f"{path}: tools.{name}: expected true or false, got {enabled!r}")
+            raise UsageError(f"{path}: tools.{name}: expected true or false, got {shown(enabled)}")
     return {str(name): enabled for name, enabled in tools.items()}
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import yaml
 
 from agenteval.errors import UsageError
 
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = 80
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _LOOSE_TEXT = re.compile(r"^(\w+): +(?!['\"\[{|>&*!])([^\n#]*: [^\n]*)$", re.MULTILINE)
@@ -56,6 +59,11 @@ def front_matter(path: Path, text: str) -> dict[str, Any]:
 def _quoted(front: str) -> str:
     """With quotes around plain texts that hold a colon, which harnesses forgive."""
     return _LOOSE_TEXT.sub(lambda found: f"{found[1]}: {json.dumps(found[2])}", front)
+
+
+def shown(value: Any) -> str:
+    """A wrong value as an error tells it: short, however much there is in it."""
+    return _SHORT.repr(value)
 
 
 def digest(rules: Iterable[str]) -> str:

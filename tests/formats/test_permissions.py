@@ -353,6 +353,7 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ("a.md", "# no front", "no front matter"),
         ("a.md", "---\na: [\n---\n", "front matter: "),
         ("a.md", f"---\na: {'[' * 3000}\n---\n", "front matter: "),
+        ("a.md", f"---\npermission: {[['x'] * 50] * 50}\n---\n", "got [['x', 'x', 'x', 'x'"),
         ("a.rules", "x(1\n\n", ":1: not a rules file: something is left open at the end"),
         ("a.rules", "\nprefix_rule(pattern=x)", ":2: not a rules file: Variable `x` not found"),
         ("a.rules", "prefix_rule(decision='allow')", ":1: not a rules file: Missing parameter"),
