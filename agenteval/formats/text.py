@@ -3,7 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,17 @@ _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _LOOSE_TEXT = re.compile(r"^(\w+): +(?!['\"\[{|>&*!])([^\n#]*: [^\n]*)$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """A file that can't be read is the user's error, which names it."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error
 
 
 def json_with_comments(path: Path, text: str) -> dict[str, Any]:
