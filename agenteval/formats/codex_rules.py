@@ -9,6 +9,7 @@ from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
+from agenteval.errors import UsageError
 from agenteval.formats.codex_calls import check, places_of, rule_of, try_examples
 from agenteval.formats.codex_starlark import run
 from agenteval.formats.text import digest
@@ -19,7 +20,10 @@ _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 
 def read(path: Path) -> Policy:
     """Raises UsageError with the file and the line when a rule can't be read."""
-    engine = _engine(sorted(path.glob("*.rules")) if path.is_dir() else [path])
+    files = sorted(path.glob("*.rules")) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(f"{path}: a folder without any .rules file")
+    engine = _engine(files)
     starts = [
         " ".join((*words, "*"))
         for rule in engine.rules

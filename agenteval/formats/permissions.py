@@ -27,6 +27,8 @@ def load_any(given: str, *, roots: Sequence[Path], only_bash: bool = False) -> P
         return load_policy(given, roots=roots, only_bash=only_bash)
     readers = _readers()
     if colon and harness in readers:
+        if not path:
+            raise UsageError(f"{given}: names no file: expected one behind the colon")
         return _read(readers[harness], Path(path))
     if not is_foreign:
         return load_policy(given, roots=roots, only_bash=only_bash)
@@ -69,9 +71,7 @@ def _guess(path: Path) -> str:
 
 
 def _read(reader: Callable[[Path], Policy], path: Path) -> Policy:
-    try:
+    from agenteval.formats.text import naming  # noqa: PLC0415 -- as above
+
+    with naming(path):
         return reader(path)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not UTF-8 text (byte {error.start})") from error

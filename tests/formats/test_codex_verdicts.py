@@ -18,7 +18,7 @@ ROOT = "/home/me/project"
 @pytest.mark.parametrize("number", range(len(TABLE["sessions"])))
 def test_a_command_gets_the_verdict_that_codex_gave_it(tmp_path: Path, number: int) -> None:
     session = TABLE["sessions"][number]
-    for place, text in enumerate(session["rules"]):
+    for place, text in enumerate(session["rules"] or [""]):
         (tmp_path / f"{place}.rules").write_text(text, "utf-8")
     policy = load_any(f"codex:{tmp_path}", roots=[])
     ours = [[arguments, decision(policy, arguments)] for arguments, _ in session["verdicts"]]

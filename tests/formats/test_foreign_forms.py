@@ -262,8 +262,6 @@ def test_rules_of_codex_in_its_other_forms_are_understood(
         ("prefix_rule('never run rm')", ":1: not a rules file: Value `never run rm` of type"),
         ("x = 'ls", ":1: not a rules file: Parse error: unfinished string literal"),
         ("'a' + 1 +", ":1: not a rules file: Parse error: unexpected new line"),
-        ("x = " + "(" * 5000, "not a rules file: nested too deeply"),
-        ("-" * 100_000 + "x", "not a rules file: nested too deeply"),
     ],
 )
 def test_rules_of_codex_that_are_none_are_one_line(
