@@ -238,3 +238,28 @@ def test_long_texts_take_no_long_time(command: str) -> None:
     start = time.process_time()
     allows(claude("Bash(git diff:*)", "Bash(npm * -- * run *)", "Bash(a)"), command)
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo a && " * 900 + "echo b", True),
+        ("echo a || " * 900 + "cat b", True),
+        ("echo a | " * 200 + "cat", True),
+        ("echo a && " * 900 + "rm b", False),
+        ("rm b && " + "echo a && " * 900 + "echo b", False),
+        ("for i in a; do " * 40 + "echo b; " + "done; " * 40, True),
+        ("for i in a; do " * 900 + "echo b; " + "done; " * 900, False),
+        ("if test a; then " * 900 + "echo b; " + "fi; " * 900, False),
+        ("a=$(" * 900 + "echo b" + ")" * 900, False),
+        ("! " * 900 + "echo b", False),
+        ("echo a > /dev/null && " * 60 + "echo b", True),
+        ("echo a > /dev/null && " * 400 + "echo b", False),
+        ("[[ " + "! " * 900 + "a ]]", True),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_a_long_chain_is_read_to_its_end_and_deep_nesting_is_denied(
+    command: str, *, allowed: bool
+) -> None:
+    assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command) is allowed
