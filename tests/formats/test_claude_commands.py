@@ -263,3 +263,24 @@ def test_a_long_chain_is_read_to_its_end_and_deep_nesting_is_denied(
     command: str, *, allowed: bool
 ) -> None:
     assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command) is allowed
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        claude("Bash(ls:*)", "Bash(timeout:*)"),
+        claude("Bash"),
+        claude("Bash", deny=("Bash(rm:*)",)),
+        claude(mode="bypassPermissions"),
+    ],
+    ids=["part", "all", "deny", "bypass"],
+)
+def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: ClaudeCode) -> None:
+    wrappers = ("timeout 5 ", "nice ", "command ")
+    start = time.process_time()
+    verdicts = [
+        [allows(engine, wrapper * times + "ls") for times in (8, 9, 2000, 12_000)]
+        for wrapper in wrappers
+    ]
+    seconds = time.process_time() - start
+    assert (verdicts, seconds < 4) == ([[True, False, False, False]] * len(wrappers), True)
