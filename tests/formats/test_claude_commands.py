@@ -1,11 +1,15 @@
 """What runs in a command for Claude Code is told apart as bash does, or the command is denied."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
 from agenteval.core.dialects.claude.engine import ClaudeCode
 from agenteval.core.dialects.claude.rules import ToolSpecifier
+from agenteval.errors import UsageError
+from agenteval.formats.claude_settings import read
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:
@@ -284,3 +288,53 @@ def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: Cla
     ]
     seconds = time.process_time() - start
     assert (verdicts, seconds < 4) == ([[True, False, False, False]] * len(wrappers), True)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "message"),
+    [
+        (
+            {"additionalDirectories": ["~nobodyx/a"]},
+            ".additionalDirectories: expected a whole path, got '~nobodyx/a': no such user",
+        ),
+        (
+            {"additionalDirectories": ["a\ud800"]},
+            ".additionalDirectories: expected a path, got 'a\\ud800'",
+        ),
+        ({"allow": ["Bash( )"]}, ".allow: expected Tool or Tool(what), got 'Bash( )'"),
+    ],
+)
+def test_a_setting_that_can_not_be_meant_is_named(
+    tmp_path: Path, permissions: dict[str, list[str]], message: str
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": permissions}))
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: permissions{message}"
+
+
+def test_who_has_no_home_is_told_to_set_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 987_654_321)
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == (
+        f"{path}: permissions: what ~ stands for is not known here: set HOME"
+    )
+
+
+@pytest.mark.parametrize(
+    "rule", ["Bash(" + "(" * 80_000, "Bash(" + ") " * 80_000 + "x"], ids=["open", "shut"]
+)
+def test_a_rule_without_an_end_takes_no_long_time(tmp_path: Path, rule: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": {"allow": [rule]}}))
+    start = time.process_time()
+    with pytest.raises(UsageError):
+        read(path)
+    assert time.process_time() - start < 0.5
