@@ -1,7 +1,7 @@
 """Claude Code's permissions, from a settings.json."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ _TOOLS = (
     *sorted(FREE - {"read"}),
 )
 _MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
-_RULE = re.compile(r"\s*[\w.:*-]+\s*(\(.*\S.*\)\s*)?", re.DOTALL)
+_RULE = re.compile(r"\s*+[\w.:*-]++\s*+(?:\(\s*+\S.*\)\s*)?", re.DOTALL)
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 # A pattern for tools that Claude Code does not heed in `allow`: it names no server.
 _ANY_SERVER = re.compile(r"(?!mcp__[^*]+__)[^(]*\*[^(]*")
 _LISTS = ("allow", "ask", "deny")
@@ -35,14 +36,12 @@ def read(path: Path) -> Policy:
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
-    allow, ask, deny = (_specifiers(path, permissions, key) for key in _LISTS)
+    home = _home(path)
+    allow, ask, deny = (_specifiers(path, permissions, key, home) for key in _LISTS)
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
     mode = _mode(path, permissions)
-    folders = tuple(
-        str(Path(folder).expanduser())
-        for folder in _texts(path, permissions, "additionalDirectories")
-    )
-    engine = ClaudeCode(allow, ask, deny, mode, folders, str(Path.home()))
+    folders = tuple(_folders(path, permissions))
+    engine = ClaudeCode(allow, ask, deny, mode, folders, home)
     commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(
@@ -66,15 +65,39 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
     return "default" if is_off and mode == "bypassPermissions" else mode
 
 
-def _specifiers(path: Path, permissions: Mapping[str, Any], key: str) -> tuple[ToolSpecifier, ...]:
-    home = f"(/{Path.home()}/"
+def _home(path: Path) -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError as error:
+        raise UsageError(
+            f"{path}: permissions: what ~ stands for is not known here: set HOME"
+        ) from error
+
+
+def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
+    key = "additionalDirectories"
+    for given in _texts(path, permissions, key):
+        try:
+            folder = str(Path(given).expanduser())
+        except RuntimeError as error:
+            raise UsageError(
+                f"{path}: permissions.{key}: expected a whole path, got {given!r}: no such user"
+            ) from error
+        if _LONE_SURROGATE.search(folder):
+            raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
+        yield folder
+
+
+def _specifiers(
+    path: Path, permissions: Mapping[str, Any], key: str, home: str
+) -> tuple[ToolSpecifier, ...]:
     rules = _texts(path, permissions, key)
     for rule in rules:
         if not _RULE.fullmatch(rule):
             raise UsageError(
                 f"{path}: permissions.{key}: expected Tool or Tool(what), got {rule!r}"
             )
-    return tuple(ToolSpecifier.parse(rule.replace("(~/", home, 1)) for rule in rules)
+    return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{home}/", 1)) for rule in rules)
 
 
 def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:

@@ -1,11 +1,15 @@
 """What runs in a command for Claude Code is told apart as bash does, or the command is denied."""
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
 from agenteval.core.dialects.claude.engine import ClaudeCode
 from agenteval.core.dialects.claude.rules import ToolSpecifier
+from agenteval.errors import UsageError
+from agenteval.formats.claude_settings import read
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:
@@ -238,3 +242,99 @@ def test_long_texts_take_no_long_time(command: str) -> None:
     start = time.process_time()
     allows(claude("Bash(git diff:*)", "Bash(npm * -- * run *)", "Bash(a)"), command)
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo a && " * 900 + "echo b", True),
+        ("echo a || " * 900 + "cat b", True),
+        ("echo a | " * 200 + "cat", True),
+        ("echo a && " * 900 + "rm b", False),
+        ("rm b && " + "echo a && " * 900 + "echo b", False),
+        ("for i in a; do " * 40 + "echo b; " + "done; " * 40, True),
+        ("for i in a; do " * 900 + "echo b; " + "done; " * 900, False),
+        ("if test a; then " * 900 + "echo b; " + "fi; " * 900, False),
+        ("a=$(" * 900 + "echo b" + ")" * 900, False),
+        ("! " * 900 + "echo b", False),
+        ("echo a > /dev/null && " * 60 + "echo b", True),
+        ("echo a > /dev/null && " * 400 + "echo b", False),
+        ("[[ " + "! " * 900 + "a ]]", True),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_a_long_chain_is_read_to_its_end_and_deep_nesting_is_denied(
+    command: str, *, allowed: bool
+) -> None:
+    assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command) is allowed
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        claude("Bash(ls:*)", "Bash(timeout:*)"),
+        claude("Bash"),
+        claude("Bash", deny=("Bash(rm:*)",)),
+        claude(mode="bypassPermissions"),
+    ],
+    ids=["part", "all", "deny", "bypass"],
+)
+def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: ClaudeCode) -> None:
+    wrappers = ("timeout 5 ", "nice ", "command ")
+    start = time.process_time()
+    verdicts = [
+        [allows(engine, wrapper * times + "ls") for times in (8, 9, 2000, 12_000)]
+        for wrapper in wrappers
+    ]
+    seconds = time.process_time() - start
+    assert (verdicts, seconds < 4) == ([[True, False, False, False]] * len(wrappers), True)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "message"),
+    [
+        (
+            {"additionalDirectories": ["~nobodyx/a"]},
+            ".additionalDirectories: expected a whole path, got '~nobodyx/a': no such user",
+        ),
+        (
+            {"additionalDirectories": ["a\ud800"]},
+            ".additionalDirectories: expected a path, got 'a\\ud800'",
+        ),
+        ({"allow": ["Bash( )"]}, ".allow: expected Tool or Tool(what), got 'Bash( )'"),
+    ],
+)
+def test_a_setting_that_can_not_be_meant_is_named(
+    tmp_path: Path, permissions: dict[str, list[str]], message: str
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": permissions}))
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: permissions{message}"
+
+
+def test_who_has_no_home_is_told_to_set_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 987_654_321)
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == (
+        f"{path}: permissions: what ~ stands for is not known here: set HOME"
+    )
+
+
+@pytest.mark.parametrize(
+    "rule", ["Bash(" + "(" * 80_000, "Bash(" + ") " * 80_000 + "x"], ids=["open", "shut"]
+)
+def test_a_rule_without_an_end_takes_no_long_time(tmp_path: Path, rule: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": {"allow": [rule]}}))
+    start = time.process_time()
+    with pytest.raises(UsageError):
+        read(path)
+    assert time.process_time() - start < 0.5

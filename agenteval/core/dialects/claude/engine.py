@@ -19,8 +19,9 @@ from agenteval.core.dialects.claude.rules import (
     RENAMED,
     ToolSpecifier,
     allows_command,
-    denies_command,
+    denied_texts,
     fits_subject,
+    is_wrapped_too_often,
     unwrapped,
 )
 from agenteval.core.dialects.claude.sed import replaces_in_place
@@ -115,13 +116,21 @@ class ClaudeCode:
         )
 
     def _is_refused(self, reading: Reading, text: str) -> bool:
-        """Whether a rule that denies or asks fits any command in it, however it is wrapped."""
+        """Whether a rule that denies or asks fits any command in it, however it is wrapped.
+
+        One that is wrapped too often to tell is refused in any case.
+        """
         commands = (*reading.commands, *reading.hidden)
-        return any(
-            (rule.is_exact and rule.what == text.strip())
-            or any(denies_command(rule, command) for command in commands)
-            for rule in (*self.deny, *self.ask)
-            if rule.tool == BASH
+        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        return (
+            any(rule.is_exact and rule.what == text.strip() for rule in rules)
+            or any(map(is_wrapped_too_often, commands))
+            or any(
+                rule.fits_text(part)
+                for command in commands
+                for part in denied_texts(command)
+                for rule in rules
+            )
         )
 
     def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:

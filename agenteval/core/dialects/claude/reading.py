@@ -22,7 +22,7 @@ from agenteval.core.shell.words import unquote
 
 # What holds commands, and is clear where they all are.
 _LOOPS = frozenset(("if_statement", "elif_clause", "else_clause", "while_statement", "do_group"))
-_BLOCKS = _LOOPS | {"program", "list", "pipeline", "negated_command"}
+_CHAINS = frozenset(("program", "list", "pipeline", "negated_command"))
 _STATEMENTS = frozenset(("if_statement", "while_statement", "for_statement"))
 _REDIRECTS = frozenset(("file_redirect", "herestring_redirect", "heredoc_redirect"))
 # Where one blank would be taken for another, or for none.
@@ -35,6 +35,7 @@ _UNSAFE_NAMES = re.compile(
     r"(?:PATH|HOME|IFS|LD_\w+|BASH_ENV|ENV|CDPATH|SHELL|PWD|TMPDIR|OLDPWD)\+?=|\w+\["
 )
 _TEST_PARTS = frozenset(("test_operator", "extglob_pattern", "regex"))
+_DEEPEST = 100  # statements inside each other that are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,27 +73,39 @@ class _Reader:
         self.words = words
         self.commands: list[Command] = []
         self.depth = 0  # of loops and substitutions, in which no pipeline is told apart
+        self.level = 0  # of statements inside each other
 
     def statement(self, node: Node) -> None:
-        if node.type in _BLOCKS:
-            self._block(node)
+        """What it is a chain of, in order; a chain of && is a tree as deep as it is long."""
+        if self.level == _DEEPEST:
+            raise UnclearError
+        self.level += 1
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            if node.type in _CHAINS:
+                if node.type == "pipeline" and self.depth:
+                    raise UnclearError
+                stack.extend(reversed(node.children))
+            else:
+                self._link(node)
+        self.level -= 1
+
+    def _link(self, node: Node) -> None:
+        if node.type in _LOOPS:
+            self.depth += 1
+            for child in node.children:
+                self.statement(child)
+            self.depth -= 1
+        elif not node.is_named:
+            if node.type == "&" or node.is_missing:
+                raise UnclearError(is_final=node.type == "&")
         elif read := _READERS.get(node.type):
             read(self, node)
             while self.words.found:
                 self._inside(self.words.found.pop())
         elif node.type != "comment":
             raise UnclearError(is_final=node.type == "subshell")
-
-    def _block(self, node: Node) -> None:
-        if node.type == "pipeline" and self.depth:
-            raise UnclearError
-        self.depth += node.type in _LOOPS
-        for child in node.children:
-            if child.is_named:
-                self.statement(child)
-            elif child.type == "&" or child.is_missing:
-                raise UnclearError(is_final=child.type == "&")
-        self.depth -= node.type in _LOOPS
 
     def _inside(self, node: Node) -> None:
         """The one statement of a substitution."""

@@ -1,13 +1,15 @@
 """One rule of Claude Code's settings, and what it fits: commands, paths, other subjects."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from agenteval.core.dialects.claude.words import Command
 from agenteval.core.dialects.paths import inside
 from agenteval.core.policy.patterns import path_regex, wildcard_regex
+from agenteval.core.shell.fact_reader import MAX_WRAPPED
 from agenteval.core.shell.wrappers import program_name, unwrap
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
@@ -51,7 +53,6 @@ _STARTERS = frozenset(
         *("doas", "watch", "setsid", "ionice", "strace", "flock", "nsenter", "taskset"),
     )
 )
-_DEEPEST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,21 +108,30 @@ def _pattern(what: str) -> re.Pattern[str]:
 
 def forms(command: Command) -> Iterator[Command]:
     """The command, and what is left of it without what only wraps it, for rules that allow."""
-    yield command
-    while shorter := _without(command, _ENVIRONMENT) or _without(command, *_WRAPPERS):
-        command = shorter
-        yield command
-    if command.words and command.words[0].text == "xargs" and len(command.words) > 1:
-        text = command.text[len(command.words[0].raw) :].lstrip()
-        yield Command(text, command.words[1:])
+    yield from _layers(command, _WRAPPERS)
+    inner = unwrapped(command, loosely=True)
+    if inner.argv[:1] == ("xargs",) and len(inner.words) > 1:
+        text = inner.text[len(inner.words[0].raw) :].lstrip()
+        yield Command(text, inner.words[1:])
 
 
 def unwrapped(command: Command, *, loosely: bool) -> Command:
     """Without the wrappers that change nothing; `loosely` without all that are looked through."""
-    wrappers = _WRAPPERS if loosely else _WRAPPERS[:-1]
+    *_, inner = _layers(command, _WRAPPERS if loosely else _WRAPPERS[:-1])
+    return inner
+
+
+def is_wrapped_too_often(command: Command) -> bool:
+    """Whether more wraps it than is looked through; each layer is a copy of all that it wraps."""
+    layers = _layers(command, _WRAPPERS)
+    return next(islice(layers, MAX_WRAPPED + 1, None), None) is not None
+
+
+def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[Command]:
+    yield command
     while shorter := _without(command, _ENVIRONMENT) or _without(command, *wrappers):
         command = shorter
-    return command
+        yield command
 
 
 def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
@@ -152,11 +162,15 @@ def _spellings(command: Command) -> Iterator[str]:
                 yield " ".join([*plain, *raws[count:]])
 
 
-def denies_command(rule: ToolSpecifier, command: Command) -> bool:
-    """Rules that deny or ask see through quotes, assignments and all that starts programs."""
-    return rule.fits_text(command.text) or any(
-        rule.fits_text(" ".join(argv)) for form in forms(command) for argv in _started(form.argv, 0)
-    )
+def denied_texts(command: Command) -> Iterator[str]:
+    """What a rule that denies or asks may fit.
+
+    It sees through quotes, assignments and all that starts programs.
+    """
+    yield command.text
+    for form in forms(command):
+        for argv in _started(form.argv, 0):
+            yield " ".join(argv)
 
 
 def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
@@ -166,7 +180,7 @@ def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
     if "/" in argv[0]:
         yield (program_name(argv[0]), *argv[1:])
     is_starter = argv[0] in _STARTERS or (argv[0] == "xargs" and argv[1:2] > ("-~",))
-    if is_starter and depth < _DEEPEST:
+    if is_starter and depth < MAX_WRAPPED:
         for part in unwrap(argv):
             yield from _started(argv[part.start : part.stop], depth + 1)
 
