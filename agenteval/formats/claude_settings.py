@@ -13,7 +13,7 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
-from agenteval.formats.text import digest, json_with_comments
+from agenteval.formats.text import digest, json_with_comments, shown
 
 # Every tool exists there, allowed or not.
 _TOOLS = (
@@ -35,7 +35,7 @@ def read(path: Path) -> Policy:
     content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
-        raise UsageError(f"{path}: permissions: expected a table, got {permissions!r}")
+        raise UsageError(f"{path}: permissions: expected a table, got {shown(permissions)}")
     home = _home(path)
     allow, ask, deny = (_specifiers(path, permissions, key, home) for key in _LISTS)
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
@@ -60,7 +60,7 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
     mode: str = permissions.get("defaultMode", "default")
     if mode not in _MODES:
         expected = ", ".join(_MODES)
-        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {mode!r}")
+        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {shown(mode)}")
     is_off = permissions.get("disableBypassPermissionsMode") == "disable"
     return "default" if is_off and mode == "bypassPermissions" else mode
 
@@ -81,7 +81,7 @@ def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
             folder = str(Path(given).expanduser())
         except RuntimeError as error:
             raise UsageError(
-                f"{path}: permissions.{key}: expected a whole path, got {given!r}: no such user"
+                f"{path}: permissions.{key}: expected a whole path, got {shown(given)}: no such user"
             ) from error
         if _LONE_SURROGATE.search(folder):
             raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
@@ -95,7 +95,7 @@ def _specifiers(
     for rule in rules:
         if not _RULE.fullmatch(rule):
             raise UsageError(
-                f"{path}: permissions.{key}: expected Tool or Tool(what), got {rule!r}"
+                f"{path}: permissions.{key}: expected Tool or Tool(what), got {shown(rule)}"
             )
     return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{home}/", 1)) for rule in rules)
 
@@ -104,7 +104,9 @@ def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
     given = permissions.get(key, [])
     if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
         what = "rules" if key in _LISTS else "folders"
-        raise UsageError(f"{path}: permissions.{key}: expected a list of {what}, got {given!r}")
+        raise UsageError(
+            f"{path}: permissions.{key}: expected a list of {what}, got {shown(given)}"
+        )
     return given
 
 
