@@ -81,7 +81,7 @@ def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
             folder = str(Path(given).expanduser())
         except RuntimeError as error:
             raise UsageError(
-                f"{path}: permissions.{key}: expected a whole path, got {shown(given)}: no such user"
+                f"{path}: permissions.{key}: there is no such user, got {shown(given)}"
             ) from error
         if _LONE_SURROGATE.search(folder):
             raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
