@@ -295,7 +295,7 @@ def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: Cla
     [
         (
             {"additionalDirectories": ["~nobodyx/a"]},
-            ".additionalDirectories: expected a whole path, got '~nobodyx/a': no such user",
+            ".additionalDirectories: there is no such user, got '~nobodyx/a'",
         ),
         (
             {"additionalDirectories": ["a\ud800"]},
