@@ -15,7 +15,7 @@ import numpy as np
 
 from agenteval.cli.output import class_texts, fold
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.gated import GatedRun
+from agenteval.core.summary import RunSummary
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
 from agenteval.stats.comparison import Difference, compare_all
@@ -64,7 +64,10 @@ class Found:
 def design(trials: int, scenario: float, within: float) -> Design:
     sizes = [*range(3, 13), 6, 7, 7, 8, 8, 9]  # 7.7 calls on average
     return Design(
-        [(f"s{at}", at) for at in range(trials)], sizes, frozenset(), Clustering(scenario, within)
+        [(f"s{at}", at, at) for at in range(trials)],
+        sizes,
+        frozenset(),
+        Clustering(scenario, within),
     )
 
 
@@ -132,8 +135,8 @@ def scarce(repetitions: int) -> Iterator[tuple[Found, float]]:
         yield found, enough
 
 
-def _telling(one: GatedRun, other: GatedRun, *, paired: bool) -> int:
-    ours, theirs = ([trial.errors for trial in run.trials] for run in (one, other))
+def _telling(one: RunSummary, other: RunSummary, *, paired: bool) -> int:
+    ours, theirs = ([trial.all_errors for trial in run.trials] for run in (one, other))
     if paired:
         return sum(a * m != b * n for (a, n), (b, m) in zip(ours, theirs, strict=True))
     return sum(count > 0 for count, _ in (*ours, *theirs))
@@ -147,7 +150,7 @@ def equal_models(
     repetitions: int,
     first: Truth = TRUTH,
     second: Truth | None = None,
-) -> Iterator[tuple[GatedRun, GatedRun]]:
+) -> Iterator[tuple[RunSummary, RunSummary]]:
     """Pairs of runs, equal unless a second truth is given.
 
     In the same worlds half of the ICC is the scenario's, which both share; else all is the trial's.
@@ -157,26 +160,26 @@ def equal_models(
     return simulated_pairs(laid_out, first, second or first, rng=rng, pairs=repetitions)
 
 
-def difference(one: GatedRun, other: GatedRun, seed: int, *, paired: bool) -> Difference:
+def difference(one: RunSummary, other: RunSummary, seed: int, *, paired: bool) -> Difference:
     """Raises AssertionError if its p and its intervals contradict each other."""
-    sides = ([[trial.errors for trial in run.trials]] for run in (one, other))
+    sides = ([[trial.all_errors for trial in run.trials]] for run in (one, other))
     (found,) = compare_all(*sides, seed=seed, paired=paired, exchanges=EXCHANGES)
     told = {found.low <= 0 <= found.high, found.ratio.low <= 1 <= found.ratio.high, found.p >= 0.05}
     assert len(told) == 1, found
     return found
 
 
-def _kinds(one: GatedRun, other: GatedRun, seed: int) -> float | None:
+def _kinds(one: RunSummary, other: RunSummary, seed: int) -> float | None:
     """The models draw the class of each error by itself."""
-    return _p_of_kinds([[trial.by_class for trial in run.trials] for run in (one, other)], seed)
+    return _p_of_kinds([[trial.errors for trial in run.trials] for run in (one, other)], seed)
 
 
-def _kinds_by_trial(one: GatedRun, other: GatedRun, seed: int) -> float | None:
+def _kinds_by_trial(one: RunSummary, other: RunSummary, seed: int) -> float | None:
     """All errors of a trial are of one class."""
     rng = np.random.default_rng([SEED, seed])  # none that the exchanges use, too
     names, shares = zip(*TRUTH.classes.items(), strict=True)
     sides = [
-        [{str(rng.choice(names, p=shares)): trial.errors[0]} for trial in run.trials]
+        [{str(rng.choice(names, p=shares)): trial.all_errors[0]} for trial in run.trials]
         for run in (one, other)
     ]
     return _p_of_kinds(sides, seed)

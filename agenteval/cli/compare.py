@@ -81,4 +81,4 @@ def _of(name: str, store: "SqlStore") -> "list[Side]":
     found = store.meant(name)
     if imported := store.imported().get(found):
         return [Side.of_counts(imported.model, imported.counts)]
-    return [Side.of_run(*store.tallied(found))]
+    return [Side.of_run(*store.summarized(found))]

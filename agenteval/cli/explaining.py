@@ -8,11 +8,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from agenteval.cli.gating import gated_run, rules_at
-from agenteval.core.gated import GatedRun
+from agenteval.cli.gating import rules_at, run_summary
+from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate.explain import Explained, document, render
 from agenteval.report.tables import counted
+from agenteval.stats.criteria import CRITERIA
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
 from agenteval.stats.reach import out_of_reach
@@ -35,7 +36,7 @@ PUBLISHED_SIZES = (7, 7, 8, 8, 8, 9)
 PUBLISHED_TRIALS = 120
 
 
-def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
+def rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
     """A gate over runs like this one. Raises UsageError when it made no calls."""
     if not any(trial.calls for trial in run.counted):
         raise UsageError(f"{run.id}: made no tool calls, so nothing can be planned from it")
@@ -46,7 +47,7 @@ def rehearsal_of(run: GatedRun, rules: Rules) -> Rehearsal:
 def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_json: bool) -> None:
     """Print what the rules mean for runs of the baseline's size, or of a common one."""
     rules, source = rules_at(path)
-    run = gated_run(baseline, store) if baseline else None
+    run = run_summary(baseline, store) if baseline else None
     if run is None:
         rehearsal, size = _published(rules)
     else:
@@ -73,17 +74,17 @@ def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_jso
         render(explained, Console())
 
 
-def _seen_in(rules: Rules, run: GatedRun) -> Rules:
+def _seen_in(rules: Rules, run: RunSummary) -> Rules:
     """The rules, of a table without those for which it has nothing to rehearse with."""
     if not run.of_counts:
         return rules
-    budgets = {budget: of for budget, of in rules.budgets.items() if budget == "errors"}
-    return replace(rules, budgets=budgets)
+    known = {name: of for name, of in rules.budgets.items() if CRITERIA[name].in_tables}
+    return replace(rules, budgets=known, completed=None)
 
 
 def in_words(rehearsal: Rehearsal) -> str:
     design, truth = rehearsal.design, rehearsal.baseline
-    scenarios = len({scenario for scenario, _ in design.worlds})
+    scenarios = len({scenario for scenario, _, _ in design.worlds})
     calls = sum(design.sizes) / len(design.sizes) * len(design.worlds)
     alike = design.clustering
     return (
@@ -95,8 +96,8 @@ def in_words(rehearsal: Rehearsal) -> str:
 
 
 def _published(rules: Rules) -> tuple[Rehearsal, str]:
-    worlds = [(f"scenario {number}", number) for number in range(PUBLISHED_TRIALS)]
-    scenarios = frozenset(scenario for scenario, _ in worlds)
+    worlds = [(f"scenario {number}", number, number) for number in range(PUBLISHED_TRIALS)]
+    scenarios = frozenset(scenario for scenario, _, _ in worlds)
     design = Design(worlds, PUBLISHED_SIZES, scenarios, Clustering(0.0, rules.icc))
     over = Over.SCENARIOS if rules.over is Over.AUTO else rules.over
     rehearsal = Rehearsal(design, PUBLISHED, replace(rules, over=over))

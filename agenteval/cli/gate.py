@@ -90,14 +90,14 @@ def _view(
     *,
     allow_simulated: bool,
 ) -> "GateView":
-    from agenteval.cli.gating import check_comparable, gated_run, rules_at  # noqa: PLC0415 -- as above
+    from agenteval.cli.gating import check_comparable, rules_at, run_summary  # noqa: PLC0415 -- as above
     from agenteval.report.gate.view import gate_view  # noqa: PLC0415 -- as above
     from agenteval.stats.gate import LEVEL, judge_gate  # noqa: PLC0415 -- as above
 
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
     asked, source = rules_at(rules)
-    before, after = gated_run(baseline, store), gated_run(candidate, store)
+    before, after = run_summary(baseline, store), run_summary(candidate, store)
     check_comparable(before, after, allow_simulated=allow_simulated)
     level = after.looks[-1].level if after.looks else LEVEL
     return gate_view(judge_gate(before, after, asked, level=level), before, after, rules=source)

@@ -6,11 +6,11 @@ from pathlib import Path
 from agenteval.config.gate import FILE, find_rules, load_rules
 from agenteval.config.paths import roots, shipped
 from agenteval.core.conditions import differing_asked
-from agenteval.core.gated import GatedRun
+from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.stats.gate import GateVerdict
 from agenteval.stats.rules import Rules
-from agenteval.store.gated import load_gated, opened
+from agenteval.store.summaries import load_summary, opened
 
 EXIT_CODES = {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.INCONCLUSIVE: 3}
 
@@ -22,16 +22,16 @@ def rules_at(path: Path | None) -> tuple[Rules, str]:
     return load_rules(found), str(found) if own else f"the {FILE} that agenteval ships"
 
 
-def gated_run(run: str, store: str) -> GatedRun:
+def run_summary(run: str, store: str) -> RunSummary:
     """A run by what names it, or the newest of another store's file. Raises UsageError."""
     if run.endswith(".csv"):
         raise UsageError(f"{run}: a table; `agenteval import counts {run}` gives it an id to name")
     elsewhere = Path(run).is_file()
     with opened(run if elsewhere else store) as query:
-        return load_gated(query, "last" if elsewhere else run)
+        return load_summary(query, "last" if elsewhere else run)
 
 
-def check_comparable(baseline: GatedRun, candidate: GatedRun, *, allow_simulated: bool) -> None:
+def check_comparable(baseline: RunSummary, candidate: RunSummary, *, allow_simulated: bool) -> None:
     """Raises UsageError for two runs between which no verdict is possible."""
     if baseline.id == candidate.id:
         raise UsageError(
@@ -52,7 +52,7 @@ def check_comparable(baseline: GatedRun, candidate: GatedRun, *, allow_simulated
         )
 
 
-def check_simulated(runs: Sequence[GatedRun], *, allow_simulated: bool) -> None:
+def check_simulated(runs: Sequence[RunSummary], *, allow_simulated: bool) -> None:
     """Raises UsageError for a simulated run, unless it is allowed."""
     simulated = [run.id for run in runs if run.simulated]
     if simulated and not allow_simulated:

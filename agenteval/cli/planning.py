@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from agenteval.cli.explaining import SEED, in_words, rehearsal_of
-from agenteval.cli.gating import gated_run
-from agenteval.core.gated import GatedRun
+from agenteval.cli.gating import run_summary
+from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.stats.planning import MOST_TRIALS, Rehearsal, Size
 from agenteval.stats.rules import Rules
@@ -20,7 +20,7 @@ SCHEMA = "agenteval.plan/1"
 class Planned:
     """What is needed; `size` is None when no run of a sensible size would do."""
 
-    run: GatedRun
+    run: RunSummary
     rehearsal: Rehearsal
     size: Size | None
 
@@ -61,7 +61,7 @@ def planned(baseline: str, store: str, *, margin: float | None, ratio: float | N
         raise UsageError(f"--margin {margin:g}: points per 100 calls, between 0 and 100")
     if ratio is not None and ratio <= 1:
         raise UsageError(f"--ratio {ratio:g}: above 1; 1.5 allows half as many errors more")
-    run = gated_run(baseline, store)
+    run = run_summary(baseline, store)
     rules = Rules(ratio or (margin or 0) / 100, ratio=ratio is not None)
     rehearsal = replace(rehearsal_of(run, rules), pairs=PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:

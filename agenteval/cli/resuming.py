@@ -18,7 +18,7 @@ def stored_run(run_id: str, store: str) -> Run:
     """The run to go on with, without its trials. Raises UsageError."""
     opened = SqlStore(store)
     try:
-        run, _ = opened.tallied(run_id)
+        run, _ = opened.summarized(run_id)
     finally:
         opened.close()
     if run.options is None:

@@ -145,7 +145,7 @@ class Session:
     def _begun(self, run: Run, card: ModelCard) -> Run:
         """The run as it is stored now. Raises UsageError when it cannot be gone on with."""
         if self.plan.resume:
-            run, _ = self.store.tallied(run.id)  # another process may just have ended it
+            run, _ = self.store.summarized(run.id)  # another process may just have ended it
             check_served(run, card)
         else:
             if self.watch:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import typer
 
-from agenteval.cli.gating import EXIT_CODES, check_comparable, gated_run, rules_at
+from agenteval.cli.gating import EXIT_CODES, check_comparable, rules_at, run_summary
 from agenteval.config.gate import digest
-from agenteval.core.gated import GatedRun
 from agenteval.core.run import Look, Run
+from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.report.gate.view import reach_told
@@ -27,7 +27,7 @@ class GateWatch:
     """Looks after equal blocks of the run, each at its share of the level (O'Brien and Fleming)."""
 
     rules: Rules
-    baseline: GatedRun
+    baseline: RunSummary
     allow_simulated: bool
 
     def blocks(self, keys: Sequence[TrialKey]) -> list[Sequence[TrialKey]]:
@@ -41,7 +41,7 @@ class GateWatch:
 
         That it is too small to pass is said, and does not stop it: it may still fail.
         """
-        candidate = GatedRun.of(run)
+        candidate = RunSummary.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
         rules = decided(self.rules, self.baseline)
         like = repeated(self.baseline, run.trials_planned, rules.over)
@@ -51,7 +51,7 @@ class GateWatch:
 
     def settled(self, run_id: str, store: SqlStore) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
-        candidate = gated_run(run_id, store.url)
+        candidate = run_summary(run_id, store.url)
         number = len(candidate.looks)
         planned = min(self.rules.looks, candidate.trials_planned)
         level = levels(planned, LEVEL)[number]
@@ -72,7 +72,7 @@ class GateWatch:
         return done
 
 
-def told(look: Look, candidate: GatedRun, *, done: bool) -> str:
+def told(look: Look, candidate: RunSummary, *, done: bool) -> str:
     early = "; the run ends here" if done and look.trials < candidate.trials_planned else ""
     return (
         f"{candidate.model}: look {look.number} of {look.planned} after {look.trials} trials: "
@@ -86,7 +86,7 @@ def close(watch: GateWatch | None, runs: Sequence[Run], store: str, *, quiet: bo
         return 0
     verdicts = []
     for run in runs:
-        candidate, look = gated_run(run.id, store), run.looks[-1]
+        candidate, look = run_summary(run.id, store), run.looks[-1]
         judgement = judge_gate(watch.baseline, candidate, watch.rules, level=look.level)
         verdicts.append(judgement.verdict)
         typer.echo(_verdict_line(run, look, judgement.verdict), err=quiet)
@@ -118,4 +118,4 @@ def watch_for(
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
     rules, _ = rules_at(gate)
-    return GateWatch(rules, gated_run(baseline, store), allow_simulated)
+    return GateWatch(rules, run_summary(baseline, store), allow_simulated)

@@ -3,17 +3,20 @@
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
+from agenteval.stats.criteria import CRITERIA
 from agenteval.stats.rates import PLANNED_ICC
-from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.stats.rules import Over, Rules
 from agenteval.taxonomy.catalogue import failure_classes
 
 FILE = "gate.toml"
+
+COMPLETED = 10.0  # points: a promotion asks for work done, also where no file says so
 
 Per100 = Annotated[float, Field(gt=0, lt=100)]
 
@@ -25,6 +28,7 @@ class _Strict(BaseModel):
 class _Margin(_Strict):
     points: Per100 | None = None
     ratio: Annotated[float, Field(gt=1, le=100)] | None = None
+    completed: Per100 = COMPLETED
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
@@ -34,12 +38,20 @@ class _Margin(_Strict):
 
 
 class _Budgets(_Strict):
-    errors: Per100 | None = None
-    handshake_missed: Per100 | None = None
-    stalled: Per100 | None = None
-    crashed: Per100 | None = None
-    void: Per100 | None = None
     classes: dict[str, Per100] = {}
+
+    def limits(self) -> dict[str, float]:
+        """Of the criteria that are limited, as fractions."""
+        given = {name: getattr(self, name) for name in CRITERIA}
+        return {name: limit / 100 for name, limit in given.items() if limit is not None}
+
+
+if TYPE_CHECKING:
+    _AllBudgets = _Budgets
+else:  # a key for each criterion
+    _AllBudgets = create_model(
+        "_AllBudgets", __base__=_Budgets, **dict.fromkeys(CRITERIA, (Per100 | None, None))
+    )
 
 
 class _Never(_Strict):
@@ -60,7 +72,7 @@ class _Plan(_Strict):
 
 class _GateFile(_Strict):
     margin: _Margin
-    budgets: _Budgets = _Budgets()
+    budgets: _AllBudgets = _AllBudgets()
     never: _Never = _Never()
     minimum: _Minimum = _Minimum()
     plan: _Plan = _Plan()
@@ -81,12 +93,12 @@ def load_rules(path: Path) -> Rules:
         raise UsageError(
             f"{path}: never.classes: {min(twice)!r} also has a budget; keep it in one of the two"
         )
-    given = {budget: getattr(file.budgets, budget) for budget in Budget}
     margin = file.margin
     return Rules(
         margin=margin.points / 100 if margin.points else margin.ratio or 0.0,
         ratio=margin.ratio is not None,
-        budgets={budget: limit / 100 for budget, limit in given.items() if limit is not None},
+        completed=margin.completed / 100,
+        budgets=file.budgets.limits(),
         classes={name: limit / 100 for name, limit in file.budgets.classes.items()},
         never=tuple(file.never.classes),
         never_below=file.never.below / 100,

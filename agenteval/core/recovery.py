@@ -48,14 +48,16 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """One denial and what followed it.
+    """One denial, by the turn and position of the call and its primary class; what followed it.
 
     `turns` counts from the denial to the first later turn with an allowed call (1: the next one),
     `calls` the calls made in those turns up to and with it. Both are None when none was allowed.
     `played` are all turns that the trial took after the denial.
     """
 
-    denial: Attempt
+    turn: int
+    position: int
+    failure_class: str
     recovery: Recovery
     played: int
     turns: int | None = None
@@ -75,6 +77,9 @@ class TrialRecovery:
     turns_burned: Cluster
     after_denied: Cluster
     after_allowed: Cluster
+
+
+NO_DENIALS = TrialRecovery((), 0, (0, 0), (0, 0), (0, 0))
 
 
 def recoveries(trial: Trial) -> list[Recovery]:
@@ -128,7 +133,17 @@ def _aftermaths(
         played = turns - turn - 1
         for denial in denials:
             recovery = _recovery(denial, following, texts) if played else Recovery.NONE
-            found.append(Aftermath(denial, recovery, played, needed_turns, needed_calls))
+            found.append(
+                Aftermath(
+                    denial.turn,
+                    denial.position,
+                    denial.failure_class,
+                    recovery,
+                    played,
+                    needed_turns,
+                    needed_calls,
+                )
+            )
     return tuple(found)
 
 

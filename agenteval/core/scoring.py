@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import TrialRecovery
-from agenteval.core.tally import Tally, World, tally
+from agenteval.core.summary import TrialSummary, World, summarize
 from agenteval.core.trial import CallRecord, Trial
 
 
@@ -50,8 +50,8 @@ class Executions:
 class Score:
     """All counts of a run; whatever counts by trial does so in the order of `counted`."""
 
-    counted: tuple[Tally, ...]  # the trials that are not void
-    voids: tuple[Tally, ...]
+    counted: tuple[TrialSummary, ...]  # the trials that are not void
+    voids: tuple[TrialSummary, ...]
     errors: ErrorCounts
     outcomes: Mapping[Outcome, int]
     funnels: tuple[Funnel, ...]
@@ -75,15 +75,15 @@ class Score:
 
 
 def score(trials: Iterable[Trial]) -> Score:
-    return score_tallies(map(tally, trials))
+    return score_summaries(map(summarize, trials))
 
 
-def score_tallies(tallies: Iterable[Tally]) -> Score:
-    played = tuple(tallies)
-    counted = tuple(one for one in played if one.outcome is not Outcome.VOID)
+def score_summaries(summaries: Iterable[TrialSummary]) -> Score:
+    played = tuple(summaries)
+    counted = tuple(one for one in played if not one.void)
     return Score(
         counted=counted,
-        voids=tuple(one for one in played if one.outcome is Outcome.VOID),
+        voids=tuple(one for one in played if one.void),
         errors=ErrorCounts.added([(one.calls, one.errors) for one in counted]),
         outcomes=Counter(one.outcome for one in counted),
         funnels=_funnels(counted),
@@ -114,22 +114,22 @@ def _tool_errors(calls: Iterable[CallRecord]) -> Cluster:
     return len(failed), len(ran)
 
 
-def _funnels(tallies: Sequence[Tally]) -> tuple[Funnel, ...]:
-    by_scenario: dict[str, list[Tally]] = {}
-    for one in tallies:
+def _funnels(summaries: Sequence[TrialSummary]) -> tuple[Funnel, ...]:
+    by_scenario: dict[str, list[TrialSummary]] = {}
+    for one in summaries:
         if one.handshake:
             by_scenario.setdefault(one.scenario, []).append(one)
     return tuple(_funnel(name, by_scenario[name]) for name in sorted(by_scenario))
 
 
-def _funnel(scenario: str, tallies: Sequence[Tally]) -> Funnel:
-    names = [step.name for step in tallies[0].handshake]
-    depths = [one.depth for one in tallies]
+def _funnel(scenario: str, summaries: Sequence[TrialSummary]) -> Funnel:
+    names = [step.name for step in summaries[0].handshake]
+    depths = [one.depth for one in summaries]
     passed = [sum(depth > at for depth in depths) for at in range(len(names))]
-    ordered = [order for one in tallies if (order := one.in_order) is not None]
+    ordered = [order for one in summaries if (order := one.in_order) is not None]
     return Funnel(
         scenario,
-        len(tallies),
+        len(summaries),
         tuple(zip(names, passed, strict=True)),
         in_order=(sum(ordered), len(ordered)),
     )

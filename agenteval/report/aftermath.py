@@ -12,7 +12,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Aftermath as OneAftermath
 from agenteval.core.recovery import Recovery, TrialRecovery
 from agenteval.core.scoring import Score
-from agenteval.core.tally import Tally
+from agenteval.core.summary import TrialSummary
 from agenteval.report.view import Aftermath
 from agenteval.stats.comparison import gap
 from agenteval.stats.incidence import Followed, Incidence, incidence
@@ -65,7 +65,7 @@ def _incidence(
     )
 
 
-def _followed(trial: Tally) -> list[Followed]:
+def _followed(trial: TrialSummary) -> list[Followed]:
     end = "" if trial.outcome is Outcome.VOID else str(trial.outcome)
     return [
         Followed(one.played, end) if one.turns is None else Followed(one.turns, RECOVERED)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.tally import Tally
+from agenteval.core.summary import TrialSummary
 from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
 from agenteval.report.executions import executions_tables
@@ -52,7 +52,7 @@ def void_lines(view: View) -> list[str]:
     ]
 
 
-def _why(void: Tally) -> str:
+def _why(void: TrialSummary) -> str:
     said = void.reason or "no reason was kept"
     return f"{void.cause}: {said}" if void.cause else said
 

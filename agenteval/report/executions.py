@@ -8,7 +8,7 @@ from agenteval.stats.rates import clustered
 
 
 def executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where only the tallies of a run were read."""
+    """None where only the summaries of a run were read."""
     ran = [view.executions for view in views if view.executions]
     if len(ran) < len(views):
         return ()

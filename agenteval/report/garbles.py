@@ -27,7 +27,7 @@ def _rates(counts: ErrorCounts, names: Sequence[str]) -> Mapping[str, Rate]:
 
 
 def garble_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where all calls arrived as they should, or where only tallies were read."""
+    """None where all calls arrived as they should, or where only summaries were read."""
     seen = [view.arrivals for view in views if view.arrivals]
     if len(seen) < len(views):
         return ()

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from math import isfinite
 from typing import Any
 
-from agenteval.core.tally import Tally
+from agenteval.core.summary import TrialSummary
 from agenteval.report.agents import agent_rates
 from agenteval.report.view import (
     Aftermath,
@@ -81,6 +81,7 @@ def _pair(pair: Pair) -> Document:
         "p": gap.p,
         "p_adjusted": pair.adjusted,
         "paired": gap.paired,
+        "calls_left_out": list(pair.left_out),
         "calls_needed": gap.calls_needed if isfinite(gap.calls_needed) else None,
         "first_rate": rate_document(gap.first),
         "second_rate": rate_document(gap.second),
@@ -131,7 +132,7 @@ def _groups(groups: Groups) -> Document:
     }
 
 
-def _void(void: Tally) -> Document:
+def _void(void: TrialSummary) -> Document:
     names = ("scenario", "number", "cause", "reason")
     return {name: getattr(void, name) for name in names}
 

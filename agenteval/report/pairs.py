@@ -5,8 +5,9 @@ from dataclasses import replace
 from itertools import combinations
 
 from agenteval.core.counts import ErrorCounts
+from agenteval.core.pairing import Pairing
 from agenteval.report.figures import figures_of
-from agenteval.report.side import Side, in_worlds_met
+from agenteval.report.side import Side, compared
 from agenteval.report.view import ClassPair, Pair
 from agenteval.stats.comparison import Difference, compare_all, compare_counts
 from agenteval.stats.multiple import benjamini_hochberg, holm
@@ -15,9 +16,13 @@ from agenteval.stats.signature import compare_kinds
 
 
 def pairs_of(sides: Sequence[Side], *, seed: int) -> tuple[Pair, ...]:
-    """All pairs in which both models made calls."""
-    couples = list(combinations([side for side in sides if any(side.errors.calls)], 2))
-    pairs = [_pair(first, second, seed) for first, second in couples]
+    """All pairs in which both models made calls where they are compared."""
+    pairs = [
+        _pair(one, other, found, seed)
+        for first, second in combinations(sides, 2)
+        for one, other, found in [compared(first, second)]
+        if any(one.errors.calls) and any(other.errors.calls)
+    ]
     adjusted = holm([pair.difference.p for pair in pairs])
     kinds_adjusted = holm([pair.kinds.p if pair.kinds else 1.0 for pair in pairs])
     return tuple(
@@ -26,12 +31,11 @@ def pairs_of(sides: Sequence[Side], *, seed: int) -> tuple[Pair, ...]:
     )
 
 
-def _pair(first: Side, second: Side, seed: int) -> Pair:
-    met = in_worlds_met(first, second)
-    ours, theirs = met or (first, second)
-    classes = sorted({*ours.errors.by_class, *theirs.errors.by_class})
+def _pair(first: Side, second: Side, found: Pairing, seed: int) -> Pair:
+    """Of two sides as they are compared."""
+    classes = sorted({*first.errors.by_class, *second.errors.by_class})
     total, *by_class = _differences(
-        ours.errors, theirs.errors, classes, paired=bool(met), seed=seed
+        first.errors, second.errors, classes, paired=found.paired, seed=seed
     )
     adjusted = benjamini_hochberg([one.p for one in by_class])
     return Pair(
@@ -42,11 +46,12 @@ def _pair(first: Side, second: Side, seed: int) -> Pair:
         kinds=compare_kinds(first.errors, second.errors, seed=seed),
         kinds_adjusted=1.0,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
-        figures=figures_of(ours, theirs, total, paired=bool(met), seed=seed),
+        figures=figures_of(first, second, total, paired=found.paired, seed=seed),
         classes=tuple(map(ClassPair, classes, by_class, adjusted)),
         by_trial=first.errors.by_trial and second.errors.by_trial,
         of_counts=not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,
+        left_out=found.left_out,
     )
 
 

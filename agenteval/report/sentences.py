@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from agenteval.core.outcome import Outcome
 from agenteval.report.standing import EQUAL, lead, more_needed, p_told
+from agenteval.report.tables import counted
 from agenteval.report.view import Pair, RunView
 from agenteval.stats.rates import Rate
 from agenteval.stats.score import SETTLED
@@ -60,7 +61,18 @@ def _calls(pair: Pair) -> str:
     """The n of both, that of the model with fewer errors first."""
     gap = pair.difference
     ns = [rate.n for rate in sorted((gap.first, gap.second), key=lambda rate: rate.value)]
-    return f"n={ns[0]} and {ns[1]} calls{' in the same worlds' if gap.paired else _taken(pair)}"
+    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair) if gap.paired else _taken(pair)}"
+
+
+def _worlds(pair: Pair) -> str:
+    if not any(pair.left_out):
+        return " in the same worlds"
+    left = (
+        f"{counted(calls, 'call')} of {name}"
+        for name, calls in zip((pair.first, pair.second), pair.left_out, strict=True)
+        if calls
+    )
+    return f" in the same worlds, without {' and '.join(left)} where only one of them played"
 
 
 def _taken(pair: Pair) -> str:

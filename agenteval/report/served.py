@@ -10,7 +10,7 @@ UNSEEN = Cell("not observable")
 
 
 def served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    """None where only the tallies of a run were read."""
+    """None where only the summaries of a run were read."""
     served = [view.served for view in views if view.served]
     if len(served) < len(views):
         return ()

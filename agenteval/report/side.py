@@ -1,12 +1,15 @@
 """One model as it is compared: its counts, and its trials where a run stands behind them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.counts import ErrorCounts
+from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import ModelCard, Run
-from agenteval.core.scoring import Score, score, score_tallies
-from agenteval.core.tally import Tally, World
+from agenteval.core.scoring import Score, score, score_summaries
+from agenteval.core.summary import TrialSummary
+
+UNPAIRED = Pairing((), (), paired=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,42 +23,28 @@ class Side:
     score: Score | None = None
 
     @classmethod
-    def of_run(cls, run: Run, tallies: Iterable[Tally] | None = None) -> "Side":
-        """`tallies` go with a run that was read without its trials."""
-        found = score(run.trials) if tallies is None else score_tallies(tallies)
+    def of_run(cls, run: Run, summaries: Iterable[TrialSummary] | None = None) -> "Side":
+        """`summaries` go with a run that was read without its trials."""
+        found = score(run.trials) if summaries is None else score_summaries(summaries)
         return cls(run.model.name, run.model, found.errors, run, found)
 
     @classmethod
     def of_counts(cls, card: ModelCard, counts: ErrorCounts) -> "Side":
         return cls(card.name, card, counts)
 
-    @property
-    def worlds(self) -> frozenset[World]:
-        return self.score.worlds if self.score else frozenset()
 
+def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
+    """Both sides cut down to the trials that are compared, in one order where these are paired.
 
-def in_worlds_met(first: Side, second: Side) -> tuple[Side, Side] | None:
-    """Both sides cut down to the worlds that both played to an end, in one order.
-
-    None unless one of the two met all worlds of the other, or when no call was made in them. A
-    world that is void, or not reached yet, for one of the two is left out for both.
+    Counts without trials are compared whole.
     """
-    alike = first.worlds <= second.worlds or second.worlds <= first.worlds
-    if not alike or not first.score or not second.score:
-        return None
-    ours, theirs = _places(first.score), _places(second.score)
-    met = [world for world in ours if world in theirs]
-    cut = (
-        _cut(first, first.score, [ours[world] for world in met]),
-        _cut(second, second.score, [theirs[world] for world in met]),
-    )
-    return cut if all(any(side.errors.calls) for side in cut) else None
+    if not first.score or not second.score:
+        return first, second, UNPAIRED
+    found = pair(first.score.counted, second.score.counted)
+    return _cut(first, first.score, found.first), _cut(second, second.score, found.second), found
 
 
-def _places(score: Score) -> dict[World, int]:
-    return {trial.world: at for at, trial in enumerate(score.counted)}
-
-
-def _cut(side: Side, score: Score, places: list[int]) -> Side:
-    kept = [score.counted[at] for at in places]
-    return replace(side, errors=side.errors.chosen(places), score=score_tallies(kept))
+def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
+    places = {trial.world: at for at, trial in enumerate(score.counted)}
+    chosen = side.errors.chosen([places[trial.world] for trial in kept])
+    return replace(side, errors=chosen, score=score_summaries(kept))

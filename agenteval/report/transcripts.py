@@ -93,8 +93,7 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
             shown = AgentShown(part, _denials(part), *_acted(own, part.number))
             asked.setdefault((part.turn, part.position), []).append(shown)
     followed = {
-        (one.denial.turn, one.denial.position): str(one.recovery)
-        for one in trial_recovery(trial).aftermaths
+        (one.turn, one.position): str(one.recovery) for one in trial_recovery(trial).aftermaths
     }
     calls: dict[int, list[CallShown]] = {}
     for record in trial.calls:

@@ -60,7 +60,8 @@ class Pair:
 
     The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
     of the two made no error. Not `by_trial` are two of which one shows no trials, `of_counts`
-    those of which one has no run behind it.
+    those of which one has no run behind it. `left_out` are the calls of each that are not compared,
+    as they were made in worlds that the other did not play.
     """
 
     first: str
@@ -75,6 +76,7 @@ class Pair:
     by_trial: bool = True
     of_counts: bool = False
     simulated: bool = False
+    left_out: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,7 @@ class Arrivals:
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions`, `arrivals` and `served` are None where only the tallies were read.
+    `executions`, `arrivals` and `served` are None where only the summaries were read.
     """
 
     run: Run

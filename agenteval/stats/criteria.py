@@ -1,181 +1,170 @@
-"""Whether a rate, or what two rates differ by, lies below a limit: tests and their bounds.
+"""The criteria of a gate. Each is one entry; gate, plan, files and pages follow from it."""
 
-Both tests take their variance at the limit and not where the counts happen to fall: a model that
-had luck would else look less variable than it is, and be promoted too often.
-"""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf, sqrt
-from typing import Protocol, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from agenteval.core.counts import Cluster
-from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
-from agenteval.stats.rates import Rate, planned_effect, widened
+from agenteval.core.outcome import Outcome
+from agenteval.core.summary import TrialSummary
+from agenteval.core.trial import HandshakeStep
 
-MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
+if TYPE_CHECKING:
+    import numpy as np
 
-Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
+Counted = Callable[[TrialSummary], Cluster]
+Simulated = Callable[[TrialSummary, float, "np.random.Generator"], TrialSummary]
 
-
-class LimitTest(Protocol):
-    """One figure to be held against a limit."""
-
-    @property
-    def estimate(self) -> float: ...
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Between what the figure can lie."""
-        ...
-
-    def below(self, limit: float) -> float:
-        """The chance to see so little if the truth were at the limit."""
-        ...
-
-    def above(self, limit: float) -> float:
-        """The chance to see so much if the truth were at the limit."""
-        ...
-
-    def scaled(self, times: float) -> Self:
-        """The same figure from so many times as many trials."""
-        ...
+CALLS, TRIALS, COMMANDS = "calls", "trials", "commands"
+NOT_COMPLETED = "not_completed"
 
 
 @dataclass(frozen=True, slots=True)
-class RateTest:
-    """One rate: exact binomial on what the design effect leaves (Korn and Graubard 1998)."""
+class Criterion:
+    """What a gate may limit in a candidate: a share of something that should not be.
 
-    count: float
-    n: float
-    ends = (0.0, 1.0)
+    `name` is its key under [budgets] in gate.toml, `unit` what its n counts, and `meaning` says in
+    words what is limited, as in "fewer than 15 MEANING".
 
-    @classmethod
-    def of(cls, rate: Rate) -> Self:
-        effective = rate.n if rate.effective is None else rate.effective
-        return cls(rate.value * effective if rate.n else 0.0, effective)
+    `counts` tells, of one trial, how many out of how many. `simulate` gives a simulated trial in
+    which each of them happens with this chance; `as_it_ended` where the outcome says it all, which
+    is drawn before.
 
-    @property
-    def estimate(self) -> float:
-        return self.count / self.n
-
-    def below(self, limit: float) -> float:
-        misses = self.n - self.count
-        return 1 - incomplete_beta(self.count + 1, misses, limit) if misses > 0 else 1.0
-
-    def above(self, limit: float) -> float:
-        if self.count <= 0:
-            return 1.0
-        return incomplete_beta(self.count, self.n - self.count + 1, limit)
-
-    def scaled(self, times: float) -> "RateTest":
-        return RateTest(self.count * times, self.n * times)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The rate of a candidate beside that of a baseline: a difference, or a ratio.
-
-    A score test whose variance is multiplied by `effect`, on Student's t with `df` degrees of
-    freedom. The common rate under a limit is that of all errors together (Dunnett and Gent 1977).
+    `of_void` counts the void trials too, `in_tables` is known of a table of counts as well.
     """
 
-    baseline: tuple[float, float]
-    candidate: tuple[float, float]
-    effect: float
-    df: float
-    ratio: bool
+    name: str
+    unit: str
+    meaning: str
+    counts: Counted
+    simulate: Simulated
+    of_void: bool = False
+    in_tables: bool = False
 
-    @classmethod
-    def of(cls, groups: Groups, *, limit: float, ratio: bool, icc: float) -> Self:
-        """From counts in groups; a group may be empty on one side, where the two never met.
-
-        Each side must have calls. The resemblance within groups is taken from what each adds to
-        the figure at the limit, or from the planned `icc` where the counts cannot show it.
-        """
-        used = [group for group in groups if group[0][1] or group[1][1]]
-        baseline, candidate = (_summed([group[at] for group in used]) for at in (0, 1))
-        bearing = sum(bool(ours[0] or theirs[0]) for ours, theirs in used)
-        effect = _effect(used, baseline, candidate, weight=limit if ratio else 1.0)
-        if effect is None:
-            clusters = [cluster for group in used for cluster in group if cluster[1]]
-            effect = planned_effect(clusters, icc)
-        met = sum(bool(ours[1] and theirs[1]) for ours, theirs in used)
-        df = max(len(used) - (1 if met == len(used) else 2), 1)
-        return cls(baseline, candidate, widened(effect, bearing), df, ratio)
-
-    @property
-    def estimate(self) -> float:
-        ours, theirs = (count / n for count, n in (self.baseline, self.candidate))
-        if self.ratio:
-            return theirs / ours if ours else inf
-        return theirs - ours
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        return (0.0, MOST) if self.ratio else (-1.0, 1.0)
-
-    def below(self, limit: float) -> float:
-        return 1 - self.above(limit)
-
-    def above(self, limit: float) -> float:
-        return t_tail(self._statistic(limit), self.df)
-
-    def scaled(self, times: float) -> "Comparison":
-        baseline, candidate = (
-            (count * times, n * times) for count, n in (self.baseline, self.candidate)
-        )
-        return Comparison(baseline, candidate, self.effect, self.df * times, self.ratio)
-
-    def _statistic(self, limit: float) -> float:
-        """How many standard errors the figure lies above the limit."""
-        (count, n), (others, of) = self.candidate, self.baseline
-        if self.ratio:
-            ours = min((count + others) / (of + limit * n), 1 / max(limit, 1))
-            theirs, weight = limit * ours, limit
-        else:
-            ours = min(max((count + others - limit * n) / (of + n), -limit, 0), 1 - limit, 1)
-            theirs, weight = ours + limit, 1.0
-        gap = count / n - weight * others / of - (0.0 if self.ratio else limit)
-        variance = theirs * (1 - theirs) / n + weight * weight * ours * (1 - ours) / of
-        if variance <= 0:  # only where a rate of 0 or 1 is all there is
-            return inf * gap if gap else 0.0
-        return gap / sqrt(variance * self.effect)
+    def applies(self, trial: TrialSummary) -> bool:
+        """Whether the figure is made from this trial."""
+        return (self.of_void or not trial.void) and self.counts(trial)[1] > 0
 
 
-def upper_bound(test: LimitTest, level: float) -> float:
-    """Below what the truth lies, unless something of this chance has happened."""
-    high = test.ends[1]
-    return falling(test.below, level, min(test.estimate, high), high)
+def as_it_ended(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
+    return trial
 
 
-def lower_bound(test: LimitTest, level: float) -> float:
-    """Above what the truth lies, unless something of this chance has happened."""
-    low, high = test.ends
-    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, min(test.estimate, high))
+def _errors(trial: TrialSummary) -> Cluster:
+    return trial.all_errors
 
 
-def _summed(clusters: Sequence[Cluster]) -> Cluster:
-    return sum(count for count, _ in clusters), sum(size for _, size in clusters)
+def _ended(outcome: Outcome) -> Counted:
+    return lambda trial: (trial.outcome is outcome, 1)
 
 
-def _effect(
-    groups: Groups, baseline: Cluster, candidate: Cluster, *, weight: float
-) -> float | None:
-    """How many times more the figure varies than over independent calls; None: cannot be seen."""
-    ours, theirs = (count / n for count, n in (baseline, candidate))
-    expected = (
-        theirs * (1 - theirs) / candidate[1] + weight * weight * ours * (1 - ours) / baseline[1]
+def _not_completed(trial: TrialSummary) -> Cluster:
+    return not trial.completed, 1
+
+
+def _handshake_missed(trial: TrialSummary) -> Cluster:
+    return (not trial.closed, 1) if trial.handshake else (0, 0)
+
+
+def _handshakes(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
+    if not trial.handshake:
+        return trial
+    reached = rng.random() >= share
+    return replace(trial, handshake=(HandshakeStep(trial.handshake[0].name, reached=reached),))
+
+
+def _crashed(trial: TrialSummary) -> Cluster:
+    return trial.crashed, trial.executed
+
+
+def _crashes(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:
+    return replace(trial, crashed=int(rng.binomial(trial.executed, share)))
+
+
+_ENTRIES = (
+    Criterion(
+        NOT_COMPLETED,
+        TRIALS,
+        "trials whose goal was not reached, however they ended, per 100",
+        _not_completed,
+        as_it_ended,
+    ),
+    Criterion("errors", CALLS, "denied calls, per 100 calls", _errors, as_it_ended, in_tables=True),
+    Criterion(
+        "handshake_missed",
+        "trials with a handshake",
+        "trials whose handshake is not closed in order, per 100 that have one",
+        _handshake_missed,
+        _handshakes,
+    ),
+    Criterion(
+        "claimed_done",
+        TRIALS,
+        "trials that end with words of success and the goal unmet, per 100",
+        _ended(Outcome.CLAIMED_DONE),
+        as_it_ended,
+    ),
+    Criterion(
+        "gave_up",
+        TRIALS,
+        "trials that the model ends after a denial, with the goal unmet, per 100",
+        _ended(Outcome.GAVE_UP),
+        as_it_ended,
+    ),
+    Criterion(
+        "stalled",
+        TRIALS,
+        "trials that end alive and without the transition asked for, per 100",
+        _ended(Outcome.STALLED),
+        as_it_ended,
+    ),
+    Criterion(
+        "looped",
+        TRIALS,
+        "trials in which the model does the same again and again, per 100",
+        _ended(Outcome.LOOPED),
+        as_it_ended,
+    ),
+    Criterion(
+        "out_of_turns",
+        TRIALS,
+        "trials that use up their turns or tokens, per 100",
+        _ended(Outcome.OUT_OF_TURNS),
+        as_it_ended,
+    ),
+    Criterion(
+        "timed_out",
+        TRIALS,
+        "trials that use up their time, per 100",
+        _ended(Outcome.TIMED_OUT),
+        as_it_ended,
+    ),
+    Criterion(
+        "crashed",
+        COMMANDS,
+        "executed commands that a limit or a signal ended, per 100",
+        _crashed,
+        _crashes,
+    ),
+    Criterion(
+        "void",
+        TRIALS,
+        "trials that our side or the server broke, per 100: left out, they flatter",
+        _ended(Outcome.VOID),
+        as_it_ended,
+        of_void=True,
+    ),
+)
+CRITERIA: Mapping[str, Criterion] = {one.name: one for one in _ENTRIES}
+
+
+def errors_of(failure_class: str) -> Criterion:
+    """The errors of one failure class, of all calls."""
+    return Criterion(
+        f"classes.{failure_class}",
+        CALLS,
+        "errors of this class, per 100 calls",
+        lambda trial: trial.errors_of(failure_class),
+        as_it_ended,
+        in_tables=True,
     )
-    k = len(groups)
-    if k == 1 or not expected:
-        return None
-    seen = sum(
-        (
-            (met[0] - theirs * met[1]) / candidate[1]
-            - weight * (before[0] - ours * before[1]) / baseline[1]
-        )
-        ** 2
-        for before, met in groups
-    )
-    return k / (k - 1) * seen / expected

@@ -10,10 +10,11 @@ from enum import StrEnum
 from math import inf
 from statistics import NormalDist
 
-from agenteval.core.gated import GatedRun
+from agenteval.core.pairing import Pairing, pair
+from agenteval.core.summary import RunSummary
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import MOST, lower_bound, upper_bound
-from agenteval.stats.measures import Measure, measures, worlds_met
+from agenteval.stats.limit_tests import MOST, lower_bound, upper_bound
+from agenteval.stats.measures import Measure, measures
 from agenteval.stats.multiple import holm
 from agenteval.stats.quantiles import falling
 from agenteval.stats.rules import Over, Rules
@@ -29,7 +30,7 @@ class GateVerdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
+class Result:
     """A measure, judged at a one-sided level. `p_fail` is after Holm's correction among so many."""
 
     measure: Measure
@@ -74,7 +75,7 @@ class Criterion:
 
 @dataclass(frozen=True, slots=True)
 class Minimum:
-    """How much must have been seen before anything passes."""
+    """How much the margins must stand on before anything passes."""
 
     of: str
     asked: int
@@ -87,35 +88,32 @@ class Minimum:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The gate's verdict, and what it is made of.
-
-    `worlds_met` counts the worlds that both runs met; when there is none, they are compared as
-    strangers.
-    """
+    """The gate's verdict, and what it is made of. `pairing` holds what the margins stand on."""
 
     verdict: GateVerdict
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[Result, ...]
     minimums: tuple[Minimum, ...]
     level: float
     rules: Rules  # with `over` as it was decided
     scenarios: int
-    worlds_met: int
+    pairing: Pairing
 
 
 def judge_gate(
-    baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> Judgement:
     """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
     rules = decided(rules, baseline, candidate)
-    found = tuple(measures(baseline, candidate, rules))
+    pairing = pair(baseline.trials, candidate.trials)
+    found = tuple(measures(baseline, candidate, pairing, rules))
     adjusted = holm([_p_fail(measure) for measure in found])
     criteria = tuple(
-        Criterion(measure, _verdict(measure, p_fail, level), p_fail, level, len(found))
+        Result(measure, _verdict(measure, p_fail, level), p_fail, level, len(found))
         for measure, p_fail in zip(found, adjusted, strict=True)
     )
     minimums = (
-        Minimum("trials", rules.trials, len(candidate.counted)),
-        Minimum("calls", rules.calls, sum(trial.calls for trial in candidate.counted)),
+        Minimum("trials", rules.trials, len(pairing.second)),
+        Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
     )
     return Judgement(
         verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
@@ -124,11 +122,11 @@ def judge_gate(
         level=level,
         rules=rules,
         scenarios=len({trial.scenario for trial in candidate.counted}),
-        worlds_met=len(worlds_met(baseline, candidate)),
+        pairing=pairing,
     )
 
 
-def decided(rules: Rules, *runs: GatedRun) -> Rules:
+def decided(rules: Rules, *runs: RunSummary) -> Rules:
     """The rules with what they leave open decided by the scenarios there are, never by counts.
 
     The baseline's are among them, so that no look at a candidate under way decides otherwise than

@@ -1,131 +1,106 @@
 """The figures of a candidate that a gate holds against its limits, each with its test."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from agenteval.core.counts import Cluster
-from agenteval.core.gated import GatedRun, GatedTrial, World
-from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import Comparison, LimitTest, RateTest
+from agenteval.core.pairing import Pairing
+from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, errors_of
+from agenteval.stats.limit_tests import Comparison, LimitTest, RateTest
 from agenteval.stats.rates import clustered
-from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.stats.rules import Over, Rules
 
-Counted = Callable[[GatedTrial], Cluster]
 _NOTHING = (0, 0)
+MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One figure of the candidate, from `count` of `n` of what `of` says, beside its limit.
+    """One figure of the candidate, from `count` of `n` of what its criterion counts.
 
-    `test` is None when a side made no call. `forbidden`: one occurrence is one too many.
+    `name` is as in gate.toml. `test` is None when a side has nothing to count. `paired` is a figure
+    beside the baseline's. `forbidden`: one occurrence is one too many.
     """
 
-    name: str  # as in gate.toml
+    name: str
+    criterion: Criterion
     limit: float
     count: int
     n: int
-    of: str
     test: LimitTest | None
+    paired: bool = False
     forbidden: bool = False
 
-
-def worlds_met(baseline: GatedRun, candidate: GatedRun) -> frozenset[World]:
-    """The worlds in which both runs have a trial that is not void."""
-    ours, theirs = ({trial.world for trial in run.counted} for run in (baseline, candidate))
-    return frozenset(ours & theirs)
+    @property
+    def of(self) -> str:
+        return self.criterion.unit
 
 
-def measures(baseline: GatedRun, candidate: GatedRun, rules: Rules) -> Iterator[Measure]:
-    """The margin, and every budget of which anything was counted."""
-    yield _margin(baseline, candidate, rules)
-    limited = [
-        *(
-            (f"budgets.{budget}", *_COUNTS[budget], limit)
-            for budget, limit in rules.budgets.items()
-        ),
-        *(
-            (f"budgets.classes.{name}", "calls", _errors_of(name), limit)
-            for name, limit in rules.classes.items()
-        ),
-        *((f"never.{name}", "calls", _errors_of(name), rules.never_below) for name in rules.never),
-    ]
-    played = candidate.counted
-    for name, of, counted, limit in limited:
-        trials = candidate.trials if counted is _void else played
-        rate = clustered(_clusters(trials, counted, rules.over), planned_icc=rules.icc)
-        if rate.n:
-            forbidden = name.startswith("never.")
-            yield Measure(name, limit, rate.count, rate.n, of, RateTest.of(rate), forbidden)
+def measures(
+    baseline: RunSummary, candidate: RunSummary, pairing: Pairing, rules: Rules
+) -> Iterator[Measure]:
+    """The margins over the pairing, and every budget of which anything was counted."""
+    yield _margin(MARGIN, CRITERIA["errors"], rules.margin, pairing, rules)
+    if rules.completed is not None and not (baseline.of_counts and NOT_COMPLETED in rules.budgets):
+        known = replace(pairing, first=()) if baseline.of_counts else pairing
+        absolute, criterion = replace(rules, ratio=False), CRITERIA[NOT_COMPLETED]
+        yield _margin(MARGIN_COMPLETED, criterion, rules.completed, known, absolute)
+    for name, criterion, limit in _limited(rules):
+        trials = [trial for trial in candidate.trials if criterion.applies(trial)]
+        if trials:
+            yield _budget(name, criterion, limit, trials, rules)
 
 
-def _clusters(trials: Iterable[GatedTrial], counted: Counted, over: Over) -> list[Cluster]:
+def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
+    for budget, limit in rules.budgets.items():
+        yield f"budgets.{budget}", CRITERIA[budget], limit
+    for name, limit in rules.classes.items():
+        yield f"budgets.classes.{name}", errors_of(name), limit
+    for name in rules.never:
+        yield f"never.{name}", errors_of(name), rules.never_below
+
+
+def _budget(
+    name: str, criterion: Criterion, limit: float, trials: Iterable[TrialSummary], rules: Rules
+) -> Measure:
     groups: dict[object, Cluster] = {}
     for at, trial in enumerate(trials):
-        key = trial.scenario if over is Over.SCENARIOS else at
-        groups[key] = _added(groups.get(key, _NOTHING), counted(trial))
-    return list(groups.values())
+        key = trial.scenario if rules.over is Over.SCENARIOS else at
+        groups[key] = _added(groups.get(key, _NOTHING), criterion.counts(trial))
+    count, n = map(sum, zip(*groups.values(), strict=True))
+    test = _rate_test([*groups.values()], count, n, icc=rules.icc)
+    return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
 
 
-def _margin(baseline: GatedRun, candidate: GatedRun, rules: Rules) -> Measure:
-    """The candidate beside the baseline: in the worlds that both met, or in all if in none."""
-    met = worlds_met(baseline, candidate)
+def _rate_test(clusters: list[Cluster], count: int, n: int, *, icc: float) -> RateTest:
+    """Exact where each cluster is one yes or no: then nothing is clustered."""
+    if all(size == 1 for _, size in clusters):
+        return RateTest(count, n)
+    return RateTest.of(clustered(clusters, planned_icc=icc))
+
+
+def _margin(
+    name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
+) -> Measure:
+    """The candidate beside the baseline, in the trials that are compared."""
     groups: dict[object, tuple[Cluster, Cluster]] = {}
-    for side, run in enumerate((baseline, candidate)):
-        for at, trial in enumerate(run.counted):
-            if met and trial.world not in met:
-                continue
-            alone = trial.world if met else (side, at)
+    for side, trials in enumerate((pairing.first, pairing.second)):
+        for at, trial in enumerate(trials):
+            alone = at if pairing.paired else (side, at)
             key = trial.scenario if rules.over is Over.SCENARIOS else alone
             before, after = groups.get(key, (_NOTHING, _NOTHING))
+            counted = criterion.counts(trial)
             groups[key] = (
-                (before, _added(after, trial.errors))
-                if side
-                else (_added(before, trial.errors), after)
+                (before, _added(after, counted)) if side else (_added(before, counted), after)
             )
     sides = [[group[side] for group in groups.values()] for side in (0, 1)]
-    calls = [sum(size for _, size in clusters) for clusters in sides]
-    count = sum(count for count, _ in sides[1])
-    test = None
-    if all(calls):
-        test = Comparison.of(
-            list(groups.values()), limit=rules.margin, ratio=rules.ratio, icc=rules.icc
-        )
-    return Measure("margin", rules.margin, count, calls[1], "calls", test)
+    sizes = [sum(size for _, size in clusters) for clusters in sides]
+    count, test = sum(count for count, _ in sides[1]), None
+    if all(sizes):
+        test = Comparison.of([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
+    return Measure(name, criterion, limit, count, sizes[1], test, paired=True)
 
 
 def _added(one: Cluster, other: Cluster) -> Cluster:
     return one[0] + other[0], one[1] + other[1]
-
-
-def _errors(trial: GatedTrial) -> Cluster:
-    return trial.errors
-
-
-def _errors_of(failure_class: str) -> Counted:
-    return lambda trial: trial.errors_of(failure_class)
-
-
-def _handshake_missed(trial: GatedTrial) -> Cluster:
-    return _NOTHING if trial.handshake is None else (not trial.handshake, 1)
-
-
-def _stalled(trial: GatedTrial) -> Cluster:
-    return trial.outcome is Outcome.STALLED, 1
-
-
-def _crashed(trial: GatedTrial) -> Cluster:
-    return trial.crashed, trial.executed
-
-
-def _void(trial: GatedTrial) -> Cluster:
-    return trial.outcome is Outcome.VOID, 1
-
-
-_COUNTS: Mapping[Budget, tuple[str, Counted]] = {
-    Budget.ERRORS: ("calls", _errors),
-    Budget.HANDSHAKE_MISSED: ("trials", _handshake_missed),
-    Budget.STALLED: ("trials", _stalled),
-    Budget.CRASHED: ("commands", _crashed),
-    Budget.VOID: ("trials", _void),
-}

@@ -7,8 +7,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Comparison
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.limit_tests import Comparison
 from agenteval.stats.rates import Rate
 from agenteval.stats.rules import Over, Rules
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
@@ -65,8 +65,8 @@ class Rehearsal:
         ):
             judgement = judge_gate(before, after, self.rules)
             verdicts[judgement.verdict] += 1
-            for criterion in judgement.criteria:
-                by_name.setdefault(criterion.measure.name, Counter())[criterion.verdict] += 1
+            for one in judgement.criteria:
+                by_name.setdefault(one.measure.name, Counter())[one.verdict] += 1
         criteria = {name: _shares(counter) for name, counter in by_name.items()}
         return Characteristics(*_shares(verdicts), criteria)
 
@@ -74,7 +74,7 @@ class Rehearsal:
         """How often the margin, looked at alone, passes a candidate."""
         import numpy as np  # noqa: PLC0415 - only simulations need it
 
-        scenarios = list(dict.fromkeys(scenario for scenario, _ in self.design.worlds))
+        scenarios = list(dict.fromkeys(scenario for scenario, _, _ in self.design.worlds))
         hardness = rng.random((self.pairs, len(scenarios)))
         drawn = [
             simulated_errors(self.design, truth.errors, hardness, rng=rng)
@@ -82,7 +82,7 @@ class Rehearsal:
         ]
         columns = [column for sizes, errors in drawn for column in (errors, sizes)]
         if self.rules.over is Over.SCENARIOS:
-            at = [scenarios.index(scenario) for scenario, _ in self.design.worlds]
+            at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
             member = np.eye(len(scenarios), dtype=np.int64)[at]
             columns = [column @ member for column in columns]
         passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 
-from agenteval.core.gated import GatedRun, GatedTrial
-from agenteval.core.outcome import Outcome
+from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rules import Over, Rules
 
@@ -30,13 +29,13 @@ class OutOfReach:
 
 
 def out_of_reach(
-    baseline: GatedRun, candidate: GatedRun, rules: Rules, *, level: float = LEVEL
+    baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> tuple[OutOfReach, ...]:
     """What would not pass if the candidate had played its trials without a fault.
 
     What `rules.over` leaves open is decided.
     """
-    flawless = replace(candidate, trials=tuple(map(_flawless, candidate.trials)))
+    flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))
 
     @cache
     def passing(trials: int) -> Mapping[str, int]:
@@ -63,17 +62,7 @@ def out_of_reach(
     return tuple(found)
 
 
-def _flawless(trial: GatedTrial) -> GatedTrial:
-    return replace(
-        trial,
-        outcome=Outcome.COMPLETED,
-        by_class={},
-        crashed=0,
-        handshake=None if trial.handshake is None else True,
-    )
-
-
-def repeated(run: GatedRun, trials: int, over: Over) -> GatedRun:
+def repeated(run: RunSummary, trials: int, over: Over) -> RunSummary:
     """So many trials like those of the run, over and over; as a verdict is about scenarios, new."""
     made = []
     for at in range(trials if run.trials else 0):

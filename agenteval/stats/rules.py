@@ -7,16 +7,6 @@ from enum import StrEnum
 from agenteval.stats.rates import PLANNED_ICC
 
 
-class Budget(StrEnum):
-    """What may be limited, by its name in gate.toml."""
-
-    ERRORS = "errors"  # of all calls
-    HANDSHAKE_MISSED = "handshake_missed"  # of the trials whose scenario has a handshake
-    STALLED = "stalled"  # of all trials
-    CRASHED = "crashed"  # of the executed commands
-    VOID = "void"  # of all trials, which otherwise are those that are not void
-
-
 class Over(StrEnum):
     """What a verdict is about."""
 
@@ -29,13 +19,17 @@ class Over(StrEnum):
 class Rules:
     """All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
 
+    `margin` is of errors of all calls; `completed` is how many points fewer trials the candidate
+    may complete than the baseline, None where nobody asks. `budgets` are by the criteria's names.
+
     `never` are classes of which one error is one too many; that there is none counts only when
     more than `never_below` can be ruled out.
     """
 
     margin: float
     ratio: bool = False
-    budgets: Mapping[Budget, float] = field(default_factory=dict)
+    completed: float | None = None
+    budgets: Mapping[str, float] = field(default_factory=dict)
     classes: Mapping[str, float] = field(default_factory=dict)
     never: tuple[str, ...] = ()
     never_below: float = 0.01

@@ -4,12 +4,15 @@ Beta-binomial: a scenario is as hard for the baseline as for the candidate, and 
 one trial resemble each other.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agenteval.core.gated import GatedRun, GatedTrial, World
 from agenteval.core.outcome import Outcome
+from agenteval.core.summary import RunSummary, TrialSummary, World
+from agenteval.core.trial import HandshakeStep
+from agenteval.stats.criteria import CRITERIA, as_it_ended
 from agenteval.stats.rates import design_effect
 from agenteval.stats.rules import Over
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 ENOUGH_ERRORS = 10  # trials with errors from which their resemblance is estimated
 _GRID = 2001
+_CLOSED = (HandshakeStep("closed", reached=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +35,29 @@ class Clustering:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a simulated model is like: errors per call and their classes, and shares of trials."""
+    """What a simulated model is like: errors per call and their classes, and how its trials end.
+
+    `outcomes` are the chances of all ends but completion. `shares` are those of the criteria that
+    no outcome tells, by name.
+    """
 
     errors: float
     classes: Mapping[str, float]
-    handshake_missed: float = 0.0
-    stalled: float = 0.0
-    void: float = 0.0
-    crashed: float = 0.0  # of the executed commands
+    outcomes: Mapping[Outcome, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     def with_errors(self, errors: float) -> "Truth":
         return replace(self, errors=min(errors, 1.0))
 
     def worse(self, times: float) -> "Truth":
         """The same kinds of fault, each so many times as often."""
+        ends = {end: share * times for end, share in self.outcomes.items()}
+        most = max(sum(ends.values()), 1.0)
         return Truth(
             min(self.errors * times, 1.0),
             self.classes,
-            *(
-                min(share * times, 1.0)
-                for share in (self.handshake_missed, self.stalled, self.void, self.crashed)
-            ),
+            {end: share / most for end, share in ends.items()},
+            {name: min(share * times, 1.0) for name, share in self.shares.items()},
         )
 
 
@@ -69,47 +75,52 @@ class Design:
 
         The trials of a scenario stay as many as they are in the first case.
         """
-        names = list(dict.fromkeys(scenario for scenario, _ in self.worlds))
+        names = list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
         if over is Over.SCENARIOS:
             each = max(1, round(len(self.worlds) / len(names)))
             names = [f"scenario {number}" for number in range(-(-trials // each))]
-        return replace(self, worlds=[(names[at % len(names)], at) for at in range(trials)])
+        return replace(self, worlds=[(names[at % len(names)], at, at) for at in range(trials)])
 
 
-def truth_of(run: GatedRun) -> Truth:
+def truth_of(run: RunSummary) -> Truth:
     """What was seen in a run, as if it were the truth. The run must have made calls."""
-    trials, played = run.counted, len(run.counted)
-    asked = [trial.handshake for trial in trials if trial.handshake is not None]
-    executed = sum(trial.executed for trial in trials)
-    errors = sum(trial.errors[0] for trial in trials)
-    names = sorted({name for trial in trials for name in trial.by_class})
+    trials = run.counted
+    errors = sum(trial.all_errors[0] for trial in trials)
+    names = sorted({name for trial in trials for name in trial.errors})
+    ends = Counter(trial.outcome for trial in run.trials if not trial.completed)
     return Truth(
-        errors=errors / sum(trial.calls for trial in trials),
+        errors=errors / run.calls,
         classes={
-            name: sum(trial.by_class.get(name, 0) for trial in trials) / errors for name in names
+            name: sum(trial.errors.get(name, 0) for trial in trials) / errors for name in names
         },
-        handshake_missed=asked.count(False) / max(len(asked), 1),
-        stalled=sum(trial.outcome is Outcome.STALLED for trial in trials) / played,
-        void=1 - played / len(run.trials),
-        crashed=sum(trial.crashed for trial in trials) / max(executed, 1),
+        outcomes={end: count / len(run.trials) for end, count in ends.items()},
+        shares={
+            name: share
+            for name, one in CRITERIA.items()
+            if one.simulate is not as_it_ended
+            and (share := _share([one.counts(trial) for trial in trials]))
+        },
     )
 
 
-def design_of(run: GatedRun, *, icc: float) -> Design:
+def _share(counts: Iterable[tuple[int, int]]) -> float:
+    hits, n = map(sum, zip(*counts, strict=True))
+    return hits / n if n else 0.0
+
+
+def design_of(run: RunSummary, *, icc: float) -> Design:
     """A run's layout. `icc` is used where too few trials bear errors to show how they cluster."""
     return Design(
         worlds=[trial.world for trial in run.trials],
         sizes=[trial.calls for trial in run.counted],
-        handshakes=frozenset(
-            trial.scenario for trial in run.counted if trial.handshake is not None
-        ),
+        handshakes=frozenset(trial.scenario for trial in run.counted if trial.handshake),
         clustering=clustering_of(run, icc=icc),
     )
 
 
-def clustering_of(run: GatedRun, *, icc: float) -> Clustering:
+def clustering_of(run: RunSummary, *, icc: float) -> Clustering:
     """By moments: from the design effects of trials, and of scenarios played more than once."""
-    trials = [trial.errors for trial in run.counted if trial.calls]
+    trials = [trial.all_errors for trial in run.counted if trial.calls]
     if sum(count > 0 for count, _ in trials) < ENOUGH_ERRORS:
         return Clustering(0.0, icc)
     size = _mean_size(trials)
@@ -117,7 +128,7 @@ def clustering_of(run: GatedRun, *, icc: float) -> Clustering:
     groups: dict[str, tuple[int, int]] = {}
     for trial in run.counted:
         count, calls = groups.get(trial.scenario, (0, 0))
-        groups[trial.scenario] = count + trial.errors[0], calls + trial.calls
+        groups[trial.scenario] = count + trial.all_errors[0], calls + trial.calls
     scenarios = [group for group in groups.values() if group[1]]
     apart = _mean_size(scenarios) - size  # calls that share the scenario and not the trial
     if len(scenarios) == 1 or apart <= 0:
@@ -134,54 +145,59 @@ def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
 
 def simulated_pairs(
     design: Design, baseline: Truth, candidate: Truth, *, rng: "np.random.Generator", pairs: int
-) -> Iterator[tuple[GatedRun, GatedRun]]:
+) -> Iterator[tuple[RunSummary, RunSummary]]:
     """So many pairs of a baseline and a candidate that met the same worlds."""
-    hardness = rng.random((pairs, len({scenario for scenario, _ in design.worlds})))
+    hardness = rng.random((pairs, len({scenario for scenario, _, _ in design.worlds})))
     sides = [_runs(design, truth, hardness, rng) for truth in (baseline, candidate)]
     return zip(*sides, strict=True)
 
 
 def _runs(
     design: Design, truth: Truth, hardness: "NDArray[np.float64]", rng: "np.random.Generator"
-) -> Iterator[GatedRun]:
-    shape = len(hardness), len(design.worlds)
+) -> Iterator[RunSummary]:
     sizes, errors = simulated_errors(design, truth.errors, hardness, rng=rng)
-    names = list(truth.classes)
-    kinds = rng.multinomial(errors, list(truth.classes.values())) if names else errors[..., None]
-    missed = rng.random(shape) < truth.handshake_missed
-    void = rng.random(shape) < truth.void
-    stalled = rng.random(shape) < truth.stalled
-    executed = sizes - errors
-    crashed = rng.binomial(executed, truth.crashed)
-    columns = (sizes, kinds, executed, crashed, missed, void, stalled)
-    for rows in zip(*(column.tolist() for column in columns), strict=True):
-        yield _run(
-            GatedTrial(
-                world[0],
-                world[1],
-                Outcome.VOID if is_void else Outcome.STALLED if is_stalled else Outcome.COMPLETED,
-                calls,
-                dict(zip(names, of_kinds, strict=False)),
-                ran,
-                crashes,
-                not has_missed if world[0] in design.handshakes else None,
+    names, shares = list(truth.classes), list(truth.classes.values())
+    kinds = rng.multinomial(errors, shares) if names else errors[..., None]
+    ends = [Outcome.COMPLETED, *truth.outcomes]
+    completed = max(1 - sum(truth.outcomes.values()), 0.0)
+    ended = rng.choice(len(ends), p=[completed, *truth.outcomes.values()], size=sizes.shape)
+    for rows in zip(*(column.tolist() for column in (sizes, kinds, ended)), strict=True):
+        made = [
+            TrialSummary(
+                scenario,
+                number,
+                seed,
+                outcome=ends[end],
+                calls=calls,
+                errors=dict(zip(names, of_kinds, strict=False)),
+                executed=calls - sum(of_kinds),
+                handshake=_CLOSED if scenario in design.handshakes else (),
             )
-            for world, calls, of_kinds, ran, crashes, has_missed, is_void, is_stalled in zip(
+            for (scenario, number, seed), calls, of_kinds, end in zip(
                 design.worlds, *rows, strict=True
             )
-        )
+        ]
+        yield _run(_with_faults(made, truth, rng))
 
 
-def _run(made: Iterable[GatedTrial]) -> GatedRun:
-    trials = tuple(made)
-    return GatedRun(
+def _with_faults(
+    trials: Sequence[TrialSummary], truth: Truth, rng: "np.random.Generator"
+) -> Sequence[TrialSummary]:
+    """The trials with what no outcome tells."""
+    for name, share in truth.shares.items():
+        trials = [CRITERIA[name].simulate(trial, share, rng) for trial in trials]
+    return trials
+
+
+def _run(trials: Sequence[TrialSummary]) -> RunSummary:
+    return RunSummary(
         id="",
         model="",
         simulated=True,
         complete=True,
         concurrency=1,
         trials_planned=len(trials),
-        trials=trials,
+        trials=tuple(trials),
     )
 
 
@@ -198,8 +214,10 @@ def simulated_errors(
     """
     import numpy as np  # noqa: PLC0415 - only simulations need it
 
-    columns = {name: at for at, name in enumerate(dict.fromkeys(name for name, _ in design.worlds))}
-    at = [columns[scenario] for scenario, _ in design.worlds]
+    columns = {
+        name: at for at, name in enumerate(dict.fromkeys(name for name, _, _ in design.worlds))
+    }
+    at = [columns[scenario] for scenario, _, _ in design.worlds]
     sizes = rng.choice(np.asarray(design.sizes), size=(len(hardness), len(at)))
     rates = _beta_quantiles(rate, design.clustering.scenario, hardness)[:, at]
     icc = design.clustering.trial

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-SCHEMA = 7  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 8  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 

@@ -8,6 +8,7 @@ from agenteval.core.call import Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.span import Span
+from agenteval.core.summary import summarize
 from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
@@ -20,10 +21,7 @@ from agenteval.core.trial import (
 )
 from agenteval.errors import Cause
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
-
-Values = dict[str, Any]  # of one row, by column
-
-INTERRUPTED = "interrupted before it ended"
+from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
@@ -186,13 +184,8 @@ def ended_values(trial: Trial) -> Values:
     """What the row of a trial gets when the trial has ended."""
     return {
         "ending": trial.ending,
-        "outcome": trial.outcome,
-        "reason": trial.reason,
-        "cause": trial.cause or "",
-        "retries": trial.retries,
-        "stretched": trial.stretched,
         "seconds": trial.seconds,
-        "handshake": [asdict(step) for step in trial.handshake],
+        **summary_values(summarize(trial)),
         "agents": [agent_fields(part) for part in trial.agents],
     }
 

@@ -1,8 +1,8 @@
 """Tables as this version needs them: made when new, and widened when an older version made them.
 
-A change of schema so far adds columns, each with a default for the rows that are there, or frees
-the rows of a constraint. It is done in place: nothing stored is lost, and doing it twice, or half
-of it, does no harm.
+A change of schema so far adds columns, each with a default for the rows that are there or filled
+from them, or frees the rows of a constraint. It is done in place: nothing stored is lost, and doing
+it twice, or half of it, does no harm.
 """
 
 import re
@@ -10,11 +10,14 @@ import re
 from sqlalchemy import Compiled, Connection, Engine, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateColumn
-from sqlmodel import SQLModel
+from sqlmodel import Session, SQLModel, col, select
 
+from agenteval.core.summary import summarize
 from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
-from agenteval.store.rows import TrialRow
+from agenteval.store.mapping import trial_value
+from agenteval.store.rows import CallRow, TrialRow, TurnRow
+from agenteval.store.summaries import summary_values
 
 TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
 OLDEST = 2  # the first schema that was released
@@ -57,10 +60,24 @@ def _widen(engine: Engine) -> None:
         index.create(engine, checkfirst=True)
     with engine.begin() as connection:
         connection.exec_driver_sql(_TIMED_OUT)
+    _summarize(engine)
     if engine.dialect.name == "sqlite":
         with engine.begin() as connection:
             if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != SCHEMA:
                 connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+
+
+def _summarize(engine: Engine) -> None:
+    """Count the trials of a time when no summary was stored."""
+    ended = TrialRow.outcome != "", col(TrialRow.replaced).is_(False)
+    with Session(engine) as session:
+        for row in session.exec(select(TrialRow).where(col(TrialRow.recovery).is_(None), *ended)):
+            turns = select(TurnRow).where(TurnRow.trial_id == row.id).order_by(col(TurnRow.id))
+            calls = select(CallRow).where(CallRow.trial_id == row.id).order_by(col(CallRow.id))
+            trial = trial_value(row, [*session.exec(turns)], [*session.exec(calls)])
+            for name, value in summary_values(summarize(trial)).items():
+                setattr(row, name, value)
+        session.commit()
 
 
 def _free_numbers(engine: Engine) -> None:

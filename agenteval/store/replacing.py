@@ -7,8 +7,8 @@ from sqlmodel import Session, col, or_, select
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
-from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import TrialRow
+from agenteval.store.summaries import INTERRUPTED
 
 IN_FORCE = col(TrialRow.replaced).is_(False)
 

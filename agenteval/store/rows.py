@@ -47,9 +47,10 @@ class RunRow(SQLModel, table=True):
 
 
 class TrialRow(SQLModel, table=True):
-    """`outcome` is empty while the trial runs: what stands there after a crash was in flight.
+    """A trial's summary; its turns and calls, as they happened, are rows of their own.
 
-    A `replaced` trial was void, and played again: it is kept, and no figure counts it.
+    `outcome` is empty while the trial runs: what stands there after a crash was in flight. A
+    `replaced` trial was void, and played again: it is kept, and no figure counts it.
     """
 
     __tablename__ = "trial"
@@ -78,6 +79,14 @@ class TrialRow(SQLModel, table=True):
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
     replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
+    calls: int = Field(default=0, sa_column_kwargs=_ZERO)
+    errors: dict[str, int] = Field(default={}, sa_column=_no_dict())  # by failure class
+    executed: int = Field(default=0, sa_column_kwargs=_ZERO)
+    crashed: int = Field(default=0, sa_column_kwargs=_ZERO)
+    prompt_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
+    agent_calls: dict[str, Any] = Field(default={}, sa_column=_no_dict())
+    # Null where no summary was made: while the trial runs, and in a store of an older schema.
+    recovery: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
 
 
 class TurnRow(SQLModel, table=True):

@@ -7,13 +7,13 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, event, func
+from sqlalchemy import ColumnElement, Connection, Engine, event, func, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import Crash, Effort, Look, Run
-from agenteval.core.tally import Tally
+from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.store import mapping, run_mapping
@@ -26,7 +26,7 @@ from agenteval.store.recorder import RunRecorder
 from agenteval.store.replacing import IN_FORCE, replaced, set_aside
 from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
 from agenteval.store.serving import crashes, requests
-from agenteval.store.tallies import tallies
+from agenteval.store.summaries import Query, summaries
 
 
 class SqlStore:
@@ -153,12 +153,17 @@ class SqlStore:
             )
             return _run(session, row, tuple(ended))
 
-    def tallied(self, run_id: str) -> tuple[Run, tuple[Tally, ...]]:
-        """A run without its trials, and their tallies: a small part of what `load` reads."""
+    @staticmethod
+    def query(connection: Connection) -> Query:
+        """The connection as `store.summaries` asks."""
+        return lambda sql, **named: connection.execute(text(sql), named).fetchall()
+
+    def summarized(self, run_id: str) -> tuple[Run, tuple[TrialSummary, ...]]:
+        """A run without its trials, and their summaries: a small part of what `load` reads."""
         with Session(self._engine) as session:
             row = self._find(session, run_id)
             run = _run(session, row, ())
-            return run, tuple(tallies(session.connection(), row.id))
+            return run, summaries(self.query(session.connection()), row.id)
 
     def claimed(self, run_id: str) -> AbstractContextManager[None]:
         """The run for one process alone. Raises UsageError while another one plays it."""

@@ -17,6 +17,7 @@ from agenteval.testing import card, denied, run, trial
 RULES = """
 [margin]
 points = 20
+completed = 40
 [budgets]
 errors = 40
 stalled = 40
@@ -100,6 +101,7 @@ def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate
     told = (*row.split()[:2], *row.split()[4:])
     assert told == ("margin", "+0.00", "<", "20", "2/46", "calls", "PASS")
     assert "1 of 16 trials of the candidate are void" in said.out
+    assert "Goal reached: new 100.0% [79.6, 100.0] n=15, old (baseline) 100.0%" in said.out
 
 
 def test_last_is_the_newest_run_and_a_file_is_another_store(gate, project):
@@ -173,6 +175,10 @@ def test_json_is_printed_for_scripts(gate):
         0.0,
         46,
         "PASS",
+    )
+    assert (document["candidate"].pop("completed")["count"], document["calls_left_out"]) == (
+        15,
+        [0, 0],
     )
     assert document["candidate"] == {
         "id": "alike",
@@ -328,8 +334,8 @@ def test_what_a_run_is_too_small_to_pass_is_told_by_the_gate_and_before_it(gate,
     explained = " ".join(
         cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml").out.split()
     )
-    assert "- stalled: 16 trials cannot pass, even without a fault: 61 could; about" in told
-    assert "can never PASS, whatever the candidate does: - stalled: 15 trials" in explained
+    assert "- stalled: 16 trials cannot pass, even without a fault: 59 could; about" in told
+    assert "whatever the candidate does: - margin.completed: 15 trials cannot pass" in explained
 
 
 @pytest.mark.parametrize(
@@ -358,7 +364,7 @@ SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "media/rendered-plot")
 
 
 def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
-    (project / "wide.toml").write_text("[margin]\npoints = 90\n[plan]\nlooks = 5\n")
+    (project / "wide.toml").write_text("[margin]\npoints = 90\ncompleted = 90\n[plan]\nlooks = 5\n")
     cli("run", *SIM)
     base = cli("show").out.split()[0]
     gate = ("--gate", "wide.toml", "--baseline", base, "--allow-simulated")

@@ -5,7 +5,7 @@ import pytest
 from agenteval.config.gate import digest, find_rules, load_rules
 from agenteval.config.paths import shipped
 from agenteval.errors import UsageError
-from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.stats.rules import Over, Rules
 
 
 def written(folder, text):
@@ -16,9 +16,9 @@ def written(folder, text):
 
 def test_the_shipped_rules_ask_for_everything_and_can_be_met_with_their_minimum():
     rules = load_rules(shipped() / "gate.toml")
-    assert (rules.margin, list(rules.budgets), rules.looks, rules.over, rules.trials) == (
+    assert (rules.margin, rules.completed, rules.looks, rules.over, rules.trials) == (
         0.03,
-        list(Budget),
+        0.1,
         5,
         Over.AUTO,
         30,
@@ -53,7 +53,8 @@ def test_figures_per_100_become_fractions(tmp_path):
     assert load_rules(path) == Rules(
         1.5,
         ratio=True,
-        budgets={Budget.VOID: 0.05},
+        completed=0.1,
+        budgets={"void": 0.05},
         classes={"heredoc": 0.025},
         never=("nested-shell",),
         never_below=0.005,

@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.tally import tally
+from agenteval.core.summary import summarize
 from agenteval.report import markdown
 from agenteval.report.build import build_comparison
 from agenteval.report.side import Side
@@ -41,7 +41,7 @@ def said(view, start):
 
 def test_sides_of_tallies_and_of_whole_runs_are_the_same():
     whole = side("a", 3)
-    light = Side.of_run(replace(whole.run, trials=()), map(tally, whole.run.trials))
+    light = Side.of_run(replace(whole.run, trials=()), map(summarize, whole.run.trials))
     assert (light.errors, light.score) == (whole.errors, whole.score)
 
 

@@ -64,11 +64,22 @@ def test_the_same_worlds_are_compared_pairwise_and_others_are_not():
     assert not pair.difference.paired
 
 
-def test_worlds_met_without_a_single_call_are_compared_unpaired():
+def test_worlds_met_without_a_single_call_compare_nothing():
     talks = run(trial(says("No."), number=1), trial(LIST, number=2), model=card("b"))
     acts = run(trial(LIST, number=1), model=card("a"))
-    (pair,) = build_view([acts, talks]).pairs
-    assert not pair.difference.paired
+    assert build_view([acts, talks]).pairs == ()
+
+
+def test_where_only_some_worlds_are_shared_they_alone_are_compared_and_the_rest_is_told():
+    first, second = many(0, 5, 4, model=card("a")), many(2, 5, 6, model=card("b"))
+    (pair,) = build_view([first, second]).pairs
+    calls = sum(len(one.calls) for one in second.trials)
+    assert (pair.difference.paired, pair.difference.first.n, pair.left_out) == (
+        True,
+        sum(len(one.calls) for one in first.trials),
+        (0, calls - pair.difference.second.n),
+    )
+    assert pair.difference.second.n < calls
 
 
 def test_a_model_that_made_no_call_is_compared_with_none():

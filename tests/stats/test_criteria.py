@@ -1,109 +1,110 @@
-"""Tests against a limit, and their bounds."""
+"""The criteria of a gate: each counts what it says, and a candidate that does no work fails."""
 
-from math import inf
-
+import numpy as np
 import pytest
-from scipy.stats import binom
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+from summaries_of import run, trial
 
-from agenteval.stats.criteria import MOST, Comparison, RateTest, lower_bound, upper_bound
-from agenteval.stats.rates import Rate
+from agenteval.config.gate import load_rules
+from agenteval.config.paths import shipped
+from agenteval.core.outcome import Outcome
+from agenteval.stats.criteria import CRITERIA, errors_of
+from agenteval.stats.gate import GateVerdict, judge_gate
+from agenteval.stats.rules import Rules
+
+SHIPPED = load_rules(shipped() / "gate.toml")
+BAD_ENDS = [end for end in Outcome if end is not Outcome.COMPLETED]
 
 
-@pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])
-def test_the_bounds_of_a_rate_are_the_exact_ones(count, n):
-    low, high = proportion_confint(count, n, alpha=0.1, method="beta")
-    test = RateTest.of(Rate(count, n))
-    assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(
-        (low if count else 0, high if count < n else 1), abs=1e-9
+def ended(outcome, *, trials=70, name="next"):
+    made = (
+        trial(at % 3 == 0, 8, scenario=f"s{at % 3}", seed=at, outcome=outcome)
+        for at in range(trials)
+    )
+    return run(*made, name=name)
+
+
+@pytest.mark.parametrize("outcome", BAD_ENDS)
+@pytest.mark.parametrize("trials", [30, 70, 200])
+def test_a_candidate_whose_trials_all_end_badly_fails_the_shipped_gate(outcome, trials):
+    baseline = ended(Outcome.COMPLETED, trials=trials, name="base")
+    judged = judge_gate(baseline, ended(outcome, trials=trials), SHIPPED)
+    assert judged.verdict is GateVerdict.FAIL
+
+
+def test_a_candidate_fails_that_completes_as_little_as_its_baseline():
+    sides = ended(Outcome.LOOPED, name="base"), ended(Outcome.LOOPED)
+    assert judge_gate(*sides, SHIPPED).verdict is GateVerdict.FAIL
+
+
+def test_completing_fewer_trials_fails_by_the_margin_alone():
+    sides = [
+        run(
+            *(
+                trial(0, 8, seed=at, outcome=Outcome.GAVE_UP if at < missed else Outcome.COMPLETED)
+                for at in range(100)
+            ),
+            name=str(missed),
+        )
+        for missed in (10, 40)
+    ]
+    judged = judge_gate(*sides, Rules(0.5, completed=0.1))
+    assert {one.measure.name: one.verdict for one in judged.criteria} == {
+        "margin": GateVerdict.PASS,
+        "margin.completed": GateVerdict.FAIL,
+    }
+
+
+def test_beside_a_table_completion_is_held_by_its_budget_or_not_proven():
+    table = run(*(trial(0, 8, seed=-1 - at) for at in range(100)), name="table", of_counts=True)
+    candidate = ended(Outcome.COMPLETED, trials=100)
+    asked = Rules(0.5, completed=0.1)
+    held = Rules(0.5, completed=0.1, budgets={"not_completed": 0.5})
+    assert [judge_gate(table, candidate, rules).verdict for rules in (asked, held)] == [
+        GateVerdict.INCONCLUSIVE,
+        GateVerdict.PASS,
+    ]
+
+
+def test_each_criterion_counts_its_own_and_is_simulated_at_its_share():
+    rng = np.random.default_rng(1)
+    made = trial(2, 10, handshake=True)
+    for name, one in CRITERIA.items():
+        count, n = one.counts(made)
+        always = one.simulate(made, 1.0, rng)
+        assert (0 <= count <= n, name) == (True, one.name)
+        if name in {"handshake_missed", "crashed"}:
+            assert one.counts(always) == (n, n)
+        else:
+            assert always == made
+
+
+def test_a_trial_without_a_handshake_has_none_to_miss():
+    made, missed = trial(0, 3), CRITERIA["handshake_missed"]
+    rng = np.random.default_rng(1)
+    assert (missed.counts(made), missed.applies(made), missed.simulate(made, 1.0, rng)) == (
+        (0, 0),
+        False,
+        made,
     )
 
 
-@pytest.mark.parametrize(("count", "calls"), [(0, 299), (1, 473)])
-def test_so_many_calls_prove_a_rate_below_one_percent(count, calls):
-    test, before = RateTest(count, calls), RateTest(count, calls - 1)
-    assert (test.below(0.01) < 0.05, before.below(0.01) < 0.05) == (True, False)
-
-
-def test_the_chances_are_those_of_the_binomial():
-    test = RateTest(4, 50)
-    assert (test.below(0.15), test.above(0.15)) == pytest.approx(
-        (binom.cdf(4, 50, 0.15), binom.sf(3, 50, 0.15))
+def test_a_failure_class_is_a_criterion_of_its_own():
+    one = errors_of("pipe-to-filter")
+    assert (one.name, one.counts(trial(2, 10)), errors_of("heredoc").counts(trial(2, 10))) == (
+        "classes.pipe-to-filter",
+        (2, 10),
+        (0, 10),
     )
 
 
-def test_a_design_effect_of_two_needs_twice_the_calls():
-    assert RateTest.of(Rate(0, 598, 80, 299.0)).below(0.01) == RateTest(0, 299).below(0.01)
-
-
-def single(count, n, others, of, *, limit=0.0, ratio=False):
-    """Calls that each are a group of their own."""
-    ours = [((1, 1), (0, 0))] * others + [((0, 1), (0, 0))] * (of - others)
-    theirs = [((0, 0), (1, 1))] * count + [((0, 0), (0, 1))] * (n - count)
-    return Comparison.of([*ours, *theirs], limit=limit, ratio=ratio, icc=0.1)
-
-
-def test_the_bounds_of_a_difference_are_near_those_of_another_score_test():
-    """The case on which statsmodels' score interval is known to be wrong: .0528 to .3382."""
-    test = single(56, 70, 48, 80)
-    assert (test.estimate, lower_bound(test, 0.025), upper_bound(test, 0.025)) == pytest.approx(
-        (0.2, 0.0528, 0.3382), abs=0.006
+@pytest.mark.parametrize(("stalled", "passes"), [(0, True), (1, True), (2, False)])
+def test_one_yes_or_no_a_trial_is_held_by_its_exact_bound(stalled, passes):
+    """Of 30 trials, 1 stalled has the upper bound 14.9 % (Clopper-Pearson), 2 have 19.5 %."""
+    made = run(
+        *(
+            trial(0, 8, seed=at, outcome=Outcome.STALLED if at < stalled else Outcome.COMPLETED)
+            for at in range(30)
+        )
     )
-
-
-def test_the_bounds_of_a_ratio_are_near_those_of_statsmodels():
-    test = single(24, 160, 12, 161, limit=1.5, ratio=True)
-    low, high = confint_proportions_2indep(24, 160, 12, 161, compare="ratio", alpha=0.1)
-    assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(
-        (low, high), rel=0.04
-    )
-
-
-def paired(ours, theirs, size=8):
-    return [((one, size), (other, size)) for one, other in zip(ours, theirs, strict=True)]
-
-
-def test_the_same_hard_worlds_make_a_difference_surer_than_strangers_do():
-    ours, theirs = [0, 0, 4, 0, 6, 0, 1, 0] * 4, [0, 1, 4, 0, 6, 0, 1, 0] * 4
-    met = Comparison.of(paired(ours, theirs), limit=0.03, ratio=False, icc=0.1)
-    apart = Comparison.of(
-        [((one, 8), (0, 0)) for one in ours] + [((0, 0), (other, 8)) for other in theirs],
-        limit=0.03,
-        ratio=False,
-        icc=0.1,
-    )
-    assert (met.estimate, met.df, apart.df) == (apart.estimate, 31, 62)
-    assert upper_bound(met, 0.05) < upper_bound(apart, 0.05)
-
-
-@pytest.mark.parametrize("ratio", [False, True])
-def test_no_errors_at_all_prove_nothing_beyond_their_number(ratio):
-    limit = 1.5 if ratio else 0.03
-    few, many = (
-        Comparison.of(paired([0] * trials, [0] * trials), limit=limit, ratio=ratio, icc=0.1)
-        for trials in (10, 100)
-    )
-    proven = [test.below(limit) < 0.05 for test in (few, many)]
-    assert (proven, few.effect) == ([False, not ratio], pytest.approx(1.7))
-
-
-def test_a_ratio_to_no_errors_has_no_bound():
-    test = single(5, 100, 0, 100, limit=2.0, ratio=True)
-    assert (test.estimate, upper_bound(test, 0.05)) == (inf, pytest.approx(MOST))
-    assert lower_bound(test, 0.05) > 1
-
-
-def test_one_group_is_treated_as_planned_and_not_as_certain():
-    test = Comparison.of([((1, 50), (9, 50))], limit=0.03, ratio=False, icc=0.1)
-    assert (test.df, test.effect > 5, test.above(0.03) > 0.05) == (1, True, True)
-
-
-@pytest.mark.parametrize("limit", [-1.0, 1.0])
-def test_at_the_ends_of_the_scale_nothing_is_left_to_chance(limit):
-    assert single(2, 10, 2, 10).above(limit) == (limit > 0)
-
-
-def test_more_of_the_same_is_surer():
-    test = Comparison.of(paired([1, 0, 2, 0], [1, 1, 0, 0]), limit=0.1, ratio=False, icc=0.1)
-    assert test.scaled(10).below(0.1) < test.below(0.1)
-    assert test.scaled(10).estimate == test.estimate
+    judged = judge_gate(made, made, Rules(0.5, budgets={"stalled": 0.15}))
+    assert (judged.criteria[1].verdict is GateVerdict.PASS) is passes

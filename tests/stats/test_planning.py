@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from gated_runs import run, trial
 from scipy.stats import beta, betabinom
+from summaries_of import run, trial
 
 from agenteval.stats.gate import GateVerdict, judge_gate
 from agenteval.stats.planning import Rehearsal
-from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.stats.rules import Over, Rules
 from agenteval.stats.simulation import Clustering, Design, Truth
 
 TRUTH = Truth(0.056, {"a": 1.0})
-RULES = Rules(0.03, budgets={Budget.ERRORS: 0.15}, over=Over.SCENARIOS)
+RULES = Rules(0.03, budgets={"errors": 0.15}, over=Over.SCENARIOS)
 
 
 def rehearsal(trials, rules=RULES, pairs=300):
-    worlds = [(f"s{at}", at) for at in range(trials)]
+    worlds = [(f"s{at}", at, at) for at in range(trials)]
     design = Design(worlds, [6, 7, 8, 9], frozenset(), Clustering(0.1, 0.05))
     return Rehearsal(design, TRUTH, rules, pairs)
 
@@ -92,7 +92,7 @@ def test_so_many_times_more_trials_settle_it_with_the_power_said():
     (criterion,) = judge_gate(*sides, rules).criteria
     assert criterion.verdict is GateVerdict.INCONCLUSIVE
     needed = round(40 * (1 + criterion.more))
-    worlds = [(f"s{at}", at) for at in range(needed)]
+    worlds = [(f"s{at}", at, at) for at in range(needed)]
     truth = Truth(18 / 320, {"a": 1.0})
     design = Design(worlds, [8], frozenset(), Clustering(0.0, 0.0))
     found = Rehearsal(design, truth, rules, 800).passes(truth, np.random.default_rng(3))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from gated_runs import run, trial
+from summaries_of import run, trial
 
 from agenteval.core.outcome import Outcome
 from agenteval.stats.rules import Over
@@ -16,13 +16,13 @@ from agenteval.stats.simulation import (
     truth_of,
 )
 
-TRUTH = Truth(
-    0.12, {"a": 0.75, "b": 0.25}, handshake_missed=0.3, stalled=0.2, void=0.1, crashed=0.05
-)
+ENDS = {Outcome.STALLED: 0.2, Outcome.VOID: 0.1, Outcome.CLAIMED_DONE: 0.15}
+SHARES = {"handshake_missed": 0.3, "crashed": 0.05}
+TRUTH = Truth(0.12, {"a": 0.75, "b": 0.25}, ENDS, SHARES)
 
 
 def design(scenarios, each, scenario=0.0, within=0.0):
-    worlds = [(f"s{at % scenarios}", at) for at in range(scenarios * each)]
+    worlds = [(f"s{at % scenarios}", at, at) for at in range(scenarios * each)]
     return Design(worlds, [6, 7, 8, 9], frozenset({"s0"}), Clustering(scenario, within))
 
 
@@ -35,16 +35,15 @@ def test_a_simulated_run_is_like_the_truth_that_it_was_drawn_from():
     _, candidate = drawn(design(2, 4_000))
     seen = truth_of(candidate)
     assert [seen.errors, *seen.classes.values()] == pytest.approx([0.12, 0.75, 0.25], abs=0.01)
-    assert [seen.handshake_missed, seen.stalled, seen.void, seen.crashed] == pytest.approx(
-        [0.3, 0.2, 0.1, 0.05], abs=0.02
-    )
+    assert seen.outcomes == pytest.approx(ENDS, abs=0.02)
+    assert seen.shares == pytest.approx(SHARES, abs=0.02)
 
 
 def test_a_simulated_run_is_laid_out_like_its_design():
     laid_out = design(3, 10)
     baseline, candidate = drawn(laid_out)
     worlds = [trial.world for trial in baseline.trials]
-    having = {trial.scenario for trial in candidate.trials if trial.handshake is not None}
+    having = {trial.scenario for trial in candidate.trials if trial.handshake}
     assert (worlds, [trial.world for trial in candidate.trials], having) == (
         laid_out.worlds,
         laid_out.worlds,
@@ -64,7 +63,7 @@ def test_the_clustering_of_a_run_is_found_again(scenarios, each, scenario, withi
 
 def test_a_scenario_is_as_hard_for_both():
     baseline, candidate = drawn(design(300, 1, scenario=0.3))
-    ours, theirs = ([trial.errors[0] for trial in one.trials] for one in (baseline, candidate))
+    ours, theirs = ([trial.all_errors[0] for trial in one.trials] for one in (baseline, candidate))
     assert np.corrcoef(ours, theirs)[0, 1] > 0.4
 
 
@@ -81,16 +80,25 @@ def test_single_calls_have_no_clustering():
 def test_without_errors_none_are_drawn():
     clean = truth_of(run(trial(0, 8), trial(0, 9, outcome=Outcome.VOID)))
     _, candidate = drawn(design(2, 50, 0.1, 0.1), clean)
-    assert (clean.errors, clean.void, sum(one.errors[0] for one in candidate.trials)) == (0, 0.5, 0)
+    assert (
+        clean.errors,
+        clean.outcomes[Outcome.VOID],
+        sum(one.all_errors[0] for one in candidate.trials),
+    ) == (0, 0.5, 0)
 
 
 def test_worse_is_worse_in_everything_and_never_more_than_always():
     worse = TRUTH.worse(4)
-    assert (worse.errors, worse.handshake_missed, worse.classes) == (0.48, 1.0, TRUTH.classes)
+    assert (worse.errors, worse.shares["handshake_missed"], worse.classes) == (
+        0.48,
+        1.0,
+        TRUTH.classes,
+    )
+    assert sum(worse.outcomes.values()) == pytest.approx(1.0)
     assert TRUTH.with_errors(7.0).errors == 1.0
 
 
 @pytest.mark.parametrize(("over", "scenarios"), [(Over.TRIALS, 4), (Over.SCENARIOS, 30)])
 def test_a_larger_design_has_more_scenarios_only_where_they_are_the_clusters(over, scenarios):
     larger = design(4, 2).scaled(60, over)
-    assert (len(larger.worlds), len({name for name, _ in larger.worlds})) == (60, scenarios)
+    assert (len(larger.worlds), len({name for name, _, _ in larger.worlds})) == (60, scenarios)

@@ -3,11 +3,12 @@
 from math import ceil, inf
 
 import pytest
-from gated_runs import run, runs, trial
+from summaries_of import run, runs, trial
 
 from agenteval.core.outcome import Outcome
+from agenteval.stats.criteria import CRITERIA
 from agenteval.stats.gate import GateVerdict, Minimum, decided, judge_gate
-from agenteval.stats.rules import Budget, Over, Rules
+from agenteval.stats.rules import Over, Rules
 
 PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
 SOME = [0, 1, 0, 0, 0, 0, 1, 0, 0, 0]
@@ -27,8 +28,8 @@ def verdicts(judgement):
         (SOME * 12, [2, 1] * 60, Rules(1.5, ratio=True), FAIL),
         (SOME * 12, SOME * 12, Rules(0.03, trials=121), INCONCLUSIVE),
         (SOME * 12, SOME * 12, Rules(0.03, calls=960), PASS),
-        (SOME * 12, SOME * 12, Rules(0.03, budgets={Budget.ERRORS: 0.02}), INCONCLUSIVE),
-        (SOME * 12, SOME * 12, Rules(0.03, budgets={Budget.ERRORS: 0.01}), FAIL),
+        (SOME * 12, SOME * 12, Rules(0.03, budgets={"errors": 0.02}), INCONCLUSIVE),
+        (SOME * 12, SOME * 12, Rules(0.03, budgets={"errors": 0.01}), FAIL),
         (SOME * 12, SOME * 12, Rules(0.03, classes={"pipe-to-filter": 0.01}), FAIL),
         (SOME * 12, SOME * 12, Rules(0.03, never=("pipe-to-filter",)), FAIL),
         (SOME * 12, SOME * 12, Rules(0.03, never=("shell-chain",)), PASS),
@@ -52,22 +53,28 @@ def test_every_budget_is_held_by_the_trials_it_is_about():
     judged = judge_gate(
         run(trial(0, 8), name="base"),
         run(*trials, name="next"),
-        Rules(0.03, budgets=dict.fromkeys(Budget, 0.1)),
+        Rules(0.03, budgets=dict.fromkeys(CRITERIA, 0.1)),
     )
     assert {one.measure.name: (one.measure.count, one.measure.n) for one in judged.criteria} == {
         "margin": (0, 8),
         "budgets.errors": (0, 640),
         "budgets.handshake_missed": (20, 60),
+        "budgets.not_completed": (20, 80),
+        "budgets.claimed_done": (0, 80),
+        "budgets.gave_up": (0, 80),
+        "budgets.looped": (0, 80),
+        "budgets.out_of_turns": (0, 80),
+        "budgets.timed_out": (0, 80),
         "budgets.stalled": (20, 80),
         "budgets.crashed": (2, 640),
         "budgets.void": (40, 120),
     }
     assert verdicts(judged)["budgets.void"] is FAIL
-    assert judged.minimums[0] == Minimum("trials", 0, 80)
+    assert judged.minimums[0] == Minimum("trials", 0, 1)
 
 
 def test_a_budget_of_which_nothing_was_counted_is_not_asked_for():
-    rules = Rules(0.03, budgets={Budget.HANDSHAKE_MISSED: 0.1})
+    rules = Rules(0.03, budgets={"handshake_missed": 0.1})
     assert verdicts(judge_gate(*runs(SOME * 12, SOME * 12), rules)) == {"margin": PASS}
 
 
@@ -75,7 +82,7 @@ def test_only_worlds_that_both_met_are_compared_and_strangers_where_there_are_no
     base, candidate = runs(SOME * 12, SOME * 6)
     stranger = run(*(trial(0, 8, seed=1000 + at) for at in range(60)), name="other")
     met, apart = (judge_gate(base, one, Rules(0.03)) for one in (candidate, stranger))
-    assert (met.worlds_met, met.criteria[0].measure.n, apart.worlds_met) == (60, 480, 0)
+    assert (met.pairing.worlds, met.criteria[0].measure.n, apart.pairing.worlds) == (60, 480, 0)
 
 
 def test_a_run_without_calls_settles_nothing():
@@ -131,7 +138,7 @@ def test_what_is_not_settled_says_how_much_more_would_settle_it():
 
 def test_what_is_settled_or_at_its_limit_has_no_such_number():
     passed = judge_gate(*runs(SOME * 12, SOME * 12), Rules(0.03)).criteria[0]
-    budget = Rules(0.5, budgets={Budget.ERRORS: 2 / 80})
+    budget = Rules(0.5, budgets={"errors": 2 / 80})
     at_limit = judge_gate(*runs(SOME * 12, SOME * 12), budget).criteria[1]
     assert (passed.more, at_limit.more) == (0.0, inf)
 
@@ -139,7 +146,7 @@ def test_what_is_settled_or_at_its_limit_has_no_such_number():
 def test_many_criteria_make_failing_harder_and_passing_no_easier():
     sides = runs(SOME * 6, [1, 1, 0, 0, 1, 0, 0, 1, 1, 0] * 6)
     alone = judge_gate(*sides, Rules(0.01))
-    budgets = {Budget.ERRORS: 0.9, Budget.STALLED: 0.9, Budget.VOID: 0.9, Budget.CRASHED: 0.9}
+    budgets = {"errors": 0.9, "stalled": 0.9, "void": 0.9, "crashed": 0.9}
     among = judge_gate(*sides, Rules(0.01, budgets=budgets))
     assert among.criteria[0].p_fail == pytest.approx(5 * alone.criteria[0].p_fail)
     assert (alone.verdict, among.verdict) == (FAIL, INCONCLUSIVE)

@@ -34,6 +34,7 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
         "trial": {"replaced": "BOOLEAN NOT NULL DEFAULT FALSE"},
         "turn": {"model": _TEXT},
     },
+    7: {"trial": {"stretched": "FLOAT NOT NULL DEFAULT 1"}, "turn": {"ended": "FLOAT"}},
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _ONCE = "    UNIQUE (run_id, scenario, number),\n"  # until trials could be played again

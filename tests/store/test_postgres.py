@@ -12,8 +12,8 @@ from test_sql_store import RUN as NEW_RUN
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
-from agenteval.store.gated import load_gated, opened
 from agenteval.store.sql import SqlStore
+from agenteval.store.summaries import load_summary, opened
 
 VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
@@ -70,9 +70,9 @@ def test_a_run_comes_back_as_it_was_with_every_character(store) -> None:
 def test_the_tallies_and_the_gate_read_the_same_counts(store) -> None:
     store.add(NEW_RUN)
     play(store)
-    _, tallied = store.tallied("last")
+    _, tallied = store.summarized("last")
     with opened(store.url) as query:
-        counted = load_gated(query, "r1")
+        counted = load_summary(query, "r1")
     assert ([(one.calls, dict(one.errors)) for one in tallied], len(counted.trials)) == (
         [(2, {"malformed-arguments": 1})],
         1,

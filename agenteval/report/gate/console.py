@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.report.gate.view import UNITS, GateView, Line
+from agenteval.report.gate.view import UNITS, GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.gate import GateVerdict
 
@@ -18,6 +18,7 @@ STYLES = {
 
 def render(view: GateView, console: Console) -> None:
     console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
+    console.print(Text(goals_told(view)))
     level = f"{100 * (1 - view.judgement.level):.4g} %"
     console.print(Text(f"One-sided {level} bounds. {UNITS} Rules: {view.rules}.", style="dim"))
     console.print(_table(view))

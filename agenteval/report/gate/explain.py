@@ -12,18 +12,11 @@ from rich.text import Text
 from agenteval.report.gate.json import reach_document
 from agenteval.report.gate.view import reach_told
 from agenteval.report.json import rate_document
+from agenteval.stats.criteria import CRITERIA, errors_of
 from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
 from agenteval.stats.reach import OutOfReach
-from agenteval.stats.rules import Budget, Rules
-
-_BUDGETS: Mapping[Budget, str] = {
-    Budget.ERRORS: "denied calls, per 100 calls",
-    Budget.HANDSHAKE_MISSED: "trials whose handshake is not closed in order, per 100 that have one",
-    Budget.STALLED: "trials that end alive and without the transition asked for, per 100",
-    Budget.CRASHED: "executed commands that a limit or a signal ended, per 100",
-    Budget.VOID: "trials that our side or the server broke, per 100: left out, they flatter",
-}
+from agenteval.stats.rules import Rules
 
 SCHEMA = "agenteval.explain/1"
 
@@ -99,10 +92,18 @@ def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
         else f"at most {100 * rules.margin:g} errors per 100 calls more than the baseline"
     )
     yield "margin", f"{allowed}; a candidate that bad is promoted once in twenty times"
-    for budget, limit in rules.budgets.items():
-        yield budget, f"fewer than {100 * limit:g} {_BUDGETS[budget]}"
-    for name, limit in rules.classes.items():
-        yield f"classes.{name}", f"fewer than {100 * limit:g} errors of this class per 100 calls"
+    if rules.completed is not None:
+        yield (
+            "margin.completed",
+            (
+                f"at most {100 * rules.completed:g} more of 100 trials without their goal than "
+                "the baseline has"
+            ),
+        )
+    limited = [(CRITERIA[name], limit) for name, limit in rules.budgets.items()]
+    limited += [(errors_of(name), limit) for name, limit in rules.classes.items()]
+    for criterion, limit in limited:
+        yield criterion.name, f"fewer than {100 * limit:g} {criterion.meaning}"
     for name in rules.never:
         yield (
             f"never.{name}",

@@ -5,10 +5,11 @@ from dataclasses import asdict
 from math import ceil, isfinite
 from typing import Any
 
-from agenteval.core.gated import GatedRun
-from agenteval.report.gate.view import GateView, bearing
-from agenteval.stats.criteria import MOST
-from agenteval.stats.gate import Criterion
+from agenteval.core.summary import RunSummary
+from agenteval.report.gate.view import GateView, goals
+from agenteval.report.json import rate_document
+from agenteval.stats.gate import Result
+from agenteval.stats.limit_tests import MOST
 from agenteval.stats.reach import OutOfReach
 
 SCHEMA = "agenteval.gate/1"
@@ -27,7 +28,8 @@ def document(view: GateView) -> dict[str, Any]:
         "level": judgement.level,
         "ratio": judgement.rules.ratio,
         "over": judgement.rules.over,
-        "worlds_met": judgement.worlds_met,
+        "worlds_met": judgement.pairing.worlds,
+        "calls_left_out": list(judgement.pairing.left_out),
         "rules": view.rules,
         "baseline": _run(view.baseline),
         "candidate": _run(view.candidate),
@@ -45,20 +47,21 @@ def reach_document(one: OutOfReach) -> dict[str, Any]:
     return asdict(one) | {"enough": _number(one.enough)}
 
 
-def _run(run: GatedRun) -> dict[str, Any]:
+def _run(run: RunSummary) -> dict[str, Any]:
     return {
         "id": run.id,
         "model": run.model,
         "simulated": run.simulated,
         "trials": len(run.counted),
         "void": len(run.trials) - len(run.counted),
-        "calls": sum(trial.calls for trial in run.counted),
+        "calls": run.calls,
+        "completed": None if run.of_counts else rate_document(goals(run)),
     }
 
 
-def _criterion(one: Criterion, candidate: GatedRun) -> dict[str, Any]:
+def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
     measure, more = one.measure, one.more
-    trials = len(bearing(measure, candidate))
+    trials = sum(map(measure.criterion.applies, candidate.trials))
     lower, upper = one.bounds or (None, None)
     return {
         "name": measure.name,

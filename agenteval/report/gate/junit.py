@@ -7,7 +7,7 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from agenteval.report.gate.view import GateView, Line
+from agenteval.report.gate.view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
 from agenteval.stats.gate import GateVerdict
 
@@ -33,11 +33,12 @@ def dumps(view: GateView) -> str:
         ("baseline model", view.baseline.model),
         ("candidate", view.candidate.id),
         ("candidate model", view.candidate.model),
+        ("goals", goals_told(view)),
     ):
         SubElement(properties, "property", name=key, value=_cleaned(value))
     for line in view.lines:
         _case(suite, line, view)
-    SubElement(suite, "system-out").text = "\n".join(view.remarks)
+    SubElement(suite, "system-out").text = _cleaned("\n".join((goals_told(view), *view.remarks)))
     indent(suites)
     return tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agenteval.report.gate.view import GateView
+from agenteval.report.gate.view import GateView, goals_told
 from agenteval.report.markdown import escaped
 from agenteval.report.tables import MARK
 
@@ -15,6 +15,8 @@ def dumps(view: GateView) -> str:
 
 def _lines(view: GateView) -> Iterator[str]:
     yield f"# {view.verdict}{f' ({MARK})' if view.simulated else ''}"
+    yield ""
+    yield f"**{escaped(goals_told(view))}**"
     yield ""
     yield (
         f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "

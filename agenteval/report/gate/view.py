@@ -1,24 +1,24 @@
 """The one view of a gate's verdict that every form of it shows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isinf
 
 from agenteval.core.conditions import differing_other
-from agenteval.core.gated import GatedRun, GatedTrial
+from agenteval.core.pairing import Pairing
+from agenteval.core.summary import RunSummary
 from agenteval.report.tables import counted
 from agenteval.report.warnings import MIXED, SIMULATED
-from agenteval.stats.criteria import MOST
-from agenteval.stats.gate import Criterion, GateVerdict, Judgement, Minimum
-from agenteval.stats.measures import Measure
+from agenteval.stats.criteria import TRIALS
+from agenteval.stats.gate import GateVerdict, Judgement, Minimum, Result
+from agenteval.stats.limit_tests import MOST
+from agenteval.stats.measures import MARGIN
+from agenteval.stats.rates import Rate
 from agenteval.stats.reach import OutOfReach, out_of_reach
-from agenteval.stats.rules import Budget, Over
+from agenteval.stats.rules import Over
 
-UNITS = "Figures are per 100 of what n counts, the margin in points or as a ratio (times)."
+UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
-
-HANDSHAKE, VOID = f"budgets.{Budget.HANDSHAKE_MISSED}", f"budgets.{Budget.VOID}"
-_KINDS = {HANDSHAKE: "trials with a handshake"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,13 @@ class GateView:
     """What is shown: the lines, then what a reader must know beside them."""
 
     judgement: Judgement
-    baseline: GatedRun
-    candidate: GatedRun
+    baseline: RunSummary
+    candidate: RunSummary
     rules: str  # where they were read from
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
     reach: tuple[OutOfReach, ...]  # what no candidate could pass with so little
+    goals: tuple[Rate, Rate] | None  # reached, of baseline and candidate; None: not known of one
 
     @property
     def verdict(self) -> GateVerdict:
@@ -57,7 +58,7 @@ class GateView:
 
 
 def gate_view(
-    judgement: Judgement, baseline: GatedRun, candidate: GatedRun, *, rules: str
+    judgement: Judgement, baseline: RunSummary, candidate: RunSummary, *, rules: str
 ) -> GateView:
     reach = out_of_reach(baseline, candidate, judgement.rules, level=judgement.level)
     never = {one.name: f"{reach_told(one)}; " for one in reach}
@@ -75,19 +76,32 @@ def gate_view(
         ),
         remarks=tuple(_remarks(judgement, baseline, candidate)),
         reach=reach,
+        goals=None if baseline.of_counts else (goals(baseline), goals(candidate)),
     )
 
 
-def _line(one: Criterion, judgement: Judgement, candidate: GatedRun, never: str) -> Line:
+def goals(run: RunSummary) -> Rate:
+    """The share of a run's trials whose goal was reached."""
+    return Rate(sum(trial.completed for trial in run.counted), len(run.counted))
+
+
+def goals_told(view: GateView) -> str:
+    """The first thing to know of two models: which of them does its work."""
+    candidate = f"Goal reached: {view.candidate.model} {goals(view.candidate)}"
+    if view.goals is None:
+        return f"{candidate}; of the baseline, a table of counts, it is not known."
+    return f"{candidate}, {view.baseline.model} (baseline) {view.goals[0]}."
+
+
+def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
     measure = one.measure
-    margin = measure.name == "margin"
-    ratio = margin and judgement.rules.ratio
-    scale, sign = (1, "") if ratio else (100, "+" if margin else "")
+    ratio = measure.name == MARGIN and judgement.rules.ratio
+    scale, sign = (1, "") if ratio else (100, "+" if measure.paired else "")
     limit = f"< {scale * measure.limit:g}"
     return Line(
         name=measure.name.removeprefix("budgets."),
         estimate="-" if one.estimate is None else f"{scale * one.estimate:{sign}.2f}",
-        unit="times" if ratio else "points" if margin else "per 100",
+        unit="times" if ratio else "points" if measure.paired else "per 100",
         bounds=_bounds(one.bounds, scale) if one.bounds else "-",
         limit=f"none, {limit}" if measure.forbidden else limit,
         n=f"{measure.count}/{measure.n} {measure.of}",
@@ -101,37 +115,32 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
     return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
 
 
-def _needed(one: Criterion, candidate: GatedRun, never: str) -> str:
+def _needed(one: Result, candidate: RunSummary, never: str) -> str:
     if one.verdict is not GateVerdict.INCONCLUSIVE:
         return ""
-    trials = bearing(one.measure, candidate)
+    trials = [trial for trial in candidate.trials if one.measure.criterion.applies(trial)]
     if isinf(one.more) or not trials:
         return f"{never}too close to the limit for any number of calls to settle it"
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
     lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
     calls = sum(trial.calls for trial in trials)
     return (
-        f"{never}{lead}about {ceil(one.more * len(trials)):,} more "
-        f"{_KINDS.get(one.measure.name, 'trials')} ({ceil(one.more * calls):,} calls) would settle "
-        "it, as things look now"
+        f"{never}{lead}about {ceil(one.more * len(trials)):,} more {_trials(one)} "
+        f"({ceil(one.more * calls):,} calls) would settle it, as things look now"
     )
 
 
-def bearing(measure: Measure, run: GatedRun) -> Sequence[GatedTrial]:
-    """The trials that a figure is made from."""
-    if measure.name == VOID:
-        return run.trials
-    if measure.name == HANDSHAKE:
-        return [trial for trial in run.counted if trial.handshake is not None]
-    return run.counted
+def _trials(one: Result) -> str:
+    """The word for the trials that its figure is made from."""
+    unit = one.measure.criterion.unit
+    return unit if unit.startswith(TRIALS) else TRIALS
 
 
 def reach_told(one: OutOfReach) -> str:
     """Why nothing of this size passes, and what would."""
-    counted = _KINDS.get(one.name, one.of)
     if isinf(one.enough):
-        return f"{one.n:,} {counted} cannot pass, and no number would"
-    return f"{one.n:,} {counted} cannot pass, even without a fault: {one.enough:,.0f} could"
+        return f"{one.n:,} {one.of} cannot pass, and no number would"
+    return f"{one.n:,} {one.of} cannot pass, even without a fault: {one.enough:,.0f} could"
 
 
 def _minimum_line(one: Minimum) -> Line:
@@ -148,7 +157,7 @@ def _minimum_line(one: Minimum) -> Line:
     )
 
 
-def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
+def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
     scenarios = judgement.scenarios
@@ -162,11 +171,7 @@ def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> I
             f"The verdict is about the {counted(scenarios, 'scenario')} played, if played again: "
             "bounds are clustered by trial. Of other scenarios it says nothing."
         )
-    if judgement.worlds_met:
-        met = judgement.worlds_met
-        yield f"Both met the same worlds: the margin compares their trials in {met} of them."
-    else:
-        yield "The two runs met no world in common (another --seed?): that needs more calls."
+    yield _paired(judgement.pairing)
     if candidate.looks:
         last = candidate.looks[-1]
         yield (
@@ -178,7 +183,21 @@ def _remarks(judgement: Judgement, baseline: GatedRun, candidate: GatedRun) -> I
     yield from _differences(baseline, candidate)
 
 
-def _run_remarks(role: str, run: GatedRun) -> Iterator[str]:
+def _paired(pairing: Pairing) -> str:
+    """What the margins stand on, and what they leave out."""
+    if not pairing.paired:
+        return "The two runs met no world in common (another --seed?): that needs more calls."
+    told = f"Both met the same worlds: the margins compare their trials in {pairing.worlds} of them"
+    if not any(pairing.left_out):
+        return f"{told}."
+    before, after = pairing.left_out
+    return (
+        f"{told}, and leave out {counted(before, 'call')} of the baseline and "
+        f"{counted(after, 'call')} of the candidate in worlds that the other did not play."
+    )
+
+
+def _run_remarks(role: str, run: RunSummary) -> Iterator[str]:
     voids = len(run.trials) - len(run.counted)
     if voids:
         yield (
@@ -193,7 +212,7 @@ def _run_remarks(role: str, run: GatedRun) -> Iterator[str]:
         yield f"The {role}'s commands ran WITHOUT A SANDBOX (sandbox none)."
 
 
-def _differences(baseline: GatedRun, candidate: GatedRun) -> Iterator[str]:
+def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
     """What does not forbid the comparison, and may explain it."""
     if baseline.of_counts:
         yield (

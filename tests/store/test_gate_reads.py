@@ -8,13 +8,13 @@ from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
 from agenteval.core.conditions import Conditions
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.gated import GatedTrial
 from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Effort, Look
+from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
-from agenteval.store.gated import load_gated, opened
+from agenteval.store.summaries import load_summary, opened
 from agenteval.testing import card
 
 __all__ = ["store"]
@@ -24,7 +24,7 @@ LOOK = Look(1, 5, 12, 0.001, "INCONCLUSIVE", "r0", "abc")
 
 def gated(store, run_id="r1"):
     with opened(store.url) as query:
-        return load_gated(query, run_id)
+        return load_summary(query, run_id)
 
 
 @pytest.fixture
@@ -39,8 +39,17 @@ def filled(store):
 
 def test_a_trial_is_its_counts(filled):
     (trial,) = gated(filled).trials
-    assert trial == GatedTrial(
-        "s", 99, Outcome.COMPLETED, 5, {"malformed-arguments": 1}, 4, 2, handshake=True
+    assert (trial.world, trial.outcome, trial.all_errors, trial.errors) == (
+        ("s", 1, 99),
+        Outcome.COMPLETED,
+        (1, 5),
+        {"malformed-arguments": 1},
+    )
+    assert (trial.executed, trial.crashed, bool(trial.handshake), trial.closed) == (
+        4,
+        2,
+        True,
+        True,
     )
 
 
@@ -69,7 +78,7 @@ def test_a_trial_in_flight_is_void(store):
     found = gated(store)
     assert (found.trials[0].outcome, found.trials[0].handshake, found.counted) == (
         Outcome.VOID,
-        None,
+        (),
         (),
     )
 
@@ -94,11 +103,11 @@ def test_a_store_that_is_not_there_or_is_none_says_so(tmp_path, store):
 def test_any_database_is_asked_the_same_way(filled):
     by_url = filled.url.replace("sqlite:///", "sqlite+pysqlite:///")
     with opened(by_url) as query:
-        assert load_gated(query, "r1") == gated(filled)
+        assert load_summary(query, "r1") == gated(filled)
 
 
 def test_the_key_of_the_trial_is_its_world(filled):
-    assert gated(filled).trials[0].world == (KEY.scenario, KEY.seed)
+    assert gated(filled).trials[0].world == (KEY.scenario, KEY.number, KEY.seed)
 
 
 @pytest.mark.parametrize("table", ["look", "imported"])
@@ -122,8 +131,8 @@ def test_counts_by_scenario_and_trial_are_a_run_in_no_world_of_any_run(store):
         Conditions(),
         None,
         (
-            GatedTrial("s", -1, Outcome.COMPLETED, 8, {"bare-binary": 2}),
-            GatedTrial("s", -2, Outcome.COMPLETED, 5, {}),
+            TrialSummary("s", 1, -1, Outcome.COMPLETED, 8, {"bare-binary": 2}),
+            TrialSummary("s", 2, -2, Outcome.COMPLETED, 5, {}),
         ),
     )
 

@@ -1,26 +1,34 @@
-"""Runs as counts: of a stored run only the columns that a gate needs, and no transcript.
+"""Summaries of trials in the store: written when a trial ends, read by one SELECT a run.
 
-Reads SQLite by its own module: importing an ORM takes longer than `agenteval gate` may take. Any
-other database goes the usual way.
+SQLite is read by the standard library's module: importing an ORM takes longer than `agenteval
+gate` may take. Any other database goes the usual way.
 """
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.gated import GatedRun, GatedTrial
 from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
-from agenteval.errors import UsageError
+from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.core.trial import HandshakeStep
+from agenteval.errors import Cause, UsageError
+from agenteval.store.exact import from_column
 from agenteval.store.location import SCHEMA, Location
 from agenteval.store.names import meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
+Values = dict[str, Any]  # of one row, by column
+
+INTERRUPTED = "interrupted before it ended"
 
 # The columns that a run has as they are: the first of those that are asked for.
 _PLAIN = ("id", "started", "seed", "trials_planned", "max_turns", "concurrency", "sandbox",
@@ -32,14 +40,60 @@ _TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
     FROM imported WHERE id = :run"""
 _RUNS = "SELECT id FROM run ORDER BY started DESC"
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
-_TRIALS = """SELECT id, scenario, seed, outcome, handshake FROM trial
-    WHERE run_id = :run AND NOT replaced ORDER BY id"""
-_CALLS = """SELECT trial_id, failure_class, count(*), count(call.seconds), sum(CASE WHEN
-    "limit" <> '' OR exit_code < 0 OR exit_code >= 128 THEN 1 ELSE 0 END)
-    FROM call JOIN trial ON trial.id = trial_id WHERE run_id = :run AND agent = ''
-    GROUP BY trial_id, failure_class"""
 _LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules FROM look
     WHERE run_id = :run ORDER BY number"""
+_TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
+    recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched
+    FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
+
+
+def summary_values(summary: TrialSummary) -> Values:
+    """What the row of a trial gets of its summary when it has ended."""
+    return {
+        "outcome": summary.outcome,
+        "calls": summary.calls,
+        "errors": dict(summary.errors),
+        "executed": summary.executed,
+        "crashed": summary.crashed,
+        "handshake": [msgspec.to_builtins(step) for step in summary.handshake],
+        "recovery": msgspec.to_builtins(summary.recovery),
+        "prompt_tokens": summary.prompt_tokens,
+        "agent_calls": {name: list(counts) for name, counts in summary.agents.items()},
+        "reason": summary.reason,
+        "cause": summary.cause or "",
+        "retries": summary.retries,
+        "stretched": summary.stretched,
+    }
+
+
+def summaries(query: Query, run_id: str) -> tuple[TrialSummary, ...]:
+    """Of all trials in force, in the order of `SqlStore.load`."""
+    return tuple(_summary(*row) for row in query(_TRIALS, run=run_id))
+
+
+def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any) -> TrialSummary:
+    """Without an outcome it was in flight when the run died: void, and nothing of it counted."""
+    if not outcome:
+        return TrialSummary(
+            scenario, number, seed, Outcome.VOID, reason=INTERRUPTED, cause=Cause.INTERRUPTED
+        )
+    calls, errors, executed, crashed, steps, recovery, tokens, agents, *rest = counted
+    reason, cause, retries, stretched = rest
+    return TrialSummary(
+        *(scenario, number, seed, Outcome(outcome)),
+        calls=calls,
+        errors=_decoded(errors),
+        executed=executed,
+        crashed=crashed,
+        handshake=tuple(HandshakeStep(**step) for step in _decoded(steps)),
+        recovery=msgspec.convert(_decoded(recovery), TrialRecovery) if recovery else NO_DENIALS,
+        prompt_tokens=tokens,
+        agents={name: (denied, made) for name, (denied, made) in _decoded(agents).items()},
+        reason=from_column(reason),
+        cause=Cause(cause) if cause else None,
+        retries=retries,
+        stretched=stretched,
+    )
 
 
 @contextmanager
@@ -78,27 +132,24 @@ def _widen(store: str) -> None:
 
 
 def _asked_by_url(url: str) -> Iterator[Query]:
-    from sqlalchemy import text  # noqa: PLC0415 -- as above
-
     from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- as above
 
     store = SqlStore(url)
     try:
         with store.connect() as connection:
-            yield lambda sql, **named: connection.execute(text(sql), named).fetchall()
+            yield store.query(connection)
     finally:
         store.close()
 
 
-def load_gated(query: Query, word: str) -> GatedRun:
-    """The counts of a run or a table, by what names it (`store.names`). Raises UsageError."""
+def load_summary(query: Query, word: str) -> RunSummary:
+    """The summary of a run or a table, by what names it (`store.names`). Raises UsageError."""
     runs, tables = ([row[0] for row in query(ids)] for ids in (_RUNS, _TABLES))
     found = meant(word, runs, tables, where="the store")
     if found not in runs:
         return _of_table(*query(_TABLE, run=found)[0])
     looks = tuple(Look(*row) for row in query(_LOOKS, run=found))
-    run = _run(*query(_RUN, run=found)[0], looks=looks)
-    return GatedRun.of(run, _trials(query, found))
+    return RunSummary.of(_run(*query(_RUN, run=found)[0], looks=looks), summaries(query, found))
 
 
 def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
@@ -117,7 +168,7 @@ def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
     )
 
 
-def _of_table(*row: Any) -> GatedRun:
+def _of_table(*row: Any) -> RunSummary:
     """Raises UsageError for counts of which it is not known what belongs together."""
     name, imported, source, card, trials, by_trial, calls, by_class = row
     named = [(scenario, trial) for scenario, trial in _decoded(trials)]
@@ -130,37 +181,7 @@ def _of_table(*row: Any) -> GatedRun:
     classes = {key: tuple(errors) for key, errors in _decoded(by_class).items()}
     counts = ErrorCounts(tuple(_decoded(calls)), classes)
     model = ModelCard(**_decoded(card))
-    return GatedRun.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
-
-
-def _trials(query: Query, run_id: str) -> tuple[GatedTrial, ...]:
-    """A trial that was in flight when the run died is void."""
-    by_trial: dict[int, list[tuple[str, int, int, int]]] = {}
-    for trial, *counts in query(_CALLS, run=run_id):
-        by_trial.setdefault(trial, []).append((counts[0], counts[1], counts[2], counts[3]))
-    return tuple(
-        _trial(by_trial.get(number, []), row) for number, *row in query(_TRIALS, run=run_id)
-    )
-
-
-def _trial(counts: Sequence[tuple[str, int, int, int]], row: Sequence[Any]) -> GatedTrial:
-    scenario, seed, outcome, handshake = row
-    steps: Sequence[Mapping[str, Any]] = _decoded(handshake)
-    return GatedTrial(
-        scenario=scenario,
-        seed=seed,
-        outcome=Outcome(outcome or Outcome.VOID),
-        calls=sum(calls for _, calls, _, _ in counts),
-        by_class={name: calls for name, calls, _, _ in counts if name},
-        executed=sum(executed for _, _, executed, _ in counts),
-        crashed=sum(crashed for _, _, _, crashed in counts),
-        handshake=all(map(_closed, steps)) if steps else None,
-    )
-
-
-def _closed(step: Mapping[str, Any]) -> bool:
-    """Reached, and not too early; runs from before the order was kept count as in order."""
-    return bool(step["reached"]) and step.get("in_order") is not False
+    return RunSummary.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
 
 
 def _decoded(column: Any) -> Any:

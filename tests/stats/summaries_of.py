@@ -1,14 +1,17 @@
-"""Runs as counts, written as a few numbers."""
+"""Runs as summaries, written as a few numbers."""
 
-from agenteval.core.gated import GatedRun, GatedTrial
 from agenteval.core.outcome import Outcome
+from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.core.trial import HandshakeStep
 
 
-def trial(errors, calls, *, scenario="s", seed=0, **known):
-    """A trial whose errors are all of one class."""
+def trial(errors, calls, *, scenario="s", seed=0, handshake=None, **known):
+    """A trial whose errors are all of one class; `handshake` is whether it was closed, if any."""
     settings = {"outcome": Outcome.COMPLETED, "executed": calls - errors} | known
     by_class = settings.pop("by_class", {"pipe-to-filter": errors} if errors else {})
-    return GatedTrial(scenario, seed, calls=calls, by_class=by_class, **settings)
+    steps = () if handshake is None else (HandshakeStep("closed", reached=handshake),)
+    counts = {"calls": calls, "errors": by_class, "handshake": steps}
+    return TrialSummary(scenario, seed + 1, seed, **counts, **settings)
 
 
 def run(*trials, name="r", **known):
@@ -19,7 +22,7 @@ def run(*trials, name="r", **known):
         "concurrency": 2,
         "trials_planned": len(trials),
     }
-    return GatedRun(id=name, trials=trials, **(settings | known))
+    return RunSummary(id=name, trials=trials, **(settings | known))
 
 
 def runs(ours, theirs, **known):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.tally import tally
+from agenteval.core.summary import summarize
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
@@ -67,14 +67,14 @@ def keep(store, run_id, *, ended=True):
             recorder.finish(key, one)
 
 
-def test_the_tallies_read_are_those_of_the_whole_run(store):
+def test_the_summaries_read_are_those_of_the_whole_run(store):
     keep(store, "other")
     keep(store, "r1")
-    found, tallies = store.tallied("r1")
+    found, summaries = store.summarized("r1")
     whole = store.load("r1")
-    assert (found, tallies) == (replace(whole, trials=()), tuple(map(tally, whole.trials)))
-    assert [sum(one.errors.values()) for one in tallies] == [2, 1, 4, 1, 1, 0]
-    assert [dict(one.agents) for one in tallies] == [{"worker": (1, 3)}, {}, {}, {}, {}, {}]
+    assert (found, summaries) == (replace(whole, trials=()), tuple(map(summarize, whole.trials)))
+    assert [sum(one.errors.values()) for one in summaries] == [2, 1, 4, 1, 1, 0]
+    assert [dict(one.agents) for one in summaries] == [{"worker": (1, 3)}, {}, {}, {}, {}, {}]
 
 
 def test_sub_agents_come_back_as_they_were_apart_from_the_first_agent(store):
@@ -98,11 +98,13 @@ def test_of_a_trial_in_flight_the_sub_agents_that_wrote_a_turn_are_kept(store):
 
 def test_trials_in_flight_are_void_in_both(store):
     keep(store, "r1", ended=False)
-    _, tallies = store.tallied("r1")
-    assert tallies == tuple(map(tally, store.load("r1").trials))
-    assert {one.outcome for one in tallies} == {Outcome.VOID}
+    _, found = store.summarized("r1")
+    whole = store.load("r1").trials
+    assert [(one.world, one.outcome, one.reason, one.cause) for one in found] == [
+        ((one.scenario, one.number, one.seed), Outcome.VOID, one.reason, one.cause) for one in whole
+    ]
 
 
-def test_an_unknown_run_has_no_tallies(store):
+def test_an_unknown_run_has_no_summaries(store):
     with pytest.raises(UsageError, match=r"^no run 'x'"):
-        store.tallied("x")
+        store.summarized("x")

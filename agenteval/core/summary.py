@@ -1,0 +1,217 @@
+"""The summary of a trial, and a run of such: all that a figure is made from, no transcript."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agenteval.core.conditions import Conditions
+from agenteval.core.counts import Cluster
+from agenteval.core.imported import ImportedCounts
+from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import NO_DENIALS, TrialRecovery, trial_recovery
+from agenteval.core.run import Look, Run
+from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial
+from agenteval.errors import Cause
+
+World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
+AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether it was denied
+SIGNALLED = 128  # from which exit code on a shell says that a signal ended the command
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSummary:
+    """What was counted in one trial.
+
+    `errors` counts the denied calls by their primary class, `executed` the calls that ran, and
+    `crashed` those of them that a limit or a signal ended. `retries` counts what was sent again;
+    `stretched` is how many times its time the trial was given, as the server is slow.
+
+    `prompt_tokens` are those of the first turn, 0 where there is none or the server told none.
+
+    `agents` counts, for each sub-agent that made calls, the denied ones and all; in no other count
+    are there any but those of the first agent.
+    """
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: Outcome
+    calls: int = 0
+    errors: Mapping[str, int] = field(default_factory=dict)
+    executed: int = 0
+    crashed: int = 0
+    handshake: tuple[HandshakeStep, ...] = ()
+    recovery: TrialRecovery = NO_DENIALS
+    prompt_tokens: int = 0
+    agents: Mapping[str, Cluster] = field(default_factory=dict)
+    reason: str = ""
+    cause: Cause | None = None
+    retries: int = 0
+    stretched: float = 1.0
+
+    @property
+    def world(self) -> World:
+        return self.scenario, self.number, self.seed
+
+    @property
+    def void(self) -> bool:
+        return self.outcome is Outcome.VOID
+
+    @property
+    def completed(self) -> bool:
+        return self.outcome is Outcome.COMPLETED
+
+    @property
+    def turns(self) -> int:
+        return self.recovery.turns_burned[1]
+
+    @property
+    def all_errors(self) -> Cluster:
+        """Denied calls, of all calls."""
+        return sum(self.errors.values()), self.calls
+
+    def errors_of(self, failure_class: str) -> Cluster:
+        return self.errors.get(failure_class, 0), self.calls
+
+    @property
+    def depth(self) -> int:
+        """How many steps of the handshake were reached before the first one that was not."""
+        reached = [step.reached for step in self.handshake]
+        return [*reached, False].index(False)
+
+    @property
+    def in_order(self) -> bool | None:
+        """Whether the whole handshake was reached, no step too early; None: not known."""
+        if any(step.reached and step.in_order is None for step in self.handshake):
+            return None
+        return all(step.in_order for step in self.handshake)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the whole handshake was reached, and no step is known to have come too early."""
+        return all(step.reached and step.in_order is not False for step in self.handshake)
+
+    def flawless(self) -> "TrialSummary":
+        """The trial as it would be without a single fault, with as many calls."""
+        return replace(
+            self,
+            outcome=Outcome.COMPLETED,
+            errors={},
+            crashed=0,
+            handshake=tuple(HandshakeStep(step.name, reached=True) for step in self.handshake),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run's conditions and the summaries of its trials; `seconds` is by the clock, where known.
+
+    `of_counts`: somebody's table stands behind it and no run, so that calls, errors and classes
+    are all there is; how a trial ended, and what it ran, is not known.
+    """
+
+    id: str
+    model: str
+    simulated: bool
+    complete: bool
+    concurrency: int
+    trials_planned: int
+    trials: tuple[TrialSummary, ...]
+    conditions: Conditions = field(default_factory=Conditions)
+    looks: tuple[Look, ...] = ()
+    seconds: float | None = None
+    of_counts: bool = False
+
+    @classmethod
+    def of(cls, run: Run, trials: tuple[TrialSummary, ...] = ()) -> "RunSummary":
+        """A run that is given without its trials, or has none yet."""
+        return cls(
+            id=run.id,
+            model=run.model.name,
+            simulated=run.model.simulated,
+            complete=run.complete,
+            concurrency=run.concurrency,
+            trials_planned=run.trials_planned,
+            trials=trials,
+            conditions=Conditions.of(run),
+            looks=run.looks,
+            seconds=run.effort.seconds if run.effort else None,
+        )
+
+    @classmethod
+    def of_table(cls, imported: ImportedCounts) -> "RunSummary":
+        """Counts by trial; no seed of a run is negative, so that they meet it in no world."""
+        counts = imported.counts
+        trials = tuple(
+            TrialSummary(
+                scenario,
+                number=at + 1,
+                seed=-1 - at,
+                outcome=Outcome.COMPLETED,
+                calls=counts.calls[at],
+                errors={name: of[at] for name, of in counts.by_class.items() if of[at]},
+            )
+            for at, (scenario, _) in enumerate(imported.trials)
+        )
+        return cls(
+            id=imported.id,
+            model=imported.model.name,
+            simulated=imported.model.simulated,
+            complete=True,
+            concurrency=1,
+            trials_planned=len(trials),
+            trials=trials,
+            of_counts=True,
+        )
+
+    @property
+    def counted(self) -> tuple[TrialSummary, ...]:
+        """The trials that are not void."""
+        return tuple(trial for trial in self.trials if not trial.void)
+
+    @property
+    def calls(self) -> int:
+        """Of the trials that are not void."""
+        return sum(trial.calls for trial in self.counted)
+
+
+def summarize(trial: Trial) -> TrialSummary:
+    """Count what a finished trial holds."""
+    primaries = [record.verdict.primary for record in trial.calls]
+    ran = [record.execution for record in trial.calls if record.execution is not None]
+    return TrialSummary(
+        scenario=trial.scenario,
+        number=trial.number,
+        seed=trial.seed,
+        outcome=trial.outcome,
+        calls=len(trial.calls),
+        errors=Counter(primary.failure_class for primary in primaries if primary),
+        executed=len(ran),
+        crashed=sum(map(_crashed, ran)),
+        handshake=trial.handshake,
+        recovery=trial_recovery(trial),
+        prompt_tokens=trial.turns[0].usage.prompt_tokens if trial.turns else 0,
+        agents=_calls_by_agent(
+            [(part.name, _denied(record)) for part in trial.agents for record in part.calls]
+        ),
+        reason=trial.reason,
+        cause=trial.cause,
+        retries=trial.retries,
+        stretched=trial.stretched,
+    )
+
+
+def _crashed(ran: Execution) -> bool:
+    code = ran.exit_code
+    return bool(ran.limit) or code is None or code < 0 or code >= SIGNALLED
+
+
+def _denied(record: CallRecord) -> bool:
+    return not record.verdict.allowed
+
+
+def _calls_by_agent(calls: Sequence[AgentCall]) -> dict[str, Cluster]:
+    """Denied calls and all calls of each name, in the order of the names."""
+    made = Counter(name for name, _ in calls)
+    denied = Counter(name for name, is_denied in calls if is_denied)
+    return {name: (denied[name], made[name]) for name in sorted(made)}

@@ -1,0 +1,80 @@
+"""Gate and comparison of the same two runs stand on the same trials and the same figures."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.core.outcome import Outcome
+from agenteval.core.pairing import pair
+from agenteval.core.summary import RunSummary, summarize
+from agenteval.report.build import build_comparison
+from agenteval.report.side import Side
+from agenteval.stats.gate import judge_gate
+from agenteval.stats.rules import Over, Rules
+from agenteval.testing import card, denied, run, trial
+
+LIST = "uv run notes.py list"
+ENDS = [Outcome.COMPLETED, Outcome.STALLED, Outcome.VOID]
+TRIALS = st.dictionaries(
+    st.tuples(st.sampled_from("abc"), st.integers(1, 4)),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from(ENDS)),
+    min_size=1,
+    max_size=8,
+)
+
+
+def played(name, drawn):
+    made = (
+        trial(
+            *[denied("ls | head", "pipe-to-filter")] * errors,
+            *[LIST] * allowed,
+            scenario=scenario,
+            number=number,
+            outcome=end,
+        )
+        for (scenario, number), (errors, allowed, end) in sorted(drawn.items())
+    )
+    return run(*made, run_id=name, model=card(name))
+
+
+def compared(first, second):
+    """The pair that `compare` shows of two runs, and the margin of a gate over them."""
+    view = build_comparison([Side.of_run(first), Side.of_run(second)])
+    baseline, candidate = (
+        RunSummary.of(one, tuple(map(summarize, one.trials))) for one in (second, first)
+    )
+    judged = judge_gate(baseline, candidate, Rules(0.03, over=Over.TRIALS))
+    return view.pairs, judged
+
+
+@settings(deadline=None, max_examples=60)
+@given(TRIALS, TRIALS)
+def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs):
+    pairs, judged = compared(played("a", ours), played("b", theirs))
+    margin = judged.criteria[0]
+    if not pairs:
+        assert margin.estimate is None
+        return
+    (shown,) = pairs
+    gap = shown.difference
+    left_out = tuple(reversed(judged.pairing.left_out))
+    assert margin.estimate == pytest.approx(gap.value)
+    assert (margin.measure.count, margin.measure.n) == (gap.first.count, gap.first.n)
+    assert (gap.paired, shown.left_out) == (judged.pairing.paired, left_out)
+    assert judged.minimums[1].seen == gap.first.n
+
+
+def test_a_void_trial_meets_no_world():
+    ends = (Outcome.COMPLETED, Outcome.VOID)
+    first, second = (
+        [summarize(trial(LIST, number=1)), summarize(trial(LIST, LIST, number=2, outcome=end))]
+        for end in ends
+    )
+    found = pair(first, second)
+    assert (found.worlds, [one.number for one in found.second], found.left_out) == (1, [1], (2, 0))
+
+
+def test_runs_without_a_world_in_common_are_compared_whole():
+    first, second = [summarize(trial(LIST, number=1))], [summarize(trial(LIST, number=2))]
+    found = pair(first, second)
+    assert (found.paired, found.worlds, len(found.first), found.left_out) == (False, 0, 1, (0, 0))

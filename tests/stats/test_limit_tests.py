@@ -1,0 +1,109 @@
+"""Tests against a limit, and their bounds."""
+
+from math import inf
+
+import pytest
+from scipy.stats import binom
+from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
+
+from agenteval.stats.limit_tests import MOST, Comparison, RateTest, lower_bound, upper_bound
+from agenteval.stats.rates import Rate
+
+
+@pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])
+def test_the_bounds_of_a_rate_are_the_exact_ones(count, n):
+    low, high = proportion_confint(count, n, alpha=0.1, method="beta")
+    test = RateTest.of(Rate(count, n))
+    assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(
+        (low if count else 0, high if count < n else 1), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("count", "calls"), [(0, 299), (1, 473)])
+def test_so_many_calls_prove_a_rate_below_one_percent(count, calls):
+    test, before = RateTest(count, calls), RateTest(count, calls - 1)
+    assert (test.below(0.01) < 0.05, before.below(0.01) < 0.05) == (True, False)
+
+
+def test_the_chances_are_those_of_the_binomial():
+    test = RateTest(4, 50)
+    assert (test.below(0.15), test.above(0.15)) == pytest.approx(
+        (binom.cdf(4, 50, 0.15), binom.sf(3, 50, 0.15))
+    )
+
+
+def test_a_design_effect_of_two_needs_twice_the_calls():
+    assert RateTest.of(Rate(0, 598, 80, 299.0)).below(0.01) == RateTest(0, 299).below(0.01)
+
+
+def single(count, n, others, of, *, limit=0.0, ratio=False):
+    """Calls that each are a group of their own."""
+    ours = [((1, 1), (0, 0))] * others + [((0, 1), (0, 0))] * (of - others)
+    theirs = [((0, 0), (1, 1))] * count + [((0, 0), (0, 1))] * (n - count)
+    return Comparison.of([*ours, *theirs], limit=limit, ratio=ratio, icc=0.1)
+
+
+def test_the_bounds_of_a_difference_are_near_those_of_another_score_test():
+    """The case on which statsmodels' score interval is known to be wrong: .0528 to .3382."""
+    test = single(56, 70, 48, 80)
+    assert (test.estimate, lower_bound(test, 0.025), upper_bound(test, 0.025)) == pytest.approx(
+        (0.2, 0.0528, 0.3382), abs=0.006
+    )
+
+
+def test_the_bounds_of_a_ratio_are_near_those_of_statsmodels():
+    test = single(24, 160, 12, 161, limit=1.5, ratio=True)
+    low, high = confint_proportions_2indep(24, 160, 12, 161, compare="ratio", alpha=0.1)
+    assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(
+        (low, high), rel=0.04
+    )
+
+
+def paired(ours, theirs, size=8):
+    return [((one, size), (other, size)) for one, other in zip(ours, theirs, strict=True)]
+
+
+def test_the_same_hard_worlds_make_a_difference_surer_than_strangers_do():
+    ours, theirs = [0, 0, 4, 0, 6, 0, 1, 0] * 4, [0, 1, 4, 0, 6, 0, 1, 0] * 4
+    met = Comparison.of(paired(ours, theirs), limit=0.03, ratio=False, icc=0.1)
+    apart = Comparison.of(
+        [((one, 8), (0, 0)) for one in ours] + [((0, 0), (other, 8)) for other in theirs],
+        limit=0.03,
+        ratio=False,
+        icc=0.1,
+    )
+    assert (met.estimate, met.df, apart.df) == (apart.estimate, 31, 62)
+    assert upper_bound(met, 0.05) < upper_bound(apart, 0.05)
+
+
+@pytest.mark.parametrize("ratio", [False, True])
+def test_no_errors_at_all_prove_nothing_beyond_their_number(ratio):
+    limit = 1.5 if ratio else 0.03
+    few, many = (
+        Comparison.of(paired([0] * trials, [0] * trials), limit=limit, ratio=ratio, icc=0.1)
+        for trials in (10, 100)
+    )
+    proven = [test.below(limit) < 0.05 for test in (few, many)]
+    assert (proven, few.effect) == ([False, not ratio], pytest.approx(1.7))
+
+
+def test_a_ratio_to_no_errors_has_no_bound():
+    test = single(5, 100, 0, 100, limit=2.0, ratio=True)
+    assert (test.estimate, upper_bound(test, 0.05)) == (inf, pytest.approx(MOST))
+    assert lower_bound(test, 0.05) > 1
+
+
+def test_one_group_is_treated_as_planned_and_not_as_certain():
+    test = Comparison.of([((1, 50), (9, 50))], limit=0.03, ratio=False, icc=0.1)
+    assert (test.df, test.effect > 5, test.above(0.03) > 0.05) == (1, True, True)
+
+
+@pytest.mark.parametrize("limit", [-1.0, 1.0])
+def test_at_the_ends_of_the_scale_nothing_is_left_to_chance(limit):
+    assert single(2, 10, 2, 10).above(limit) == (limit > 0)
+
+
+def test_more_of_the_same_is_surer():
+    test = Comparison.of(paired([1, 0, 2, 0], [1, 1, 0, 0]), limit=0.1, ratio=False, icc=0.1)
+    assert test.scaled(10).below(0.1) < test.below(0.1)
+    assert test.scaled(10).estimate == test.estimate
