@@ -6,7 +6,7 @@ The words are the profile's (core/prompt/profiles.py); only what a limit says is
 import json
 from collections.abc import Sequence
 
-from agenteval.core.call import BASH, ToolCall, Verdict
+from agenteval.core.call import BASH, Denied, ToolCall
 from agenteval.core.limit import Limit
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.tools import path_argument
@@ -21,14 +21,12 @@ def schemas(profile: Profile, tools: Sequence[str]) -> list[ToolSchema]:
     return [profile.forms[tool].schema() for tool in tools]
 
 
-def denial(call: ToolCall, verdict: Verdict, profile: Profile, policy: Policy) -> str:
+def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) -> str:
     """What the model reads when a call is denied. It never names the cure.
 
     `call` is one of our own tools when its name is one of the policy's.
     """
     finding = verdict.primary
-    if finding is None:
-        raise ValueError("an allowed call has no denial")
     names = profile.names([tool for tool in policy.tools if tool in profile.forms])
     texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
