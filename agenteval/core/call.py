@@ -63,9 +63,14 @@ class BashRun(NamedTuple):
 
 
 class FileRead(NamedTuple):
-    """The path that was judged, relative to the workspace where it is inside."""
+    """The path that was judged, relative to the workspace where it is inside.
+
+    So many `lines` are to be read from the `first` on, counted from 1; all of them with None.
+    """
 
     path: str
+    first: int = 1
+    lines: int | None = None
 
 
 class FileWrite(NamedTuple):

@@ -51,7 +51,7 @@ class ToolExecutor:
             reply = tools.denial(meant, verdict, self.profile, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
-        reply = tools.answer(execution, self.limits, self.profile)
+        reply = tools.answer(execution, self.limits, self.profile, verdict.runs)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
@@ -70,20 +70,22 @@ class ToolExecutor:
                 case BashRun():
                     return await self.sandbox.run(runs.argv)
                 case FileRead():
-                    return await self._read(runs.path)
+                    return await self._read(runs)
                 case FileWrite():
                     return await self._write(runs.path, runs.content)
                 case None:  # a policy of tools that no profile offers
                     raise ValueError("an allowed call of a tool that nothing here carries out")
 
-    async def _read(self, path: str) -> Execution:
-        started = time.perf_counter()
+    async def _read(self, asked: FileRead) -> Execution:
+        """What is cut ends with a whole line, so that `offset` can go on behind it."""
+        started, cut = time.perf_counter(), False
         try:
-            content = await self.sandbox.read(path)
-            text, code = content.decode("utf-8", "replace"), 0
+            content, cut = await self.sandbox.read_lines(*asked)
+            kept = content[: content.rfind(b"\n") + 1] if cut else b""
+            text, code = (kept or content).decode("utf-8", "replace"), 0
         except OSError as error:
-            text, code = f"{path}: {error.strerror or error}", 1
-        return Execution(code, text, time.perf_counter() - started)
+            text, code = f"{asked.path}: {error.strerror or error}", 1
+        return Execution(code, text, time.perf_counter() - started, cut=cut)
 
     async def _write(self, path: str, content: str) -> Execution:
         started = time.perf_counter()

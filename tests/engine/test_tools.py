@@ -65,9 +65,14 @@ def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
     assert tools.answer(execution, Limits(), STRICT) == said
 
 
-def test_a_schema_asks_for_one_text() -> None:
+def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
     (schema,) = tools.schemas(STRICT, ["read"])
-    assert schema["function"]["parameters"]["required"] == ["path"]
+    parameters = schema["function"]["parameters"]
+    kinds = {name: each["type"] for name, each in parameters["properties"].items()}
+    assert (parameters["required"], kinds) == (
+        ["path"],
+        {"path": "string", "offset": "integer", "limit": "integer"},
+    )
 
 
 PIPED = "uv run scripts/db_query.py --tables | head"

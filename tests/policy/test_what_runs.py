@@ -76,6 +76,12 @@ def test_a_command_runs_as_it_was_read(text, argv, commands) -> None:
     [
         (tool("read", path="notes/a.md"), FileRead("notes/a.md")),
         (tool("read", filePath="/workspace/./notes//a.md"), FileRead("notes/a.md")),
+        (tool("read", path="notes/a", offset=3, limit=20), FileRead("notes/a", 3, 20)),
+        (tool("read", path="notes/a", offset="3.0", limit=20.0), FileRead("notes/a", 3, 20)),
+        (tool("read", path="notes/a", offset=0, limit=-1), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset=True, limit=None), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset="9" * 10, limit=1e300), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset="x", limit=2.5), FileRead("notes/a")),
         (tool("write", path="./notes/a.md", content="x"), FileWrite("notes/a.md", "x")),
         (tool("todo", items=[]), None),
     ],
@@ -114,6 +120,7 @@ LOOP = "for f in a b; do ls $f; done"
         (tool("read", filePath="/workspace/a"), FileRead("a")),
         (tool("read", filePath="a/../b"), FileRead("/workspace/b")),
         (tool("write", filePath="a", content="x"), FileWrite("a", "x")),
+        (tool("read", filePath="a", offset=5), FileRead("a", 5)),
         (tool("webfetch", url="x"), None),
     ],
 )

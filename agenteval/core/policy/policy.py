@@ -9,7 +9,14 @@ from typing import Any, Protocol
 from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall, new
 from agenteval.core.policy.bash import BashRules, changes_folder
 from agenteval.core.policy.patterns import PathRules, normalise
-from agenteval.core.policy.tools import READ, WRITE, ToolRule, path_argument, path_arguments
+from agenteval.core.policy.tools import (
+    READ,
+    WRITE,
+    ToolRule,
+    lines_asked,
+    path_argument,
+    path_arguments,
+)
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.gate import NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
@@ -135,7 +142,9 @@ def _as_asked(
 
 
 def _file(tool: str, path: str, arguments: Mapping[str, Any]) -> Runnable:
-    return FileRead(path) if tool == READ else FileWrite(path, str(arguments["content"]))
+    if tool == READ:
+        return FileRead(path, *lines_asked(arguments))
+    return FileWrite(path, str(arguments["content"]))
 
 
 def only_command(call: ToolCall, policy: Policy) -> str | None:
