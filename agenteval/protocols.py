@@ -65,6 +65,13 @@ class Sandbox(Protocol):
         """
         ...
 
+    async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
+        """`count` lines (None: all) from the `first` on, and whether less than these came back.
+
+        No more bytes than a command's output may have are kept. Raises as `read` does.
+        """
+        ...
+
     async def stamp(self, paths: Sequence[str]) -> str:
         """A text that is another one when any of these files was changed, made or removed.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.call import BASH, Finding, ToolCall, Verdict
+from agenteval.core.call import BASH, Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.span import Span
@@ -28,7 +28,7 @@ from agenteval.core.trial import (
 )
 from agenteval.protocols import ToolSchema
 
-ALLOWED = Verdict()
+ALLOWED = Allowed()
 TIMING = Timing(0.2, 17, gap_mean=0.05, gap_median=0.04, gap_p95=0.1, gap_longest=0.2)
 
 
@@ -61,13 +61,13 @@ def denied(command: str, failure_class: str = "bare-binary", *, evidence: str = 
     shown = evidence or command
     start = command.index(shown)
     finding = Finding(failure_class, Span(start, start + len(shown), shown), "Not like this.")
-    return Made(BASH, {"command": command}, Verdict(findings=(finding,)))
+    return Made(BASH, {"command": command}, Denied((finding,)))
 
 
 def tool(name: str, *, failure_class: str = "", **arguments: Any) -> Made:
     """A call of any tool; denied when a failure class is given."""
     finding = Finding(failure_class, Span(0, 0, name))
-    verdict = Verdict(findings=(finding,)) if failure_class else ALLOWED
+    verdict = Denied((finding,)) if failure_class else ALLOWED
     return Made(name, arguments, verdict)
 
 

@@ -63,11 +63,11 @@ def _print(probes: "Sequence[Probe]", chosen: str | None) -> None:
 
 async def _second_reader() -> dict[str, int]:
     """How bashlex answers one command it reads, one it cannot, and one it hangs on."""
-    from agenteval.core.shell.gate import Simple, read_simple  # noqa: PLC0415
+    from agenteval.core.call import BashRun  # noqa: PLC0415
     from agenteval.engine.second_reader import SecondReader  # noqa: PLC0415
 
     async with SecondReader() as reader:
-        for command in ("ls 'a b'", "echo { }", "echo a'${'b"):
-            simple = read_simple(command)
-            await reader.objection(command, [simple.argv] if isinstance(simple, Simple) else [])
+        for text, *words in (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",)):
+            argv = tuple(words)
+            await reader.objection(BashRun(text, argv, (argv,)))
     return dict(reader.counts)

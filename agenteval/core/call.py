@@ -50,22 +50,79 @@ class Finding(NamedTuple):
     facets: tuple[str, ...] = ()
 
 
-class Verdict(NamedTuple):
-    """Allowed without findings; denied with some: the primary class first, the others after it."""
+class BashRun(NamedTuple):
+    """A command as it was read and judged. `argv` is executed as it is, without another reading.
 
-    findings: tuple[Finding, ...] = ()
+    `commands` are the words of every command in `text`; none where only another harness's rules
+    could read it.
+    """
+
+    text: str
+    argv: tuple[str, ...]
+    commands: tuple[tuple[str, ...], ...]
+
+
+class FileRead(NamedTuple):
+    """The path that was judged, relative to the workspace where it is inside.
+
+    So many `lines` are to be read from the `first` on, counted from 1; all of them with None.
+    """
+
+    path: str
+    first: int = 1
+    lines: int | None = None
+
+
+class FileWrite(NamedTuple):
+    """The path that was judged, as in `FileRead`, and all that the file is to hold."""
+
+    path: str
+    content: str
+
+
+Runnable = BashRun | FileRead | FileWrite
+
+
+class Allowed(NamedTuple):
+    """An allowed call. `runs` is what was judged; it is not stored.
+
+    None for a verdict out of a store, and for a tool that nothing here carries out.
+    """
+
+    runs: Runnable | None = None
+
+    @property
+    def allowed(self) -> bool:
+        return True
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return ()
+
+    @property
+    def primary(self) -> Finding | None:
+        return None
+
+
+class Denied(NamedTuple):
+    """A denied call: the primary class first, the others after it. It holds nothing to run."""
+
+    findings: tuple[Finding, ...]
 
     @classmethod
-    def denied(cls, findings: Sequence[Finding]) -> Self:
-        """Raises ValueError without a finding: that nothing explains a denial permits nothing."""
+    def explained(cls, findings: Sequence[Finding]) -> Self:
+        """Raises ValueError without a finding: every denial is explained."""
         if not findings:
             raise ValueError("a denied call has at least one finding")
         return new(cls, (tuple(findings),))
 
     @property
     def allowed(self) -> bool:
-        return not self.findings
+        return False
 
     @property
-    def primary(self) -> Finding | None:
-        return self.findings[0] if self.findings else None
+    def primary(self) -> Finding:
+        return self.findings[0]
+
+
+Verdict = Allowed | Denied

@@ -10,7 +10,7 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.reading import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tools
-from agenteval.engine.hands import Hands
+from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.protocols import Model
 
 
@@ -43,7 +43,7 @@ class Loop:
     seed: int
     max_turns: int
     model: Model
-    hands: Hands
+    executor: ToolExecutor
     scene: Scene
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
@@ -61,12 +61,12 @@ class Loop:
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (by `engine.asking`): commands have limits."""
-        schemas = tools.schemas(self.hands.profile, self.tools)
+        schemas = tools.schemas(self.executor.profile, self.tools)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)
             for position, call in enumerate(turn.calls):
-                record = await self.hands.handle(number, position, call)
+                record = await self.executor.handle(number, position, call)
                 await self._made(record)
             if ending := await self._ending(turn):
                 return ending

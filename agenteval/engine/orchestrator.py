@@ -13,10 +13,10 @@ from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Trial
 from agenteval.engine.asking import PAUSES, Asking, Replies, Unwatched
-from agenteval.engine.hands import Hands
 from agenteval.engine.play import Play
 from agenteval.engine.reading import Reading
 from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Database
 from agenteval.errors import InfrastructureError, UsageError
@@ -86,7 +86,7 @@ class Orchestrator:
         world = World(frozenset(files))
         try:
             async with self.backend.open(files, limits) as sandbox:
-                hands = Hands(
+                executor = ToolExecutor(
                     self.setting.profile,
                     stage.policy,
                     world,
@@ -95,7 +95,7 @@ class Orchestrator:
                     limits,
                     running,
                 )
-                play = self._play(stage, key, hands)
+                play = self._play(stage, key, executor)
                 try:
                     trial = await play.play()
                 except InfrastructureError as error:
@@ -105,7 +105,7 @@ class Orchestrator:
         self.recorder.finish(key, trial)
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
-    def _play(self, stage: Stage, key: TrialKey, hands: Hands) -> Play:
+    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor) -> Play:
         prompt = posed(stage.scenario, key.seed, self.setting)
         seconds = stage.scenario.limits.trial_seconds
         return Play(
@@ -115,11 +115,13 @@ class Orchestrator:
             setting=self.setting,
             max_turns=self.max_turns,
             model=Asking(self.model, seconds, self.health, self.pauses, self.pace),
-            hands=hands,
+            executor=executor,
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
-            watch=Watch(stage.scenario, prompt, Database(hands.sandbox, stage.scenario.database)),
+            watch=Watch(
+                stage.scenario, prompt, Database(executor.sandbox, stage.scenario.database)
+            ),
             reading=self.reading,
         )
 

@@ -17,9 +17,9 @@ from agenteval.core.reading import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
 from agenteval.engine.asking import Asking
-from agenteval.engine.hands import Hands
 from agenteval.engine.loop import Loop
 from agenteval.engine.reading import Reading
+from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Row, run_program
 from agenteval.errors import InfrastructureError
@@ -47,7 +47,7 @@ class Request:
 class Play:
     """A trial under way. What its agents gathered is true at any moment, however it ends.
 
-    `hands` are those of the first agent, `policies` the allow lists of the others by their names.
+    `executor` is that of the first agent, `policies` the allow lists of the others by their names.
     An agent that is waited for acts at once, any other when those before it have ended: one world,
     one agent at a time, and so the same trial each time. Implements `engine.loop.Scene`.
     """
@@ -58,7 +58,7 @@ class Play:
     setting: Setting
     max_turns: int | None
     model: Asking
-    hands: Hands
+    executor: ToolExecutor
     policies: Mapping[str, Policy]
     recorder: Recorder
     observer: Observer
@@ -71,7 +71,7 @@ class Play:
 
     async def play(self) -> Trial:
         """Raises InfrastructureError when the server or the sandbox fails."""
-        await self._act(FIRST, self.prompt, self.scenario, self.hands)
+        await self._act(FIRST, self.prompt, self.scenario, self.executor)
         while self.waiting:
             await self._start(self.waiting.popleft())
         loop, ending = self.loops[self.last], self.parts[self.last].ending
@@ -127,8 +127,8 @@ class Play:
         if agent.program is not None:
             await self._run(part, agent.program, known)
         else:
-            hands = replace(self.hands, policy=self.policies[agent.name])
-            await self._act(part, self._prompt(agent, known, part.label), agent, hands)
+            executor = replace(self.executor, policy=self.policies[agent.name])
+            await self._act(part, self._prompt(agent, known, part.label), agent, executor)
 
     def _begun(self, request: Request) -> AgentPart:
         """The part of the agent that is asked for; refused beyond the limits of the scenario."""
@@ -158,7 +158,7 @@ class Play:
             raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
 
     async def _act(
-        self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, hands: Hands
+        self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> None:
         loop = Loop(
             agent=part.label,
@@ -167,7 +167,7 @@ class Play:
             seed=self.key.seed,
             max_turns=self.max_turns or player.max_turns,
             model=self.model,
-            hands=hands,
+            executor=executor,
             scene=self,
         )
         self.parts[part.label], self.loops[part.label] = part, loop
@@ -176,7 +176,7 @@ class Play:
         self.parts[part.label], self.last = part, part.label
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:
-        ran = await run_program(self.hands.sandbox, program, known)
+        ran = await run_program(self.executor.sandbox, program, known)
         reason = "" if ran.exit_code == 0 else f"{program.name}: {ran.output.strip()}"
         self.parts[part.label] = replace(part, ending=Ending.STOPPED, reason=reason)
         await self._follow(part.label, 0, 0)

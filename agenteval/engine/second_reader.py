@@ -10,10 +10,11 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, cast
+
+from agenteval.core.call import BashRun
 
 _CHILD = Path(__file__).with_name("second_reader_child.py")
 _ANSWERS = ("agreed", "objected", "failed", "timed out")
@@ -43,14 +44,14 @@ class SecondReader:
     ) -> None:
         await self._stop()
 
-    async def objection(self, text: str, commands: Sequence[Sequence[str]]) -> str:
-        """Both readings, when bashlex reads other commands or words than these; else ""."""
+    async def objection(self, run: BashRun) -> str:
+        """Both readings, when bashlex reads other commands or words in what is to run; else ""."""
         async with self._turn:
-            answer = await self._ask(text)
+            answer = await self._ask(run.text)
         if "commands" not in answer:
             self.counts["timed out" if answer.get("late") else "failed"] += 1
             return ""
-        ours = sorted(list(words) for words in commands)
+        ours = sorted(list(words) for words in run.commands)
         theirs = sorted(answer["commands"])
         self.counts["agreed" if ours == theirs else "objected"] += 1
         if ours == theirs:

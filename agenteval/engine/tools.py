@@ -6,7 +6,7 @@ The words are the profile's (core/prompt/profiles.py); only what a limit says is
 import json
 from collections.abc import Sequence
 
-from agenteval.core.call import BASH, ToolCall, Verdict
+from agenteval.core.call import BASH, Denied, FileRead, Runnable, ToolCall
 from agenteval.core.limit import Limit
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.tools import path_argument
@@ -21,14 +21,12 @@ def schemas(profile: Profile, tools: Sequence[str]) -> list[ToolSchema]:
     return [profile.forms[tool].schema() for tool in tools]
 
 
-def denial(call: ToolCall, verdict: Verdict, profile: Profile, policy: Policy) -> str:
+def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) -> str:
     """What the model reads when a call is denied. It never names the cure.
 
     `call` is one of our own tools when its name is one of the policy's.
     """
     finding = verdict.primary
-    if finding is None:
-        raise ValueError("an allowed call has no denial")
     names = profile.names([tool for tool in policy.tools if tool in profile.forms])
     texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
@@ -70,16 +68,26 @@ def _rules(tool: str, policy: Policy) -> str:
     return json.dumps(rules, separators=(",", ":"))
 
 
-def answer(execution: Execution, limits: Limits, profile: Profile) -> str:
-    """What the model reads after a call that ran."""
+def answer(
+    execution: Execution, limits: Limits, profile: Profile, ran: Runnable | None = None
+) -> str:
+    """What the model reads after a call that ran; `ran` says what of a file was to be read."""
     output = execution.output
     if execution.cut:
-        output += "\n[output cut here]"
+        output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
     if execution.limit:
         return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
     text = profile.texts.failed if execution.exit_code else profile.texts.ran
     said = text.format(output=output, code=execution.exit_code)
     return said.lstrip("\n") or profile.texts.empty
+
+
+def _shown(output: str, ran: FileRead) -> str:
+    """Which part of the file stands above."""
+    lines = output.count("\n")
+    if not lines:
+        return f": line {ran.first} of the file goes on"
+    return f": it shows lines {ran.first} to {ran.first + lines - 1} of the file, which goes on"
 
 
 def _struck(limit: str, limits: Limits) -> str:

@@ -49,6 +49,12 @@ class Session:
         _raise_errno(reply, path)
         return content
 
+    async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
+        request = {"do": "read lines", "path": path, "first": first, "count": count}
+        reply, content = await self._ask(request, seconds=GRACE_SECONDS)
+        _raise_errno(reply, path)
+        return content, bool(reply["cut"])
+
     async def stamp(self, paths: Sequence[str]) -> str:
         reply, _ = await self._ask({"do": "stamp", "paths": [*paths]}, seconds=GRACE_SECONDS)
         return str(reply["stamp"])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.call import Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.span import Span
@@ -141,7 +141,7 @@ def _finding_fields(finding: Finding) -> Values:
 
 def _verdict(row: CallRow) -> Verdict:
     findings = [_finding(finding) for finding in row.findings]
-    return Verdict() if row.allowed else Verdict.denied(findings)
+    return Allowed() if row.allowed else Denied.explained(findings)
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import Finding, ToolCall, Verdict, new
+from agenteval.core.call import Denied, Finding, ToolCall, Verdict, new
 from agenteval.core.policy.policy import (
     UNKNOWN_WORLD,
     Gate,
     Policy,
     World,
-    allows,
-    allows_command,
+    decide,
+    decide_command,
     only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
@@ -26,7 +26,6 @@ from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
-ALLOWED = Verdict()
 _NO_SHELL = ShellFacts("")
 _FIND_RUNS = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _KEPT = 4096  # longer commands hardly repeat, and would fill the memory
@@ -35,16 +34,16 @@ _CLASSES = tuple(each for each in failure_classes() if not each.rest)
 
 
 def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdict:
-    """Allowed, or denied with every class that explains it. Never raises, whatever the call."""
+    """Allowed with what it runs, or denied with every class that explains it. Never raises."""
     only = only_command(call, policy)
     command = call.command if only is None else only
     gate = None if command is None else read_simple(command)
     if only is not None and policy.engine is None:
-        allowed = allows_command(only, policy, world, gate=gate)
+        allowed = decide_command(only, policy, world, gate=gate)
     else:
-        allowed = allows(call, policy, world, gate=gate)
-    if allowed:
-        return ALLOWED
+        allowed = decide(call, policy, world, gate=gate)
+    if allowed is not None:
+        return allowed
     if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
         is_only = only is not None
         fits = False if is_only and policy.engine is None else None
@@ -67,7 +66,7 @@ def _wraps(program: str) -> bool:
 
 def deny(
     call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, objection: str = ""
-) -> Verdict:
+) -> Denied:
     """The verdict on a call that is denied already.
 
     An `objection` of the second reader makes it ambiguous-shell, whatever the policy allows.
@@ -85,7 +84,7 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
     objection: str = "",
     *,
     is_only_a_command: bool,
-) -> Verdict:
+) -> Denied:
     command = call.command
     text, shell = call.raw, _NO_SHELL
     if command is not None:
@@ -117,7 +116,7 @@ def judge_many(
     return of_call
 
 
-def _explain(denied: DeniedCall) -> Verdict:
+def _explain(denied: DeniedCall) -> Denied:
     found: list[tuple[FailureClass, Seen]] = []
     for each in _worth_a_look(denied.signs):
         if seen := each.look(denied):
@@ -128,7 +127,7 @@ def _explain(denied: DeniedCall) -> Verdict:
         found = closed or found
     if not found and (seen := _REST.look(denied)):
         found = [(_REST, seen)]
-    return Verdict.denied(_findings(found, denied))
+    return Denied.explained(_findings(found, denied))
 
 
 @lru_cache(maxsize=1024)

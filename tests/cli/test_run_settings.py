@@ -61,7 +61,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     run = played(cli, project, "--prompt-variant", "mine.md")
 
     assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
-    assert run.protocol == "strict/2, rules mine.md/b1452c54 at start"
+    assert run.protocol == "strict/3, rules mine.md/b1452c54 at start"
 
 
 @pytest.mark.parametrize(
@@ -87,5 +87,5 @@ def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) 
 
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
 
-    assert run.protocol == "strict/2, rules plain/2 at start, context 6000"
+    assert run.protocol == "strict/3, rules plain/2 at start, context 6000"
     assert all(5900 < tokens < 6500 for tokens in counted), counted

@@ -1,6 +1,6 @@
 import pytest
 
-from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.call import Allowed, BashRun, Denied, Finding, ToolCall
 from agenteval.core.span import Span
 
 
@@ -17,14 +17,20 @@ def test_only_a_bash_call_carries_a_command(call, command) -> None:
     assert call.command == command
 
 
-@pytest.mark.parametrize(
-    ("verdict", "allowed"),
-    [(Verdict(), True), (Verdict((Finding("heredoc", Span(0, 0, "<<")),)), False)],
-)
-def test_a_verdict_allows_exactly_when_it_has_no_findings(*, verdict, allowed) -> None:
-    assert verdict.allowed == allowed
+FINDING = Finding("heredoc", Span(0, 0, "<<"))
+
+
+def test_an_allowed_call_has_what_it_runs_and_no_findings() -> None:
+    verdict = Allowed(BashRun("ls", ("ls",), (("ls",),)))
+    assert (verdict.allowed, verdict.findings, verdict.primary) == (True, (), None)
+
+
+def test_a_denied_call_has_findings_and_no_place_for_anything_to_run() -> None:
+    verdict = Denied.explained([FINDING])
+    assert (verdict.allowed, verdict.findings, verdict.primary) == (False, (FINDING,), FINDING)
+    assert Denied._fields == ("findings",)
 
 
 def test_a_denial_that_nothing_explains_is_no_verdict() -> None:
     with pytest.raises(ValueError, match="at least one finding"):
-        Verdict.denied([])
+        Denied.explained([])

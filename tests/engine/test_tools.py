@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.call import Denied, Finding, ToolCall
 from agenteval.core.prompt.profiles import PROFILES, STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
@@ -13,8 +13,8 @@ from agenteval.engine import tools
 POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
 
-def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Verdict:
-    return Verdict(findings=(Finding(failure_class, Span(0, 0, evidence), hint),))
+def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Denied:
+    return Denied((Finding(failure_class, Span(0, 0, evidence), hint),))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,6 @@ def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
     assert tools.denial(call, verdict, STRICT, POLICY) == said
 
 
-def test_an_allowed_call_has_no_denial() -> None:
-    with pytest.raises(ValueError, match="no denial"):
-        tools.denial(ToolCall("1", "bash", ""), Verdict(), STRICT, POLICY)
-
-
 @pytest.mark.parametrize(
     ("execution", "said"),
     [
@@ -70,9 +65,14 @@ def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
     assert tools.answer(execution, Limits(), STRICT) == said
 
 
-def test_a_schema_asks_for_one_text() -> None:
+def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
     (schema,) = tools.schemas(STRICT, ["read"])
-    assert schema["function"]["parameters"]["required"] == ["path"]
+    parameters = schema["function"]["parameters"]
+    kinds = {name: each["type"] for name, each in parameters["properties"].items()}
+    assert (parameters["required"], kinds) == (
+        ["path"],
+        {"path": "string", "offset": "integer", "limit": "integer"},
+    )
 
 
 PIPED = "uv run scripts/db_query.py --tables | head"

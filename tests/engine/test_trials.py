@@ -118,6 +118,30 @@ async def test_the_read_tool_takes_its_path_under_the_names_that_harnesses_give_
     assert trial.calls[0].reply == "a note"
 
 
+async def test_a_file_that_is_too_long_is_read_in_parts_and_the_model_is_told(play) -> None:
+    text = "".join(f"{number:04}\n" for number in range(1, 101))
+    model = ScriptedModel(
+        tool("write", path="notes/long", content=text),
+        tool("read", path="notes/long"),
+        tool("read", path="notes/long", offset=100),
+        tool("read", path="notes/long", offset=21, limit=2),
+        tool("write", path="notes/long", content="x" * 500),
+        tool("read", path="notes/long"),
+    )
+    short = replace(play.scenario, tools=("read", "write"), limits=Limits(output_kept=103))
+    (trial,) = await play(model, scenario=short)
+    read = [record for record in trial.calls if record.call.name == "read"]
+    assert [(record.reply, record.execution.cut) for record in read] == [
+        (
+            text[:100] + "\n[output cut here: it shows lines 1 to 20 of the file, which goes on]",
+            True,
+        ),
+        ("0100\n", False),
+        ("0021\n0022\n", False),
+        ("x" * 103 + "\n[output cut here: line 1 of the file goes on]", True),
+    ]
+
+
 async def test_globs_are_expanded_as_bash_does(play) -> None:
     (trial,) = await play(ScriptedModel("ls notes/*"))
     assert trial.calls[0].reply == "notes/n.txt\n"

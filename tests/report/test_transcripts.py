@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.span import Span
 from agenteval.report import html
 from agenteval.report.build import build_view
@@ -11,7 +11,7 @@ from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool,
 
 
 def verdict(evidence):
-    return Verdict(findings=(Finding("pipe-to-filter", evidence),))
+    return Denied((Finding("pipe-to-filter", evidence),))
 
 
 def bash(command):
@@ -22,7 +22,7 @@ def bash(command):
     ("call", "given", "expected"),
     [
         (bash("ls | head -5"), verdict(Span(3, 9, "| head")), ("ls ", "| head", " -5")),
-        (bash("ls"), Verdict(), ("ls", "", "")),
+        (bash("ls"), Allowed(), ("ls", "", "")),
         (bash("ls | head"), verdict(Span(3, 9, "| tail")), ("ls | head", "", "")),
         (bash("ls"), verdict(Span(0, 0, "")), ("", "", "ls")),
         (ToolCall("1", "bash", '{"comm'), verdict(Span(2, 6, "comm")), ('{"', "comm", "")),

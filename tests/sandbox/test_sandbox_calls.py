@@ -50,6 +50,18 @@ async def test_files_go_in_and_come_out_unchanged(backend):
         assert await sandbox.read("/workspace/notes.txt") == FILES["notes.txt"]
 
 
+async def test_lines_of_a_file_come_out_no_more_than_an_output_may_have(backend):
+    async with backend.open(FILES, Limits(output_kept=5)) as sandbox:
+        got = [
+            await sandbox.read_lines("notes.txt", 1, None),
+            await sandbox.read_lines("/workspace/notes.txt", 2, None),
+            await sandbox.read_lines("notes.txt", 1, 1),
+        ]
+        with pytest.raises(FileNotFoundError):
+            await sandbox.read_lines("absent", 1, None)
+    assert got == [(b"one\nt", True), (b"two\n", False), (b"one\n", False)]
+
+
 async def test_a_file_that_is_not_there_or_not_regular_is_an_error(backend):
     async with backend.open({}, Limits()) as sandbox:
         with pytest.raises(FileNotFoundError):

@@ -96,6 +96,38 @@ def test_a_file_is_read_up_to_a_size(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("first", "count", "expected"),
+    [
+        (1, None, (b"one\ntwo", True)),
+        (2, None, (b"two\n\nfo", True)),
+        (3, None, (b"\nfour", False)),
+        (4, None, (b"four", False)),
+        (5, None, (b"", False)),
+        (9, 9, (b"", False)),
+        (1, 1, (b"one\n", False)),
+        (2, 2, (b"two\n\n", False)),
+        (1, 2, (b"one\ntwo", True)),
+        (4, 1, (b"four", False)),
+    ],
+)
+def test_lines_are_read_from_one_on_up_to_so_many_and_so_many_bytes(
+    tmp_path, first, count, expected
+):
+    path = tmp_path / "file"
+    path.write_bytes(b"one\ntwo\n\nfour")
+    assert files.read_lines(str(path), first, count, keep=7, most=100) == expected
+
+
+def test_lines_far_down_a_file_are_found_and_no_more_than_so_many_bytes_are_stepped_over(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"".join(b"%06d\n" % number for number in range(1, 30_001)))
+    last = files.read_lines(str(path), 30_000, 5, keep=100, most=path.stat().st_size)
+    assert last == (b"030000\n", False)
+    with pytest.raises(OSError, match="too large"):
+        files.read_lines(str(path), 30_000, 5, keep=100, most=70_000)
+
+
+@pytest.mark.parametrize(
     ("executable", "prefix", "expected"),
     [
         ("/usr/bin/python3.11", "/usr", Interpreter("/usr/bin/python3.11", "")),

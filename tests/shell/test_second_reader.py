@@ -10,16 +10,23 @@ import pytest
 from test_gate import ACCEPTED
 from test_leaves import READ
 
+from agenteval.core.call import BashRun
 from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.runnable import run_of_text
 from agenteval.engine import second_reader_child
 from agenteval.engine.second_reader import SecondReader
 
 HANGS = "echo a'${'b"
 
 
+def read(text, *commands):
+    """What is to run, as if the gate had read these commands in it."""
+    return BashRun(text, ("bash", "-c", text), tuple(map(tuple, commands)))
+
+
 async def test_bashlex_agrees_with_the_gate_on_all_it_accepts():
     async with SecondReader(5) as reader:
-        objections = [await reader.objection(text, [argv]) for text, argv in ACCEPTED]
+        objections = [await reader.objection(read(text, argv)) for text, argv in ACCEPTED]
     assert set(objections) == {""}
     assert reader.counts["agreed"] >= len(ACCEPTED) - 1
 
@@ -29,26 +36,26 @@ async def test_bashlex_agrees_with_the_splitter_or_can_not_read():
         for text, _, _ in READ:
             leaves = read_leaves(text)
             assert isinstance(leaves, Leaves)
-            assert await reader.objection(text, [leaf.argv for leaf in leaves.leaves]) == ""
+            assert await reader.objection(run_of_text(text, leaves)) == ""
     assert reader.counts["agreed"] >= len(READ) - 4
 
 
 async def test_another_reading_is_an_objection_with_both_readings():
     async with SecondReader(5) as reader:
-        objection = await reader.objection("ls a; rm b", [["ls", "a"]])
+        objection = await reader.objection(read("ls a; rm b", ["ls", "a"]))
     assert objection == ('the gate reads [["ls", "a"]]; bashlex reads [["ls", "a"], ["rm", "b"]]')
     assert reader.counts == {"agreed": 0, "objected": 1, "failed": 0, "timed out": 0}
 
 
 async def test_text_that_bashlex_can_not_read_is_counted_and_not_obeyed():
     async with SecondReader(5) as reader:
-        assert await reader.objection("cat <<'E'\nx\nE", [["cat"]]) == ""
+        assert await reader.objection(read("cat <<'E'\nx\nE", ["cat"])) == ""
     assert reader.counts["failed"] == 1
 
 
 async def test_a_hang_is_killed_while_other_work_goes_on_and_the_next_answer_is_right():
     async with SecondReader(0.3) as reader:
-        await reader.objection("ls", [["ls"]])
+        await reader.objection(read("ls", ["ls"]))
         ticks = 0
 
         async def tick() -> None:
@@ -59,19 +66,19 @@ async def test_a_hang_is_killed_while_other_work_goes_on_and_the_next_answer_is_
 
         async with asyncio.TaskGroup() as group:
             ticking = group.create_task(tick())
-            assert await reader.objection(HANGS, [["echo"]]) == ""
+            assert await reader.objection(read(HANGS, ["echo"])) == ""
             ticking.cancel()
         assert ticks >= 5
-        assert await reader.objection("ls", [["rm"]]) != ""
+        assert await reader.objection(read("ls", ["rm"])) != ""
     assert reader.counts == {"agreed": 1, "objected": 1, "failed": 0, "timed out": 1}
 
 
 async def test_a_reader_that_dies_is_started_again():
     async with SecondReader(5) as reader:
-        await reader.objection("ls", [["ls"]])
+        await reader.objection(read("ls", ["ls"]))
         os.kill(reader._process.pid, signal.SIGKILL)
-        assert await reader.objection("ls", [["ls"]]) == ""
-        assert await reader.objection("ls", [["ls"]]) == ""
+        assert await reader.objection(read("ls", ["ls"])) == ""
+        assert await reader.objection(read("ls", ["ls"])) == ""
     assert (reader.counts["agreed"], reader.counts["failed"]) == (2, 1)
 
 
@@ -79,15 +86,16 @@ async def test_a_cancelled_question_does_not_answer_the_next_one():
     async with SecondReader(5) as reader:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.5):
-                await reader.objection(HANGS, [["echo"]])
-        assert await reader.objection("ls", [["ls"]]) == ""
+                await reader.objection(read(HANGS, ["echo"]))
+        assert await reader.objection(read("ls", ["ls"])) == ""
     assert reader.counts["agreed"] == 1
 
 
 async def test_questions_asked_at_once_each_get_their_own_answer():
     async with SecondReader(5) as reader, asyncio.TaskGroup() as group:
         tasks = [
-            group.create_task(reader.objection(f"ls {n}", [["ls", str(n % 3)]])) for n in range(9)
+            group.create_task(reader.objection(read(f"ls {n}", ["ls", str(n % 3)])))
+            for n in range(9)
         ]
     assert [bool(task.result()) for task in tasks] == [n != n % 3 for n in range(9)]
 

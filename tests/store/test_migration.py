@@ -8,7 +8,7 @@ import pytest
 from schemas import VERSIONS, sqlite_schema
 from sqlmodel import SQLModel
 
-from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.call import Allowed, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
@@ -42,7 +42,7 @@ RUN = Run(
                     turn=0,
                     position=0,
                     call=ToolCall("c", "bash", '{"command": "ls"}', {"command": "ls"}),
-                    verdict=Verdict(),
+                    verdict=Allowed(),
                     reply="a",
                     execution=Execution(0, "a", 0.01),
                 ),

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.call import Finding, ToolCall, Verdict
+from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
 from agenteval.core.span import Span
@@ -31,7 +31,7 @@ ALLOWED = CallRecord(
     turn=0,
     position=0,
     call=ToolCall("c1", "bash", '{"command": "ls"}', {"command": "ls"}),
-    verdict=Verdict(),
+    verdict=Allowed(),
     reply="a\n",
     execution=Execution(0, "a\n", 0.01),
 )
@@ -39,7 +39,7 @@ DENIED = CallRecord(
     turn=0,
     position=1,
     call=ToolCall("c2", "bash", '{"command": ', None, "arguments are not JSON: \udcff"),
-    verdict=Verdict(
+    verdict=Denied(
         findings=(
             Finding("malformed-arguments", Span(0, 12, '{"command": '), "close it", ("cut",)),
             Finding("other-shell", Span(1, 2, "x")),

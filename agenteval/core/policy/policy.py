@@ -1,17 +1,26 @@
 """A policy: what a model may do. It decides by the gate alone, and denies by default."""
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.core.call import BASH, ToolCall
+from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall, new
 from agenteval.core.policy.bash import BashRules, changes_folder
 from agenteval.core.policy.patterns import PathRules, normalise
-from agenteval.core.policy.tools import READ, WRITE, ToolRule, path_arguments
+from agenteval.core.policy.tools import (
+    READ,
+    WRITE,
+    ToolRule,
+    lines_asked,
+    path_argument,
+    path_arguments,
+)
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.gate import NotSimple, Simple, read_simple
-from agenteval.core.shell.leaves import Leaf, read_leaves
+from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
+from agenteval.core.shell.runnable import run_of_simple, run_of_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +93,58 @@ class Policy:
 Gate = Simple | NotSimple
 
 
-def allows(
+def allows(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether the call may happen. Never raises, whatever the model wrote."""
+    return decide(call, policy, world) is not None
+
+
+def decide(
     call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
-) -> bool:
-    """Whether the call may happen. Never raises, whatever the model wrote.
+) -> Allowed | None:
+    """The call allowed, with what it runs; None when it is denied.
 
     `gate` is what `read_simple` says of a bash call's command, when that is known already.
     """
     tool = policy.tool(call.name)
     if tool is None or call.arguments is None or tool.complaint(call.arguments):
-        return False
+        return None
     if policy.engine is not None:
-        return policy.engine.allows(tool.name, call.arguments, world.root)
+        if not policy.engine.allows(tool.name, call.arguments, world.root):
+            return None
+        return Allowed(_as_asked(tool.name, call.arguments, world, gate))
     if call.name == BASH:
-        if elsewhere(call.arguments, world):
-            return False
-        return allows_command(str(call.arguments["command"]), policy, world, gate=gate)
+        command = str(call.arguments["command"])
+        is_here = not elsewhere(call.arguments, world)
+        return decide_command(command, policy, world, gate=gate) if is_here else None
     rules = policy.paths(call.name)
-    return rules is None or admitted_path(call, rules, world) is not None
+    if rules is None:
+        return Allowed()
+    path = admitted_path(call, rules, world)
+    return None if path is None else Allowed(_file(call.name, path, call.arguments))
+
+
+def _as_asked(
+    tool: str, arguments: Mapping[str, Any], world: World, gate: Gate | None
+) -> Runnable | None:
+    """What a call runs that another harness's rules allow."""
+    if tool == BASH:
+        text = str(arguments["command"])
+        gate = gate or read_simple(text)
+        if isinstance(gate, Simple):
+            return run_of_simple(gate)
+        split = read_leaves(text)
+        return run_of_text(text, split if isinstance(split, Leaves) else None)
+    if tool not in {READ, WRITE}:
+        return None
+    path = path_argument(arguments) or ""
+    whole = posixpath.normpath(posixpath.join(world.root, path))
+    return _file(tool, normalise(path, world.root) or whole, arguments)
+
+
+def _file(tool: str, path: str, arguments: Mapping[str, Any]) -> Runnable:
+    if tool == READ:
+        return FileRead(path, *lines_asked(arguments))
+    return FileWrite(path, str(arguments["content"]))
 
 
 def only_command(call: ToolCall, policy: Policy) -> str | None:
@@ -126,22 +169,33 @@ def elsewhere(arguments: Mapping[str, Any], world: World) -> tuple[str, ...]:
 _FOLDERS = ("workdir", "cwd", "working_directory")
 
 
-def allows_command(
+def allows_command(text: str, policy: Policy, world: World = UNKNOWN_WORLD) -> bool:
+    """Whether bash may run the text."""
+    return decide_command(text, policy, world) is not None
+
+
+def decide_command(
     text: str, policy: Policy, world: World = UNKNOWN_WORLD, *, gate: Gate | None = None
-) -> bool:
-    """Whether bash may run the text: a rule fits each of its commands word by word.
+) -> Allowed | None:
+    """The text as what bash may run: a rule fits each of its commands word by word.
 
     That is one simple command, unless the policy names the constructs that join more of them.
     """
     gate = gate or read_simple(text)
     if isinstance(gate, Simple):
-        return policy.bash.admits(gate.argv, gate.dynamic, root=world.root)
-    return bool(policy.bash.constructs) and _allows_joined(text, policy, world)
-
-
-def _allows_joined(text: str, policy: Policy, world: World) -> bool:
+        if not policy.bash.admits(gate.argv, gate.dynamic, root=world.root):
+            return None
+        return new(Allowed, (run_of_simple(gate),))
+    if not policy.bash.constructs:
+        return None
     split = read_leaves(text)
-    if isinstance(split, NotSimple) or not split.constructs <= policy.bash.constructs:
+    if isinstance(split, NotSimple) or not _admits_joined(split, policy, world):
+        return None
+    return Allowed(run_of_text(text, split))
+
+
+def _admits_joined(split: Leaves, policy: Policy, world: World) -> bool:
+    if not split.constructs <= policy.bash.constructs:
         return False
     if len(split.leaves) > 1 and any(changes_folder(leaf.argv) for leaf in split.leaves):
         return False

@@ -1,6 +1,7 @@
 """The rules for tools: which exist, and what their arguments must be."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -9,6 +10,8 @@ from typing import Any
 from agenteval.core.call import BASH
 
 READ, WRITE = "read", "write"
+_DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
+_MOST = 10**9  # lines; no file here has as many
 _PATHS = ("path", "filePath", "file_path", "notebook_path")
 
 
@@ -36,6 +39,23 @@ def path_arguments(arguments: Mapping[str, Any]) -> tuple[str, ...]:
     """The different paths that the arguments give; more than one says two things at once."""
     given = (arguments[key] for key in _PATHS if isinstance(arguments.get(key), str))
     return tuple(dict.fromkeys(given))
+
+
+def lines_asked(arguments: Mapping[str, Any]) -> tuple[int, int | None]:
+    """Which line a read is to begin with, counted from 1, and how many lines; None for all.
+
+    What is no such number counts as not given, as it does in other harnesses.
+    """
+    return _number(arguments.get("offset")) or 1, _number(arguments.get("limit"))
+
+
+def _number(value: object) -> int | None:
+    """A number of lines, also as a text or with a point: models write it so."""
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        value = float(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= _MOST:
+        return None
+    return None if value % 1 else int(value)
 
 
 def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:

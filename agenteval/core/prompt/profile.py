@@ -3,23 +3,24 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from agenteval.core.call import BASH, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a tool; all are strings."""
+    """One parameter of a tool."""
 
     name: str
     meaning: str
     required: bool = True
+    kind: Literal["string", "integer"] = "string"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How a harness shows one tool. `parameters` begin with those that our own tool has, in order.
+    """How a harness shows one tool. `parameters` begin with those of our own tool, in order.
 
     An optional parameter beyond them is one that this harness offers too; it changes nothing here.
     """
@@ -38,7 +39,7 @@ class Form:
                 "parameters": {
                     "type": "object",
                     "properties": {
-                        each.name: {"type": "string", "description": each.meaning}
+                        each.name: {"type": each.kind, "description": each.meaning}
                         for each in self.parameters
                     },
                     "required": [each.name for each in self.parameters if each.required],
@@ -129,6 +130,6 @@ class Profile:
 # The parameters of our own tools, in the order in which every form has them.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     BASH: ("command",),
-    "read": ("path",),
+    "read": ("path", "offset", "limit"),
     "write": ("path", "content"),
 }

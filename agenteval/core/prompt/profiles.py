@@ -12,6 +12,10 @@ from agenteval.core.prompt.profile import Form, Parameter, Profile, Texts
 _COMMAND = Parameter("command", "the command")
 _SAID = Parameter("description", "what it does, in a few words", required=False)
 _CONTENT = Parameter("content", "all of its text")
+_OFFSET = Parameter(
+    "offset", "number of the line to begin with, from 1", required=False, kind="integer"
+)
+_LIMIT = Parameter("limit", "how many lines to return", required=False, kind="integer")
 _RUN = "Run one bash command and return its whole output."
 _READ = "Return the text of a file."
 _WRITE = "Write a text file, in place of what it held before."
@@ -23,10 +27,10 @@ def _path(name: str) -> Parameter:
 
 STRICT = Profile(
     name="strict",
-    version=2,
+    version=3,
     forms={
         "bash": Form("bash", _RUN, (_COMMAND,)),
-        "read": Form("read", _READ, (_path("path"),)),
+        "read": Form("read", _READ, (_path("path"), _OFFSET, _LIMIT)),
         "write": Form("write", _WRITE, (_path("path"), _CONTENT)),
     },
     texts=Texts(
@@ -51,7 +55,7 @@ _RULE = (
 )
 OPENCODE = Profile(
     name="opencode",
-    version=1,
+    version=2,
     forms={
         "bash": Form(
             "bash",
@@ -77,7 +81,7 @@ OPENCODE = Profile(
 
 CLAUDE_CODE = Profile(
     name="claude-code",
-    version=1,
+    version=2,
     forms={
         "bash": Form("Bash", _RUN, (_COMMAND, _SAID)),
         "read": Form("Read", _READ, (_path("file_path"),)),
@@ -99,7 +103,7 @@ CLAUDE_CODE = Profile(
 # here under names in its manner.
 CODEX = Profile(
     name="codex",
-    version=1,
+    version=2,
     forms={
         "bash": Form("exec_command", _RUN, (Parameter("cmd", "the command"),)),
         "read": Form("read_file", _READ, (_path("file_path"),)),

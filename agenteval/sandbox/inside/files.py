@@ -1,12 +1,19 @@
 """Files of the workspace, put and read from within, so that no link or FIFO leads to the host."""
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
 import time
 
+TYPE_CHECKING = False  # as in typing, which is slow to import here
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 SETTLED = 0.05  # seconds; several ticks of the clock that stamps files
 OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+_CHUNK = 1 << 16
 
 
 def read(path: str, limit: int) -> bytes:
@@ -18,6 +25,41 @@ def read(path: str, limit: int) -> bytes:
     if len(content) > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
     return content
+
+
+def read_lines(
+    path: str, first: int, count: int | None, *, keep: int, most: int
+) -> tuple[bytes, bool]:
+    """`count` lines (None: all) from the `first` on, counted from 1, and whether they had more.
+
+    At most `keep` bytes are kept, and at most `most` are stepped over: beyond that it raises
+    OSError, as it does for anything that is not a regular file.
+    """
+    fd = os.open(path, os.O_RDONLY | OPEN)
+    with os.fdopen(fd, "rb") as file:
+        _must_be_regular(fd, path)
+        content = _step_over(file, first - 1, path, most)
+        content += file.read(max(0, keep + 1 - len(content)))
+    if count is not None:
+        lines = content.split(b"\n", count)
+        if len(lines) > count:
+            content = content[: len(content) - len(lines[count])]
+    return content[:keep], len(content) > keep
+
+
+def _step_over(file: BinaryIO, lines: int, path: str, most: int) -> bytes:
+    """What was read already of the line behind so many lines."""
+    for _ in range(0, most + _CHUNK, _CHUNK):
+        if not lines:
+            return b""
+        chunk = file.read(_CHUNK)
+        found = chunk.count(b"\n")
+        if found >= lines:
+            return chunk.split(b"\n", lines)[lines]
+        if not chunk:
+            return b""
+        lines -= found
+    raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
 
 
 def stamp(paths: list[str]) -> str:

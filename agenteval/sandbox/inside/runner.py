@@ -59,12 +59,21 @@ def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire
             return runner.run(request["argv"])
         case "read":
             return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
+        case "read lines":
+            return _read_lines(runner, request)
         case "stamp":
             return {"stamp": files.stamp(request["paths"])}, b""
         case "write":
             return _write_all(runner, request, body), b""
         case other:
             return {"error": f"no request {other!r}"}, b""
+
+
+def _read_lines(runner: call.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
+    keep, most = int(runner.limits["output_kept"]), int(runner.limits["file_size"])
+    path, first, count = request["path"], request["first"], request["count"]
+    content, cut = files.read_lines(path, first, count, keep=keep, most=most)
+    return {"cut": cut}, content
 
 
 def _write_all(runner: call.Runner, request: wire.Message, body: bytes) -> wire.Message:

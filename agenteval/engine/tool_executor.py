@@ -1,0 +1,97 @@
+"""One tool call: judged, then run in the sandbox or denied, and answered."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+
+from agenteval.core.call import (
+    Allowed,
+    BashRun,
+    Denied,
+    FileRead,
+    FileWrite,
+    Runnable,
+    ToolCall,
+)
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.prompt.profile import Profile
+from agenteval.core.scenario import Limits
+from agenteval.core.trial import CallRecord, Execution
+from agenteval.engine import tools
+from agenteval.engine.second_reader import SecondReader
+from agenteval.protocols import Sandbox
+from agenteval.taxonomy.judge import deny, judge
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutor:
+    """Carries out the calls of one trial. `running` bounds how many commands run at once.
+
+    The policy's tools are those that the scenario offers.
+    """
+
+    profile: Profile
+    policy: Policy
+    world: World
+    sandbox: Sandbox
+    second_reader: SecondReader
+    limits: Limits
+    running: asyncio.Semaphore
+
+    async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
+        """`call` is as the model wrote it; its record speaks of our own tools."""
+        meant = self.profile.meant(call, tuple(self.policy.tools))
+        if meant is None:
+            none = replace(self.policy, tools={})  # not even one that is called so among ours
+            unknown = deny(call, none, self.world)
+            reply = tools.denial(call, unknown, self.profile, self.policy)
+            return CallRecord(turn, position, call, unknown, reply)
+        verdict, objection = await self._judge(meant)
+        if isinstance(verdict, Denied):
+            reply = tools.denial(meant, verdict, self.profile, self.policy)
+            return CallRecord(turn, position, meant, verdict, reply, None, objection)
+        execution = await self._execute(verdict.runs)
+        reply = tools.answer(execution, self.limits, self.profile, verdict.runs)
+        return CallRecord(turn, position, meant, verdict, reply, execution, objection)
+
+    async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
+        """Our verdict; then the second reader may object to a command that is about to run."""
+        verdict = judge(call, self.policy, self.world)
+        if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
+            return verdict, ""
+        objection = await self.second_reader.objection(verdict.runs)
+        if not objection:
+            return verdict, ""
+        return deny(call, self.policy, self.world, objection=objection), objection
+
+    async def _execute(self, runs: Runnable | None) -> Execution:
+        async with self.running:
+            match runs:
+                case BashRun():
+                    return await self.sandbox.run(runs.argv)
+                case FileRead():
+                    return await self._read(runs)
+                case FileWrite():
+                    return await self._write(runs.path, runs.content)
+                case None:  # a policy of tools that no profile offers
+                    raise ValueError("an allowed call of a tool that nothing here carries out")
+
+    async def _read(self, asked: FileRead) -> Execution:
+        """What is cut ends with a whole line, so that `offset` can go on behind it."""
+        started, cut = time.perf_counter(), False
+        try:
+            content, cut = await self.sandbox.read_lines(*asked)
+            kept = content[: content.rfind(b"\n") + 1] if cut else b""
+            text, code = (kept or content).decode("utf-8", "replace"), 0
+        except OSError as error:
+            text, code = f"{asked.path}: {error.strerror or error}", 1
+        return Execution(code, text, time.perf_counter() - started, cut=cut)
+
+    async def _write(self, path: str, content: str) -> Execution:
+        started = time.perf_counter()
+        try:
+            await self.sandbox.write(path, content.encode("utf-8", "surrogatepass"))
+            text, code = f"wrote {len(content.splitlines())} lines to {path}", 0
+        except OSError as error:
+            text, code = f"{path}: {error.strerror or error}", 1
+        return Execution(code, text, time.perf_counter() - started)

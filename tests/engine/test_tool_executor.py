@@ -1,0 +1,111 @@
+"""One call on its way: read once, judged, and run as it was judged."""
+
+import asyncio
+import json
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from agenteval.config.allowlists import convert, policy
+from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import World
+from agenteval.core.prompt.profiles import CLAUDE_CODE, STRICT
+from agenteval.core.scenario import Limits
+from agenteval.core.shell.gate import read_simple
+from agenteval.core.shell.leaves import read_leaves
+from agenteval.core.trial import CallRecord, Execution
+from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.tool_executor import ToolExecutor
+from agenteval.formats.permissions import load_any
+
+RULES = """
+[bash]
+allow = ["echo *", "git *", "ls *"]
+constructs = ["pipe"]
+"""
+POLICY = policy(convert("t", tomllib.loads(RULES)), name="t", where="t")
+BASH = ("bash", "--norc", "--noprofile", "-c")
+READERS = {read_simple.__code__: "gate", read_leaves.__code__: "splitter"}
+
+
+class Recording:
+    """A sandbox that notes what it is to run."""
+
+    def __init__(self) -> None:
+        self.ran: list[tuple[str, ...]] = []
+
+    async def run(self, argv: Sequence[str]) -> Execution:
+        self.ran.append(tuple(argv))
+        return Execution(0, "", 0.0)
+
+
+async def handled(
+    call: ToolCall, sandbox: Recording, *, profile=STRICT, rules=POLICY
+) -> CallRecord:
+    async with SecondReader(5) as reader:
+        executor = ToolExecutor(
+            profile, rules, World(), sandbox, reader, Limits(), asyncio.Semaphore(1)
+        )
+        return await executor.handle(0, 0, call)
+
+
+def bash(text: str) -> ToolCall:
+    return ToolCall("", "bash", json.dumps({"command": text}), {"command": text})
+
+
+@contextmanager
+def counting() -> Iterator[Counter[str]]:
+    """How often each reader of shell is called meanwhile."""
+    counts: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code in READERS:
+            counts[READERS[frame.f_code]] += 1
+
+    sys.setprofile(note)
+    try:
+        yield counts
+    finally:
+        sys.setprofile(None)
+
+
+@pytest.mark.parametrize(
+    ("text", "argv", "read"),
+    [
+        ("git log 'a b'", ("git", "log", "a b"), {"gate": 1}),
+        ("ls *", (*BASH, "ls *"), {"gate": 1}),
+        ("git log | ls x", (*BASH, "git log | ls x"), {"gate": 1, "splitter": 1}),
+    ],
+)
+async def test_an_allowed_command_is_read_once_and_that_reading_runs(text, argv, read) -> None:
+    sandbox = Recording()
+    with counting() as counts:
+        record = await handled(bash(text), sandbox)
+    assert (sandbox.ran, counts, record.objection) == ([argv], read, "")
+
+
+async def test_what_the_second_reader_objects_to_does_not_run(tmp_path) -> None:
+    sandbox, config = Recording(), tmp_path / "opencode.json"
+    config.write_text('{"permission": "allow"}')
+    rules = load_any(str(config), roots=[])
+    record = await handled(bash("for f in a b; do ls $f; done"), sandbox, rules=rules)
+    assert (sandbox.ran, record.verdict.primary.failure_class, record.objection) == (
+        [],
+        "ambiguous-shell",
+        'the gate reads []; bashlex reads [["ls", "$f"]]',
+    )
+
+
+async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
+    sandbox = Recording()
+    record = await handled(bash("git log"), sandbox, profile=CLAUDE_CODE)
+    assert (sandbox.ran, record.verdict.findings[0].failure_class, record.reply) == (
+        [],
+        "hallucinated-tool",
+        "<tool_use_error>Error: No such tool available: bash</tool_use_error>",
+    )

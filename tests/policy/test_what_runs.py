@@ -1,0 +1,132 @@
+"""What an allowed call runs is what was judged, under our own rules and under those of others."""
+
+import json
+import random
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agenteval.config.allowlists import convert, policy
+from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
+from agenteval.core.policy.policy import Policy
+from agenteval.core.shell.gate import Simple, read_simple
+from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.formats.permissions import load_any
+from agenteval.taxonomy.judge import judge
+
+BASH = ("bash", "--norc", "--noprofile", "-c")
+RULES = """
+[bash]
+allow = ["echo *", "git *", "ls *"]
+constructs = ["pipe", "chain", "command-substitution"]
+[read]
+allow = ["notes/**"]
+[write]
+allow = ["notes/**"]
+[tools.todo]
+description = "keeps a list"
+"""
+OWN = policy(convert("t", tomllib.loads(RULES)), name="t", where="t")
+LINES = [
+    "ls -l",
+    "ls 'a b'",
+    "ls *.c",
+    "echo hi",
+    "git log | ls",
+    "ls $(git x)",
+    "ls; git y",
+    "ls >",
+]
+
+
+def bash(text: str) -> ToolCall:
+    return ToolCall("", "bash", text, {"command": text})
+
+
+def tool(name: str, **arguments: object) -> ToolCall:
+    return ToolCall("", name, json.dumps(arguments), arguments)
+
+
+def runs(call: ToolCall, rules: Policy = OWN) -> Runnable | None:
+    verdict = judge(call, rules)
+    assert isinstance(verdict, Allowed)
+    return verdict.runs
+
+
+@pytest.mark.parametrize(
+    ("text", "argv", "commands"),
+    [
+        ("git log 'a b'", ("git", "log", "a b"), [("git", "log", "a b")]),
+        ("  git log  # why", ("git", "log"), [("git", "log")]),
+        ("ls *.c", (*BASH, "ls *.c"), [("ls", "*.c")]),
+        ("echo hi", (*BASH, "echo hi"), [("echo", "hi")]),
+        ("git log | ls x", (*BASH, "git log | ls x"), [("git", "log"), ("ls", "x")]),
+        ("ls $(git x)", (*BASH, "ls $(git x)"), [("git", "x"), ("ls", "$(git x)")]),
+    ],
+)
+def test_a_command_runs_as_it_was_read(text, argv, commands) -> None:
+    assert runs(bash(text)) == BashRun(text, argv, tuple(commands))
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (tool("read", path="notes/a.md"), FileRead("notes/a.md")),
+        (tool("read", filePath="/workspace/./notes//a.md"), FileRead("notes/a.md")),
+        (tool("read", path="notes/a", offset=3, limit=20), FileRead("notes/a", 3, 20)),
+        (tool("read", path="notes/a", offset="3.0", limit=20.0), FileRead("notes/a", 3, 20)),
+        (tool("read", path="notes/a", offset=0, limit=-1), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset=True, limit=None), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset="9" * 10, limit=1e300), FileRead("notes/a")),
+        (tool("read", path="notes/a", offset="x", limit=2.5), FileRead("notes/a")),
+        (tool("write", path="./notes/a.md", content="x"), FileWrite("notes/a.md", "x")),
+        (tool("todo", items=[]), None),
+    ],
+)
+def test_a_file_tool_touches_the_path_that_was_judged(call, found) -> None:
+    assert runs(call) == found
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(LINES), min_size=1, max_size=3), st.randoms())
+def test_whatever_is_allowed_runs_its_own_reading_and_no_other(
+    lines: list[str], chance: random.Random
+) -> None:
+    text = chance.choice(["\n", " && ", " | ", " "]).join(lines)
+    verdict = judge(bash(text), OWN)
+    if isinstance(verdict, Denied):
+        return
+    simple, split = read_simple(text), read_leaves(text)
+    assert isinstance(verdict.runs, BashRun)
+    assert isinstance(split, Leaves)
+    assert verdict.runs.text == text
+    assert verdict.runs.argv in (simple.argv if isinstance(simple, Simple) else (), (*BASH, text))
+    assert verdict.runs.commands == tuple(leaf.argv for leaf in split.leaves)
+
+
+LOOP = "for f in a b; do ls $f; done"
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (bash("ls 'a b'"), BashRun("ls 'a b'", ("ls", "a b"), (("ls", "a b"),))),
+        (tool("Bash", command="ls x"), BashRun("ls x", ("ls", "x"), (("ls", "x"),))),
+        (bash("ls | cat"), BashRun("ls | cat", (*BASH, "ls | cat"), (("ls",), ("cat",)))),
+        (bash(LOOP), BashRun(LOOP, (*BASH, LOOP), ())),
+        (tool("read", filePath="/workspace/a"), FileRead("a")),
+        (tool("read", filePath="a/../b"), FileRead("/workspace/b")),
+        (tool("write", filePath="a", content="x"), FileWrite("a", "x")),
+        (tool("read", filePath="a", offset=5), FileRead("a", 5)),
+        (tool("webfetch", url="x"), None),
+    ],
+)
+def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
+    tmp_path: Path, call, found
+) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text(json.dumps({"permission": "allow"}))
+    assert runs(call, load_any(str(path), roots=[])) == found
