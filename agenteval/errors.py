@@ -6,7 +6,8 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
 
-Anything else is a defect of ours and crashes loudly.
+Anything else is a defect of ours: within a trial it makes that one void, elsewhere it crashes
+loudly.
 """
 
 from enum import StrEnum
@@ -26,7 +27,12 @@ class Cause(StrEnum):
     CONTEXT_CUT = "context-cut"
     BAD_REPLY = "bad-reply"  # no chat completion, or only a part of one
     OURS = "ours"  # the sandbox, or another part of this machine
+    SCENARIO = "scenario"  # its author's slip, in the world of this seed
+    AGENTEVAL = "agenteval"  # a defect of ours, with its traceback
     INTERRUPTED = "interrupted"  # the run was ended while the trial was in flight
+
+
+FAULTS = (Cause.SCENARIO, Cause.AGENTEVAL)  # neither the server's nor the machine's: to be mended
 
 
 class AgentevalError(Exception):

@@ -32,7 +32,9 @@ def test_no_module_catches_everything() -> None:
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
     ]
-    assert broad == []
+    # What nobody foresaw within a trial makes that one void, with its traceback: no reply of a
+    # model and no slip of a scenario may end the other trials of a run. Nowhere else.
+    assert [place.partition(":")[0] for place in broad] == ["orchestrator.py"]
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:

@@ -16,7 +16,8 @@ HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
 
 With --gate and --baseline a gate looks at planned points, and stops once it is certain. The exit
-code is then the gate's: 0 PASS, 1 FAIL, 3 INCONCLUSIVE; 2 for bad input.
+code is then the gate's: 0 PASS, 1 FAIL, 3 INCONCLUSIVE; 2 for bad input. Without a gate it is 0,
+and 4 with either when a defect of agenteval or a slip of a scenario made trials void.
 
 Examples:
 - `agenteval run --model qwen3.6-35b scenarios/`
@@ -70,8 +71,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = run_models(plan, watch)
     show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    check_usable(runs, interrupted=interrupted)
-    raise typer.Exit(close(watch, runs, store, quiet=as_json))
+    fault = check_usable(runs, interrupted=interrupted)
+    raise typer.Exit(fault or close(watch, runs, store, quiet=as_json))
 
 
 def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":

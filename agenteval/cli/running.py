@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from agenteval.cli.effort import Spent, power_meter
+from agenteval.cli.faults import tell_faults
 from agenteval.cli.levels import levels_of
 from agenteval.cli.resuming import check_served, check_unchanged, digests
 from agenteval.cli.served import check_length, measured, preflight, served_card
@@ -72,13 +73,17 @@ def run_models(plan: Plan, watch: GateWatch | None = None) -> tuple[tuple[Run, .
         return tuple(store.load(run_id) for run_id in started), interrupted
 
 
-def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
+def check_usable(runs: Sequence[Run], *, interrupted: bool) -> int:
     """Raises UsageError when the server broke every trial of a run: then nothing was measured.
 
-    An interruption has an exit code of its own, whatever was measured until then.
+    An interruption has an exit code of its own, whatever was measured until then; and so has a run
+    with trials that a defect or a slip broke, which are told here: that is returned.
     """
+    fault = tell_faults(runs)
     if interrupted:
         raise typer.Exit(130)
+    if fault:
+        return fault
     for run in runs:
         reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
         if reasons and len(reasons) == len(run.trials):
@@ -86,6 +91,7 @@ def check_usable(runs: Sequence[Run], *, interrupted: bool) -> None:
                 f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
                 f"first one: {reasons[0]}. Look at the server's log, then run again"
             )
+    return 0
 
 
 @dataclass(frozen=True, slots=True)

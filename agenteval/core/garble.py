@@ -45,12 +45,16 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedCall:
-    """A call as it arrived. `raw` is its argument text, of an object too; "" where none came."""
+    """A call as it arrived. `raw` is its argument text, of an object too; "" where none came.
+
+    `broken` says that a part of name or arguments came as no text, which U+FFFD stands for.
+    """
 
     name: str
     raw: str
     id: str = ""
     as_object: bool = False
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Received:
 
     `refusal` holds the server's words when it answered with an error because it could not read the
     model's call; then there is nothing else. `repeats` is the passage in which we stopped reading.
+    `broken` says of its words what it says of a call.
     """
 
     text: str = ""
@@ -69,6 +74,7 @@ class Received:
     refusal: str = ""
     repeats: str = ""
     model: str = ""
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

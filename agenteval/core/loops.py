@@ -39,7 +39,7 @@ def looped(records: Sequence[CallRecord]) -> Cycle | None:
     tail = [(one.call.name, one.call.raw, one.reply) for one in records[-longest:]]
     for period, times in ROUNDS.items():
         if len(tail) >= period * times and _repeats(tail[-period * times :], period):
-            calls = tuple(f"{name} {raw}" for name, raw, _ in tail[-period:])
+            calls = tuple(f"{name} {raw}"[:LONGEST_PASSAGE] for name, raw, _ in tail[-period:])
             return Cycle(calls, times)
     return None
 

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Trial
@@ -17,9 +18,10 @@ from agenteval.engine.play import Play
 from agenteval.engine.reading import Reading
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
+from agenteval.engine.void import broken, made, void_of
 from agenteval.engine.watch import Watch
 from agenteval.engine.world import Database
-from agenteval.errors import InfrastructureError, UsageError
+from agenteval.errors import UsageError
 from agenteval.protocols import (
     Health,
     Model,
@@ -65,7 +67,8 @@ class Orchestrator:
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
 
-        A trial that the server or the sandbox broke is recorded as void and the run goes on.
+        A trial that the server, the sandbox, its scenario or we broke is recorded as void, and the
+        run goes on.
         Raises UsageError when only the user can mend what is wrong; what was played is stored.
         """
         by_name = {stage.scenario.name: stage for stage in stages}
@@ -82,31 +85,39 @@ class Orchestrator:
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
         self.recorder.begin(key)
-        files, limits = stage.files(key.seed), stage.scenario.limits
-        world = World(frozenset(files))
+        begun: list[Play] = []
         try:
-            async with self.backend.open(files, limits) as sandbox:
-                executor = ToolExecutor(
-                    self.setting.profile,
-                    stage.policy,
-                    world,
-                    sandbox,
-                    self.second_reader,
-                    limits,
-                    running,
-                )
-                play = self._play(stage, key, executor)
-                try:
-                    trial = await play.play()
-                except InfrastructureError as error:
-                    trial = play.broken(error)
-        except InfrastructureError as error:
-            trial = _void(key, error)
-        self.recorder.finish(key, trial)
+            trial = await self._played(stage, key, running, begun)
+            self.recorder.finish(key, trial)
+        except UsageError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- what nobody foresaw costs one trial, no run
+            trial = broken(key, begun, void_of(key, error))
+            self.recorder.finish(key, trial)
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
-    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor) -> Play:
-        prompt = posed(stage.scenario, key.seed, self.setting)
+    async def _played(
+        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[Play]
+    ) -> Trial:
+        """The trial at its end; `begun` gets it as soon as there is one."""
+        files, prompt = made(
+            key, lambda: (stage.files(key.seed), posed(stage.scenario, key.seed, self.setting))
+        )
+        limits = stage.scenario.limits
+        async with self.backend.open(files, limits) as sandbox:
+            executor = ToolExecutor(
+                self.setting.profile,
+                stage.policy,
+                World(frozenset(files)),
+                sandbox,
+                self.second_reader,
+                limits,
+                running,
+            )
+            begun.append(self._play(stage, key, executor, prompt))
+            return await begun[0].play()
+
+    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor, prompt: Prompt) -> Play:
         seconds = stage.scenario.limits.trial_seconds
         return Play(
             scenario=stage.scenario,
@@ -139,20 +150,6 @@ def trial_seed(seed: int, scenario: str, number: int) -> int:
     """A seed of 31 bits: what every server takes."""
     digest = hashlib.sha256(f"{seed}/{scenario}/{number}".encode()).digest()
     return int.from_bytes(digest[:4]) >> 1
-
-
-def _void(key: TrialKey, error: InfrastructureError) -> Trial:
-    return Trial(
-        scenario=key.scenario,
-        number=key.number,
-        seed=key.seed,
-        turns=(),
-        calls=(),
-        ending=Ending.BROKEN,
-        outcome=Outcome.VOID,
-        reason=str(error),
-        cause=error.cause,
-    )
 
 
 def first(errors: BaseExceptionGroup[UsageError]) -> UsageError:

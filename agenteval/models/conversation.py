@@ -71,7 +71,7 @@ def _index(waiting: Sequence[Mapping[str, Any]], ident: object) -> int:
 def _parsed(arguments: object) -> Any:
     try:
         return json.loads(arguments) if isinstance(arguments, str) else arguments
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from agenteval.core.call import ToolCall
 from agenteval.core.garble import Received, Repair
 
+LONGEST_NAME = 256
 NAMELESS = "invalid"  # as OpenCode calls what it cannot name
 
 
@@ -18,8 +19,9 @@ def sent_arguments(call: ToolCall) -> str:
 
 
 def sent_name(call: ToolCall) -> str:
-    """The name as it is sent back: without special tokens, and never empty."""
-    return call.name.partition("<|")[0].strip() or NAMELESS
+    """The name as it is sent back: printable, of no odd length, without special tokens."""
+    name = "".join(filter(str.isprintable, call.name.partition("<|")[0]))
+    return name.strip()[:LONGEST_NAME] or NAMELESS
 
 
 def unique_ids(idents: Sequence[str]) -> list[str]:

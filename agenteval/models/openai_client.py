@@ -21,8 +21,10 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Asked, Received
+from agenteval.core.legible import legible
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
+from agenteval.models.chunks import ReplyError
 from agenteval.models.failures import failed, retry_after
 from agenteval.models.pace import ServerPace
 from agenteval.models.refusals import RefusedError, refusal, refused_call
@@ -30,7 +32,7 @@ from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
 from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of
-from agenteval.models.wire import ReplyError, decoded, excerpt, read_reply
+from agenteval.models.wire import excerpt, kept, read_reply
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
@@ -53,7 +55,8 @@ class OpenAIModel:
             timeout=None,  # `until` keeps the time of a request
             http_client=http_client(connect=entry.timeouts.connect),
         )
-        self._answers = ""  # the model that the first reply names
+        self._answers = ""  # the model that the first reply that names one names
+        self._served = False  # whether a reply came
         self._pace = ServerPace()
 
     async def __aenter__(self) -> Self:
@@ -79,7 +82,7 @@ class OpenAIModel:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
             first = messages[-1].role == "user"
-            raise refusal(self._entry, error, first=first, known=bool(self._answers)) from error
+            raise refusal(self._entry, error, first=first, known=self._served) from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
@@ -118,11 +121,12 @@ class OpenAIModel:
             await response.aclose()
         received, usage = read_reply(whole)
         seconds = time.perf_counter() - started
-        return turn_of(received, asked, usage=usage, raw=decoded(whole), seconds=seconds)
+        return turn_of(received, asked, usage=usage, raw=kept(whole), seconds=seconds)
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
-        self._answers = self._answers or turn.model or self._entry.model
+        self._served = True
+        self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
             said = f"{self._url}: {turn.model} answers, where {self._answers} did before"
             raise InfrastructureError(said, Cause.MODEL_CHANGED)
@@ -162,8 +166,9 @@ class OpenAIModel:
             raise self._absent(cause(error)) from error
         try:
             listed = json.loads(body)["data"]
-            return {str(entry["id"]): str(entry.get("owned_by", "")) for entry in listed}
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            named = ((entry["id"], entry.get("owned_by", "")) for entry in listed)
+            return {legible(str(name)): legible(str(owner)) for name, owner in named}
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             raise UsageError(
                 f"{self._url}/models answers something that is no model list; is it the right port,"
                 f" and does the URL end in /v1? It says {excerpt(body)}"

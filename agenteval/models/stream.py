@@ -11,14 +11,12 @@ from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.timing import Timing, timing_of
 from agenteval.core.trial import Usage
+from agenteval.models.chunks import Call, ReplyError, Said
 from agenteval.models.refusals import STREAMED, RefusedError
 from agenteval.models.wire import (
-    Call,
-    ReplyError,
-    Said,
     argument_text,
-    decoded,
     excerpt,
+    kept,
     read_chunk,
     said_error,
     usage,
@@ -82,7 +80,7 @@ class StreamReader:
         try:
             chunk = read_chunk(payload)
         except ReplyError as error:
-            shown = excerpt(decoded(payload))
+            shown = excerpt(kept(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
         if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
             raise RefusedError(STREAMED, said)
@@ -143,8 +141,8 @@ class StreamReader:
         return timing_of(self._arrivals)
 
     def raw(self) -> str:
-        """All that came, as text. Raises ReplyError for bytes that are no UTF-8."""
-        return decoded(b"".join(self._raw))
+        """All that came, as text."""
+        return kept(b"".join(self._raw))
 
     def received(self) -> tuple[Received, Usage]:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""

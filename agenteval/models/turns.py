@@ -1,10 +1,11 @@
 """The turn in a reply: its calls, native or read from the text, and their garbles. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from agenteval.core import plain_json
+from agenteval.core.arrival import LONGEST_ARGUMENTS, arrived
 from agenteval.core.call import ToolCall
 from agenteval.core.garble import Asked, Received, ReceivedCall
 from agenteval.core.loops import repeated
@@ -26,7 +27,8 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     seconds: float,
     timing: Timing | None = None,
 ) -> Turn:
-    """What a reply says, with every call that came or was refused."""
+    """What a reply says, with every call that came or was refused. It never raises."""
+    received = arrived(received)
     text = received.text
     if asked.dialect:
         received = _with_calls_of_text(received, asked)
@@ -75,16 +77,18 @@ def _refused(received: Received) -> tuple[ToolCall, ...]:
 
 def _call(call: ReceivedCall, ident: str) -> ToolCall:
     arguments, garbled = parse_arguments(call.raw)
-    return ToolCall(ident, call.name, call.raw, arguments, garbled)
+    return ToolCall(ident, call.name, call.raw[:LONGEST_ARGUMENTS], arguments, garbled)
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
     """What an argument text parses to, or None and why it is no JSON object."""
     if not raw.strip():
         return {}, ""
+    if len(raw) > LONGEST_ARGUMENTS:
+        return None, f"arguments are longer than {LONGEST_ARGUMENTS} characters"
     try:
-        parsed = json.loads(raw)
-    except (json.JSONDecodeError, RecursionError) as error:
+        parsed = plain_json.read(raw)
+    except ValueError as error:
         return None, f"arguments are not JSON: {error}"
     if not isinstance(parsed, dict):
         return None, f"arguments are a JSON {type(parsed).__name__}, not an object"

@@ -4,75 +4,35 @@ A reply that is broken as a *reply* raises ReplyError: the server's fault. A too
 broken inside a good reply is kept as it came.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from agenteval.core.garble import Received, ReceivedCall
+from agenteval.core.legible import decoded
 from agenteval.core.trial import Usage
+from agenteval.models.chunks import Call, Chunk, Function, ReplyError
+from agenteval.models.loose import read_loosely
 
-_BLANK = msgspec.Raw(b"null")
-
-
-class ReplyError(Exception):
-    """The body is no chat completion, or only a part of one."""
-
-
-class Function(msgspec.Struct, gc=False):
-    name: str | None = None
-    arguments: msgspec.Raw = _BLANK  # text by the protocol; an object from servers that parse it
-
-
-class Call(msgspec.Struct, gc=False):
-    index: int | None = None
-    id: str | None = None
-    function: Function | None = None
-
-
-class Said(msgspec.Struct, gc=False):
-    """A message, or the part of one that an event of a stream brings."""
-
-    content: str | None = None
-    reasoning_content: str | None = None
-    reasoning: str | None = None
-    tool_calls: list[Call] | None = None
-
-    @property
-    def thought(self) -> str:
-        return self.reasoning_content or self.reasoning or ""
-
-
-class Choice(msgspec.Struct, gc=False):
-    message: Said | None = None
-    delta: Said | None = None
-    finish_reason: str | None = None
-
-
-class Chunk(msgspec.Struct, gc=False):
-    """A whole reply, or one event of a stream."""
-
-    choices: list[Choice] | None = None
-    usage: dict[str, Any] | None = None
-    error: msgspec.Raw = _BLANK
-    model: str | None = None
-
-
+MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
+_NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
 _CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
 
 
 def read_chunk(text: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON of this shape."""
+    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
     try:
         return _CHUNKS.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ReplyError(str(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_loosely(text)
 
 
 def said_error(chunk: Chunk) -> str:
     """What the server says went wrong, when the chunk is an error."""
     raw = bytes(chunk.error)
-    return "" if raw == b"null" else raw.decode("utf-8", "replace")
+    return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
 
 
 def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
@@ -81,20 +41,26 @@ def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
     if text == b"null":
         return "", False
     if text.startswith(b'"'):
-        return _TEXTS.decode(text), False
-    return text.decode("utf-8", "replace"), True
+        return _text(text), False
+    return decoded(text), True
+
+
+def _text(quoted: bytes) -> str:
+    try:
+        return _TEXTS.decode(quoted)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # half a character, or a byte that is none
+        return str(json.loads(decoded(quoted), strict=False))
 
 
 def read_reply(body: bytes) -> tuple[Received, Usage]:
     """A whole (not streamed) reply. Raises ReplyError when the body is no chat completion."""
-    text = decoded(body)
     try:
         chunk = read_chunk(body)
     except ReplyError as error:
-        raise ReplyError(f"the reply is no chat completion: {excerpt(text)}") from error
+        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}") from error
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
-        raise ReplyError(f"the reply is no chat completion: {excerpt(text)}")
+        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
     used = usage(chunk.usage)
     received = Received(
         text=choice.message.content or "",
@@ -113,15 +79,9 @@ def _received_call(call: Call) -> ReceivedCall:
     return ReceivedCall(function.name or "", raw, call.id or "", as_object)
 
 
-def decoded(body: bytes) -> str:
-    """The body as text. Raises ReplyError for bytes that are no UTF-8."""
-    try:
-        return body.decode()
-    except UnicodeDecodeError as error:
-        shown = excerpt(
-            body[max(0, error.start - 40) : error.start + 40].decode("utf-8", "replace")
-        )
-        raise ReplyError(f"bytes that are no UTF-8 at {error.start}: {shown}") from error
+def kept(body: bytes) -> str:
+    r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
+    return body.decode("utf-8", "backslashreplace")
 
 
 def usage(counts: Mapping[str, Any] | None) -> Usage:
@@ -133,7 +93,7 @@ def usage(counts: Mapping[str, Any] | None) -> Usage:
     prompt = _count(counts, "prompt_tokens")
     cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
     return Usage(
-        prompt_tokens=prompt if cached <= prompt else prompt + cached,
+        prompt_tokens=prompt if cached <= prompt else min(prompt + cached, MOST_TOKENS),
         completion_tokens=_count(counts, "completion_tokens"),
         reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
         or _count(counts, "reasoning_tokens"),  # where SGLang has it
@@ -148,7 +108,9 @@ def _part(counts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _count(counts: Mapping[str, Any], name: str) -> int:
     value = counts.get(name)
-    return int(value) if isinstance(value, int | float) and value >= 0 else 0
+    if not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return 0
+    return int(value)
 
 
 def excerpt(body: str, length: int = 120) -> str:

@@ -44,7 +44,7 @@ def summary_tables(view: View) -> tuple[Table, ...]:
 
 
 def void_lines(view: View) -> list[str]:
-    """One line for each void trial: which, and why."""
+    """One line for each void trial: which, and why; a traceback is told elsewhere."""
     return [
         f"{run.label}: {void.scenario} #{void.number}: {_why(void)}"
         for run in view.runs
@@ -53,7 +53,7 @@ def void_lines(view: View) -> list[str]:
 
 
 def _why(void: TrialSummary) -> str:
-    said = void.reason or "no reason was kept"
+    said = void.reason.partition("\n")[0] or "no reason was kept"
     return f"{void.cause}: {said}" if void.cause else said
 
 

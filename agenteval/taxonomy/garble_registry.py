@@ -1,11 +1,12 @@
 """What a garble kind is: a function that looks at a reply as it arrived, and its texts."""
 
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agenteval.core import plain_json
+from agenteval.core.arrival import LONGEST_ARGUMENTS
 from agenteval.core.garble import Asked, Blame, Received
 
 
@@ -43,10 +44,12 @@ def garble_kind(*, note: bool = False) -> Callable[[Look], GarbleKind]:
 
 
 def parsed(raw: str) -> dict[str, Any] | None:
-    """The arguments in a text, or None for a text that is no JSON object."""
+    """The arguments in a text, or None for a text that is no JSON object, or too long."""
+    if len(raw) > LONGEST_ARGUMENTS:
+        return None
     try:
-        found = json.loads(raw)
-    except (ValueError, RecursionError):
+        found = plain_json.read(raw)
+    except ValueError:
         return None
     return found if isinstance(found, dict) else None
 

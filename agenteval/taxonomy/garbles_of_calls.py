@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from agenteval.core import plain_json
 from agenteval.core.garble import Asked, Blame, Received
 from agenteval.core.policy.tools import schema_complaint
 from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
@@ -16,10 +17,12 @@ _MARKUP = re.compile(r"</(?:tool_call|function|parameter)>\s*$|<\|[a-z_]+\|>")
 
 @garble_kind()
 def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
-    """Arguments that are not JSON, or no JSON object.
+    """Arguments that are not JSON, or no JSON object, or longer than any that are read.
 
-    The model is blamed, but for two cases: the server's parser writes the JSON itself (as that of
-    qwen3_coder does), or nothing but the opening brace is missing, which parsers of streams lose.
+    JSON is what every program reads the same: no NaN, no number beyond all bounds, no half of a
+    character, not nested deeper than 100 levels. The model is blamed, but for two cases: the
+    server's parser writes the JSON itself (as that of qwen3_coder does), or nothing but the opening
+    brace is missing, which parsers of streams lose.
     """
     for position, call in enumerate(received.calls):
         if not call.raw.strip() or parsed(call.raw) is not None or is_cut(received, position):
@@ -73,6 +76,20 @@ def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.PARSER, call.raw, why, position)
         else:
             yield Sight(Blame.MODEL, call.raw, complaint, position)
+
+
+@garble_kind()
+def broken_text(received: Received, asked: Asked) -> Iterator[Sight]:
+    """A name or arguments that came as no text: half a character, or bytes that are no UTF-8.
+
+    U+FFFD stands in its place, and the call is judged so. What is written into a reply, byte for
+    byte, is the server's.
+    """
+    del asked
+    for position, call in enumerate(received.calls):
+        if call.broken:
+            why = "the bytes of a reply are the server's to write"
+            yield Sight(Blame.SERVER, f"{call.name} {call.raw}", why, position)
 
 
 @garble_kind(note=True)
@@ -158,6 +175,6 @@ def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
 
 def _read(value: object) -> object:
     try:
-        return json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
+        return plain_json.read(value) if isinstance(value, str) else value
+    except ValueError:
         return value

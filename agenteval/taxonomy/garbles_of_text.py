@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agenteval.core.garble import Asked, Blame, Received
+from agenteval.core.legible import REPLACEMENT
 from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
 
@@ -92,3 +93,17 @@ def refused_call(received: Received, asked: Asked) -> Iterator[Sight]:
         if shown and parsed(shown[1]) is not None:
             blame, why = Blame.PARSER, "the text that the server shows is a JSON object"
         yield Sight(blame, received.refusal, why, 0)
+
+
+@garble_kind(note=True)
+def broken_words(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Words that came as no text: half a character, or bytes that are no UTF-8.
+
+    U+FFFD stands in their place.
+    """
+    del asked
+    if received.broken:
+        text = received.text if REPLACEMENT in received.text else received.reasoning
+        at = max(0, text.find(REPLACEMENT) - 40)
+        why = "the bytes of a reply are the server's to write"
+        yield Sight(Blame.SERVER, text[at : at + 80], why)

@@ -26,7 +26,7 @@ END = event({}, "tool_calls") + b"data: [DONE]\n\n"
 A, B = sends(marks("a"), END), sends(marks("b"), END)
 REQUESTS = (
     floods(event({"content": "word " * 200_000}), 100),
-    sends(event({"content": "word"}).replace(b"word", b"\xff"), END),
+    sends(b"data: {broken\n\n", END),
     A,
     sends(marks("b")),  # and the connection ends
     A,
@@ -34,7 +34,7 @@ REQUESTS = (
 )
 VOIDS = (
     "a reply of over 33554432 bytes",
-    "bytes that are no UTF-8",
+    "a broken event in the stream",
     "ended in the middle of a tool call",
 )
 

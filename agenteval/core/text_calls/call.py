@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from agenteval.core import plain_json
 from agenteval.core.garble import Schemas
 
 MOST = 64  # calls looked for in one text: each search may read it to its end
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
-_DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
 def json_call(text: str, start: int) -> TextCall | None:
     """The call in a JSON object with name and arguments that begins at `start`, if it is one."""
     try:
-        found, end = _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
+        found, end = plain_json.read_from(text, start)
+    except ValueError:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
         return None

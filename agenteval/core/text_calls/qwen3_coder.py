@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from agenteval.core import plain_json
 from agenteval.core.garble import Schemas
 from agenteval.core.text_calls.call import MOST, Dialect, TextCall, signatures, tagged_result
 
@@ -51,8 +52,8 @@ def _typed(value: str, kind: object) -> Any:
     if kind in {None, "string"}:
         return value
     try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
+        return plain_json.read(value)
+    except ValueError:
         return value
 
 

@@ -1,0 +1,128 @@
+"""A chunk that is not quite of its shape, read for what it says. Pure.
+
+Numbers as text, a list of parts as content, half a character, a byte that is no UTF-8, arguments
+nested without end: none of them takes away what the model wrote.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from agenteval.core.legible import decoded
+from agenteval.models.chunks import Call, Choice, Chunk, Function, ReplyError, Said
+
+# Deeper than arguments may be, with the chunk around them; shallower than Python reads.
+DEEPEST = 200
+_MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+_DIGITS = 300  # more are no number to anybody
+
+
+def read_loosely(content: bytes) -> Chunk:
+    """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
+    text = shallow(decoded(content))
+    try:
+        found = json.loads(text, strict=False, parse_int=_whole)
+    except (ValueError, RecursionError) as error:
+        raise ReplyError(str(error)) from error
+    chunk = _object(found) or {}
+    return Chunk(
+        choices=[_choice(one) for one in _list(chunk.get("choices"))],
+        usage=_counts(chunk.get("usage")),
+        error=_raw(chunk.get("error")),
+        model=_text(chunk.get("model")),
+    )
+
+
+def shallow(text: str) -> str:
+    """JSON text with null for all that is nested too deep."""
+    if text.count("{") + text.count("[") <= DEEPEST:
+        return text
+    kept, depth, start = [], 0, 0
+    for mark in _MARKS.finditer(text):
+        if mark[0] in "[{":
+            depth += 1
+            if depth == DEEPEST + 1:
+                kept.append(f"{text[start : mark.start()]}null")
+        elif mark[0] in "]}":
+            if depth == DEEPEST + 1:
+                start = mark.end()
+            depth -= 1
+    return "".join(kept) + (text[start:] if depth <= DEEPEST else "")
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= _DIGITS else float(digits)
+
+
+def _choice(found: Any) -> Choice:
+    choice = _object(found) or {}
+    return Choice(
+        message=_said(choice.get("message")),
+        delta=_said(choice.get("delta")),
+        finish_reason=_text(choice.get("finish_reason")),
+    )
+
+
+def _said(found: Any) -> Said | None:
+    said = _object(found)
+    if said is None:
+        return None
+    return Said(
+        content=_text(said.get("content")),
+        reasoning_content=_text(said.get("reasoning_content")),
+        reasoning=_text(said.get("reasoning")),
+        tool_calls=[_call(one) for one in _list(said.get("tool_calls"))],
+    )
+
+
+def _call(found: Any) -> Call:
+    call = _object(found) or {}
+    return Call(_place(call.get("index")), _text(call.get("id")), _function(call.get("function")))
+
+
+def _function(found: Any) -> Function | None:
+    function = _object(found)
+    if function is None:
+        return None
+    return Function(_text(function.get("name")), _raw(function.get("arguments")))
+
+
+def _raw(found: Any) -> msgspec.Raw:
+    """As JSON again: text with its escapes; of anything else what is no UTF-8 stays so."""
+    written = json.dumps(found, ensure_ascii=isinstance(found, str))
+    return msgspec.Raw(written.encode("utf-8", "surrogatepass"))
+
+
+def _text(found: Any) -> str | None:
+    """Text, or the texts of a list of parts; anything else as it is written in JSON."""
+    if found is None or isinstance(found, str):
+        return found
+    if isinstance(found, list):
+        parts = (one.get("text") if isinstance(one, Mapping) else one for one in found)
+        return "".join(one for one in parts if isinstance(one, str))
+    return json.dumps(found)
+
+
+def _place(found: Any) -> int | None:
+    if isinstance(found, str) and re.fullmatch(r"[0-9]{1,9}", found):
+        return int(found)
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _counts(found: Any) -> dict[str, Any] | None:
+    return found if isinstance(found, dict) else None
+
+
+def _object(found: Any) -> Mapping[str, Any] | None:
+    if found is None or isinstance(found, Mapping):
+        return found
+    raise ReplyError("a value where an object belongs")
+
+
+def _list(found: Any) -> Sequence[Any]:
+    if found is None or isinstance(found, list):
+        return found or ()
+    raise ReplyError("a value where a list belongs")
