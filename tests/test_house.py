@@ -1,4 +1,4 @@
-"""The numbers the house keeps: sizes, one broad except at most, module docstrings."""
+"""The numbers the house keeps: sizes, one broad except, module docstrings."""
 
 import ast
 from pathlib import Path
@@ -24,15 +24,15 @@ def test_a_module_is_small_and_says_its_subject(path: Path) -> None:
     assert docstring.split("\n\n")[0].rstrip().endswith((".", "?", ":")), "no one-sentence subject"
 
 
-def test_no_module_catches_everything() -> None:
+def test_nothing_but_what_loads_plug_ins_catches_everything() -> None:
     broad = [
-        f"{path.name}:{node.lineno}"
+        path.name
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or getattr(node.type, "id", "") in {"Exception", "BaseException"})
     ]
-    assert broad == []
+    assert broad == ["plugins.py"]
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:
