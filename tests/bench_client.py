@@ -24,7 +24,7 @@ from rich.table import Table
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
-from agenteval.core.prompt.profiles import STRICT
+from agenteval.core.prompt.profile import STRICT
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message

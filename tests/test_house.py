@@ -1,4 +1,4 @@
-"""The numbers the house keeps: sizes, one broad except at most, module docstrings."""
+"""The numbers the house keeps: sizes, one broad except, module docstrings."""
 
 import ast
 from pathlib import Path
@@ -24,9 +24,9 @@ def test_a_module_is_small_and_says_its_subject(path: Path) -> None:
     assert docstring.split("\n\n")[0].rstrip().endswith((".", "?", ":")), "no one-sentence subject"
 
 
-def test_no_module_catches_everything() -> None:
+def test_two_places_catch_everything() -> None:
     broad = [
-        f"{path.name}:{node.lineno}"
+        path.name
         for path in MODULES
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.ExceptHandler)
@@ -34,7 +34,8 @@ def test_no_module_catches_everything() -> None:
     ]
     # What nobody foresaw within a trial makes that one void, with its traceback: no reply of a
     # model and no slip of a scenario may end the other trials of a run. Nowhere else.
-    assert [place.partition(":")[0] for place in broad] == ["orchestrator.py"]
+    # And a plug-in that cannot be loaded is named and left out.
+    assert [place.partition(":")[0] for place in broad] == ["orchestrator.py", "plugins.py"]
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends() -> None:

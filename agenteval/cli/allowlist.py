@@ -1,11 +1,12 @@
 """`agenteval allowlist`: made from scripts, checked, and written for other harnesses."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from agenteval.cli import options as o
+from agenteval.dialects import NAMES
 
 allowlist = typer.Typer(
     name="allowlist",
@@ -34,7 +35,7 @@ def lint(given: Given) -> None:
     - `agenteval allowlist lint .claude/settings.json`
     """
     from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up time, as all below
-    from agenteval.core.policy_lint import lint as remarks_on  # noqa: PLC0415
+    from agenteval.dialects.registry import lint as remarks_on  # noqa: PLC0415
     from agenteval.formats.permissions import load_any  # noqa: PLC0415
 
     remarks = remarks_on(load_any(given, roots=roots()))
@@ -50,7 +51,7 @@ def convert(
     given: Given,
     *,
     to: Annotated[
-        Literal["opencode", "claude-code", "codex", "toml"], typer.Option(help="For whom.")
+        str, typer.Option(help=f"For whom: {', '.join(NAMES)}, toml, or a plug-in's name.")
     ],
 ) -> None:
     """Print an allow list as another harness writes it, and on standard error what got lost.

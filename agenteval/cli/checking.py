@@ -13,9 +13,10 @@ from agenteval.cli.checking_faults import (
     slips_of,
     solution_faults,
 )
-from agenteval.core.prompt.profiles import PROFILES, STRICT
+from agenteval.core.prompt.profile import STRICT
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
+from agenteval.dialects.registry import profiles
 from agenteval.engine.orchestrator import Orchestrator, Stage
 from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
@@ -96,7 +97,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     slipped = await played(stages, another, Oracle(scenarios, written), backend)
     elsewhere = {
         name: await played(stages, first, Oracle(scenarios), backend, Setting(profile))
-        for name, profile in PROFILES.items()
+        for name, profile in profiles().items()
         if profile is not STRICT
     }
     idle = [await played(stages, first, Talker(text), backend) for text in ("", CLAIM)]

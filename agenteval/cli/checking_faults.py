@@ -8,11 +8,11 @@ from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.agents import outline
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.prompt.prompt import Prompt, render
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
+from agenteval.dialects.registry import profiles
 from agenteval.engine.orchestrator import Stage
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
@@ -85,7 +85,7 @@ def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
 
 
 def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Iterator[str]:
-    for profile in PROFILES.values():
+    for profile in profiles().values():
         calls = written_calls(prompt, profile, tuple(stage.policy.tools))
         for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
             verdict = judge(call, stage.policy, World(frozenset(files))) if call else None

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from agenteval.dialects import NAMES
+
 DEFAULT_STORE = "reports/agenteval.db"
 
 AllowSimulated = Annotated[
@@ -65,8 +67,8 @@ Prefork = Annotated[
 Profile = Annotated[
     str,
     Option(
-        help="Harness whose tool names, schemas and denial texts the model reads: strict, "
-        "opencode, claude-code or codex.",
+        help="Harness whose tool names, schemas and denial texts the model reads: "
+        f"{', '.join(('strict', *NAMES))}, or a plug-in's.",
     ),
 ]
 PromptVariant = Annotated[

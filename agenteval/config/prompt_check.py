@@ -8,15 +8,14 @@ from agenteval.core.policy.mismatch import mismatch
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.script import CommandLine
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.prompt.usage import fillings, script_of, usages
+from agenteval.dialects.registry import profiles
 
 _ROOT = "/workspace"
 _SCRIPT = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+\.(?:py|sh)\b")
 _TOOL = re.compile(r"\*\*(\w+)\*\*|\b(?:the|The) `?(\w+)`? tool\b")
-_NAMES = {form.name for profile in PROFILES.values() for form in profile.forms.values()}
 
 
 def prompt_faults(
@@ -65,13 +64,14 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
 
 
 def _tools(told: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
-    for profile in PROFILES.values():
+    names = {form.name for profile in profiles().values() for form in profile.forms.values()}
+    for profile in profiles().values():
         prompt = told(Setting(profile=profile))
         offered = set(profile.names(tools).values())
         found = _TOOL.findall(f"{prompt.system}\n{prompt.task}")
         named = dict.fromkeys(bold or spoken for bold, spoken in found)
         for name in named:
-            if name in _NAMES - offered:
+            if name in names - offered:
                 yield (
                     f"the prompt names the tool {name}, which profile {profile.name} does not have "
                     f"here: write {{{{ bash }}}}, {{{{ read }}}} or {{{{ write }}}}, one of tools"

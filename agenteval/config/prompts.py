@@ -5,9 +5,9 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.prompt.rules import VARIANTS, VERSION
 from agenteval.core.prompt.setting import Place, Setting
+from agenteval.dialects.registry import profiles
 from agenteval.errors import UsageError
 
 TOOLS = ("bash", "read", "write")
@@ -18,14 +18,14 @@ def load_setting(profile: str, variant: str, place: Place, context: str) -> Sett
 
     Raises UsageError for what is unknown or no number, and for a template with a fault.
     """
-    if profile not in PROFILES:
-        raise UsageError(f"--profile: no profile {profile!r}. Known: {', '.join(PROFILES)}")
+    if profile not in profiles():
+        raise UsageError(f"--profile: no profile {profile!r}. Known: {', '.join(profiles())}")
     rules = VARIANTS.get(variant)
     name = f"{variant}/{VERSION}"
     if rules is None:
         rules = _file(Path(variant))
         name = f"{Path(variant).name}/{hashlib.sha256(rules.encode()).hexdigest()[:8]}"
-    setting = Setting(PROFILES[profile], rules, name, place, _tokens(context))
+    setting = Setting(profiles()[profile], rules, name, place, _tokens(context))
     try:
         setting.rules_for(TOOLS)
     except TemplateError as error:

@@ -1,12 +1,10 @@
 """What is wrong with an allow list: rules that can't match, say nothing new, or allow too much."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from agenteval.core.call import BASH
-from agenteval.core.dialects.opencode.engine import OpenCode, wildcard
 from agenteval.core.policy.bash import MOVES, BashRules
 from agenteval.core.policy.patterns import CommandPattern, WordPattern
 from agenteval.core.policy.policy import Policy
@@ -32,34 +30,20 @@ class Remark:
     reason: str
 
 
-def lint(policy: Policy) -> list[Remark]:
-    """Everything that is wrong with the rules for bash, rule by rule."""
+def lint(policy: Policy, alike: Iterable[Sequence[CommandPattern]] | None = None) -> list[Remark]:
+    """Everything that is wrong with the rules for bash, rule by rule.
+
+    `alike` are the rules among which it does not matter which comes first: all, where not given.
+    """
     remarks: list[Remark] = []
-    for rules in _alike(policy):
+    for rules in (policy.bash.patterns,) if alike is None else alike:
         for number, rule in enumerate(rules):
             remarks += _never(rule) if policy.engine is None else ()
             remarks += _shadowed(rule, (*rules[:number], *rules[number + 1 :]), rules[:number])
             remarks += _wide(rule)
     remarks += _scripts(policy.bash)
     remarks += _joining(policy.bash) if policy.engine is None else ()
-    if isinstance(policy.engine, OpenCode):
-        remarks += _overruled(policy.engine)
     return remarks
-
-
-def _alike(policy: Policy) -> Iterator[Sequence[CommandPattern]]:
-    """Rules among which it does not matter which comes first: in OpenCode, between two denials."""
-    if not isinstance(policy.engine, OpenCode):
-        yield policy.bash.patterns
-        return
-    allowed: list[CommandPattern] = []
-    for rule in policy.engine.rules:
-        if rule.action == "allow" and rule.permission == BASH and rule.pattern.strip():
-            allowed.append(CommandPattern.parse(rule.pattern))
-        elif rule.action != "allow" and wildcard(rule.permission, BASH):
-            yield allowed
-            allowed = []
-    yield allowed
 
 
 def _never(rule: CommandPattern) -> Iterator[Remark]:
@@ -200,16 +184,3 @@ def _scripts(rules: BashRules) -> Iterator[Remark]:
         for rule in wider:
             reason = f"`{rule.text}` allows it with any words, so its options are never checked"
             yield Remark(script.start, Trouble.SHADOWED, reason)
-
-
-def _overruled(engine: OpenCode) -> Iterator[Remark]:
-    """In OpenCode the last matching rule counts: one before a wider one never does."""
-    for number, rule in enumerate(engine.rules):
-        later = engine.rules[number + 1 :]
-        for other in later:
-            if other.permission == rule.permission and wildcard(other.pattern, rule.pattern):
-                shown = f"{rule.permission}: {rule.pattern}: {rule.action}"
-                reason = f"the later `{other.pattern}: {other.action}` always counts instead"
-                if rule.permission == "bash":
-                    yield Remark(shown, Trouble.NEVER, reason)
-                break

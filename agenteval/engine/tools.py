@@ -1,6 +1,6 @@
 """What the model reads of its tools: their schemas, and the text that follows each call.
 
-The words are the profile's (core/prompt/profiles.py); only what a limit says is the same for all.
+The words are the profile's (core/prompt/profile.py); only what a limit says is the same for all.
 """
 
 import json

@@ -1,195 +1,124 @@
-"""A policy written down for another harness, and what of it that harness can't say."""
+"""A policy written down for another harness, or as an allow list of ours, whole in one file."""
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
+import tomli_w
+
 from agenteval.core.policy.bash import ScriptRule
-from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.shell.leaves import Construct
-from agenteval.formats.left_behind import left_behind
-from agenteval.formats.own_toml import fits, to_toml
+from agenteval.core.policy.script import HELP, CommandLine
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.policy.values import Argument
+from agenteval.dialects import registry
+from agenteval.dialects.files import Written
+from agenteval.errors import UsageError
+
+OURS = "toml"
+_NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The file's text, and one line for everything that could not be carried over."""
-
-    text: str
-    lost: tuple[str, ...]
+def targets() -> tuple[str, ...]:
+    """For whom an allow list can be written."""
+    return (*registry.dialects(), OURS)
 
 
 def convert(policy: Policy, to: str) -> Written:
-    """`to` is one of TARGETS. The result never allows less than it says in `lost`."""
-    text, lost = TARGETS[to](policy)
-    return Written(text, (*left_behind(policy), *lost))
-
-
-def _commands(policy: Policy) -> list[tuple[str, bool]]:
-    """How each allowed command begins, and whether any words may follow."""
-    found = [_begins(rule) for rule in policy.bash.patterns]
-    return found + [(script.start, True) for script in policy.bash.scripts]
-
-
-def _begins(rule: CommandPattern) -> tuple[str, bool]:
-    text = " ".join(rule.text.split())
-    is_open = rule.rest is not None and rule.rest.text == "*"
-    return (text.removesuffix(" *"), True) if is_open else (text, False)
-
-
-def _lost_everywhere(policy: Policy, harness: str) -> Iterator[str]:
-    for script in policy.bash.scripts:
-        if _has_signature(script):
-            yield f"{script.start}: its options and their values; any words may follow there"
-    yield from _lost_of_words(policy.bash.patterns)
-    if policy.engine is None:
-        yield from _lost_around_commands(policy, harness)
-    for key, names in (("files", policy.files), ("stated", policy.stated)):
-        if names:
-            yield f"{key}: {', '.join(sorted(names))}"
-    for name, tool in policy.tools.items():
-        if tool.schema:
-            yield f"tools.{name}: the schema of its parameters"
-
-
-def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
-    for rule in rules:
-        if rule.rest is not None and rule.rest.text != "*":
-            yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
-        elif any("/" in word.text and word.wild for word in rule.words):
-            yield f"{rule.text}: that a word with a path has no .. in it"
-
-
-def _lost_around_commands(policy: Policy, harness: str) -> Iterator[str]:
-    """What may stand around commands: the harness says so itself, and no rule changes that."""
-    own, passes = policy.bash.constructs, _PASSES[harness]
-    if more := sorted(passes - own):
-        yield f"constructs: {', '.join(more)} pass there around what is allowed"
-    if fewer := sorted(own - passes):
-        yield f"constructs: {', '.join(fewer)}: no rule can allow them there"
-    if policy.bash.env:
-        yield f"env: {', '.join(sorted(policy.bash.env))}: no variable may be set there"
-
-
-def _has_signature(script: ScriptRule) -> bool:
-    line = script.line
-    return len(line.options) > 2 or bool(line.positionals or line.commands)
-
-
-def _to_opencode(policy: Policy) -> tuple[str, list[str]]:
-    bash = {"*": "deny"}
-    for start, open_end in _commands(policy):
-        bash[f"{start} *" if open_end else start] = "allow"
-    permission: dict[str, Any] = {"*": "deny"}
-    if "bash" in policy.tools:
-        permission["bash"] = bash
-    for tool, key, rules in (("read", "read", policy.read), ("write", "edit", policy.write)):
-        if tool in policy.tools:
-            permission[key] = _opencode_paths(rules)
-    named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
-    permission |= dict.fromkeys(named, "allow")
-    content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
-    return _json(content), [*_lost_everywhere(policy, "opencode"), *_lost_in_opencode(policy)]
-
-
-def _lost_in_opencode(policy: Policy) -> Iterator[str]:
-    if "bash" in policy.tools and policy.engine is None:
-        yield "that quotes and blanks do not matter: there a rule fits a text as it is written"
-        yield "that X=1, [[ x ]] and cd need a rule: there they pass, cd inside the project"
-        for rule in policy.bash.patterns:
-            if any(word.wild for word in rule.words):
-                yield f"{rule.text}: that a * stands for a part of one word"
-            if "?" in rule.text:
-                yield f"{rule.text}: that a ? stands for itself"
-    for tool, rules in (("read", policy.read), ("write", policy.write)):
-        for glob in (*rules.allow, *rules.deny) if tool in policy.tools else ():
-            if _ONE_FOLDER.search(glob):
-                yield f"{tool}: {glob}: that only ** crosses folders"
-
-
-def _opencode_paths(rules: PathRules) -> dict[str, str]:
-    """Deny last: there the last match counts. Its `*` crosses folders already."""
-    table = {"*": "deny"}
-    for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
-        for glob in globs:
-            table[glob.replace("**/", "*").replace("**", "*")] = action
-    return table
-
-
-def _to_claude(policy: Policy) -> tuple[str, list[str]]:
-    allow, deny = [], []
-    for start, open_end in _commands(policy):
-        escaped = re.sub(r"([()\\])", r"\\\1", start)
-        allow.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
-    for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
-        if tool in policy.tools:
-            allow += [f"{name}(/{glob})" for glob in rules.allow]
-            deny += [f"{name}(/{glob})" for glob in rules.deny]
-    lost = list(_lost_everywhere(policy, "claude-code"))
-    lost.append("that nothing else may be read: Claude Code reads any file of the project")
-    lost.append("that ls, cat, grep, git log and their like need a rule: there they need none")
-    known = {"bash", "read", "write"}
-    lost += [
-        f"tools.{name}: Claude Code has no such tool" for name in policy.tools if name not in known
-    ]
-    return _json({"permissions": {"allow": allow, "deny": deny}}), lost
-
-
-def _to_codex(policy: Policy) -> tuple[str, list[str]]:
-    lines, lost = [], list(_lost_everywhere(policy, "codex"))
-    bare: dict[str, None] = {}
-    for start, open_end in _commands(policy):
-        if "*" in start:
-            lost.append(f"{start}: left out, for a prefix has no patterns")
-            continue
-        words = start.split()
-        lines.append(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")')
-        if "/" not in words[0]:
-            bare[words[0]] = None
-        if not open_end:
-            lost.append(f"{start}: that no further words may follow")
-    # Else each rule would be about every program of that name, wherever it is.
-    lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
-    lost.append(
-        r"that a word may have one of *?[]{}\~^# outside quotes: no rule can allow it there"
-    )
-    lost += [
-        f"tools.{name}: rules are about commands only" for name in policy.tools if name != "bash"
-    ]
-    return "\n".join(lines) + "\n", lost
+    """`to` is one of `targets`. The result never allows less than it says in `lost`."""
+    if to == OURS:
+        text, lost = to_toml(policy), tuple(_lost_in_ours(policy))
+    elif dialect := registry.dialects().get(to):
+        text, lost = dialect.write(policy)
+    else:
+        raise UsageError(f"--to {to}: no such harness. Known: {', '.join(targets())}")
+    return Written(text, (*registry.left_behind(policy), *lost))
 
 
 def _lost_in_ours(policy: Policy) -> Iterator[str]:
     for rule in policy.bash.patterns if policy.engine else ():
-        if not fits(rule.text):
+        if not _fits(rule.text):
             yield f"{rule.text}: left out, for words are compared without their quotes"
         elif "*" in rule.text.rstrip("*"):
             yield f"{rule.text}: that a * before its end stands for several words too"
 
 
-# What in a glob ends at a / here and not in OpenCode: a single * or ?, and a **/ before a name.
-_ONE_FOLDER = re.compile(r"(?<!\*)\*(?!\*)|\?|\*\*/[^*]")
-_JOINED = frozenset((Construct.PIPE, Construct.CHAIN))
-_REDIRECTS = frozenset(
-    (Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT)
-)
-_PASSES = {
-    "codex": _JOINED,
-    "claude-code": _JOINED | _REDIRECTS | {Construct.HERESTRING},
-    "opencode": frozenset(Construct) - {Construct.ENV_ASSIGNMENT},
-}
+def to_toml(policy: Policy) -> str:
+    """Reading it gives the same policy, and for one of ours the same digest."""
+    rules = policy.bash
+    texts = [rule.text for rule in rules.patterns]
+    bash = {
+        "allow": texts
+        if policy.engine is None
+        else [_spread(text) for text in texts if _fits(text)],
+        "constructs": sorted(construct.value for construct in rules.constructs),
+        "env": sorted(rules.env),
+        "script": [_script(script) for script in rules.scripts],
+    }
+    tables: dict[str, Any] = {
+        "description": policy.description,
+        "files": sorted(policy.files),
+        "stated": sorted(policy.stated),
+    }
+    if policy.engine is not None:
+        return tomli_w.dumps(_filled({**tables, "bash": bash}))
+    if "bash" in policy.tools:
+        tables["bash"] = _filled(bash)
+    for name, paths in (("read", policy.read), ("write", policy.write)):
+        if name in policy.tools:
+            tables[name] = _paths(paths)
+    others = {name: rule for name, rule in policy.tools.items() if name not in tables}
+    tables["tools"] = {name: _tool(rule) for name, rule in others.items()}
+    shown = _filled(tables)
+    # A table may be empty and still mean that its tool exists.
+    shown |= {name: tables[name] for name in ("bash", "read", "write") if name in tables}
+    return tomli_w.dumps(shown)
 
 
-def _json(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, indent=2) + "\n"
+def _fits(rule: str) -> bool:
+    """Whether a rule of another harness can match here, where words have lost their quotes."""
+    return not any(quote in rule for quote in "'\"")
 
 
-TARGETS: Mapping[str, Callable[[Policy], tuple[str, list[str]]]] = {
-    "opencode": _to_opencode,
-    "claude-code": _to_claude,
-    "codex": _to_codex,
-    "toml": lambda policy: (to_toml(policy), list(_lost_in_ours(policy))),
-}
+def _spread(rule: str) -> str:
+    """With the words for which a `*` at the end stands in other harnesses, but not here."""
+    return f"{rule} *" if rule.endswith("*") and not rule.endswith(" *") else rule
+
+
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value not in ("", [], {})}
+
+
+def _paths(rules: PathRules) -> dict[str, Any]:
+    return _filled({"allow": list(rules.allow), "deny": list(rules.deny)})
+
+
+def _tool(rule: ToolRule) -> dict[str, Any]:
+    parameters = json.loads(rule.schema) if rule.schema else {}
+    return _filled({"description": rule.description, "parameters": parameters})
+
+
+def _script(script: ScriptRule) -> dict[str, Any]:
+    return {"path": script.path, "runner": " ".join(script.runner), **_line(script.line)}
+
+
+def _line(line: CommandLine) -> dict[str, Any]:
+    options = {option.name: option for option in line.options.values() if option != HELP}
+    return _filled(
+        {
+            "options": {name: _argument(option) for name, option in options.items()},
+            "positionals": [{"name": each.name, **_argument(each)} for each in line.positionals],
+            "commands": {name: _line(command) for name, command in line.commands.items()},
+        }
+    )
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    count = (argument.fewest, argument.most)
+    return {
+        "kind": argument.kind.value,
+        **_filled({"choices": list(argument.choices), "aliases": list(argument.aliases)}),
+        **({} if count == (1, 1) else {"nargs": _NARGS.get(count, argument.fewest)}),
+        **{key: True for key in ("required", "repeatable") if getattr(argument, key)},
+    }

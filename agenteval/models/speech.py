@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from agenteval.core.call import ToolCall
-from agenteval.core.prompt.profiles import spoken
+from agenteval.dialects.registry import spoken
 from agenteval.models.player import PastCall, Reply
 from agenteval.models.slips import Written
 

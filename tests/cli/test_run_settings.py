@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.run import Run
+from agenteval.dialects.registry import profiles
 from agenteval.store.sql import SqlStore
 
 
@@ -27,14 +27,14 @@ def played(cli, project, *options: str) -> Run:
 
 
 def test_the_same_slips_get_the_same_verdicts_under_every_profile(cli, project) -> None:
-    runs = {name: played(cli, project, "--profile", name) for name in PROFILES}
+    runs = {name: played(cli, project, "--profile", name) for name in profiles()}
     calls = {
         name: [(call.call.name, call.call.command) for trial in run.trials for call in trial.calls]
         for name, run in runs.items()
     }
 
     assert [run.protocol.split(",")[0] for run in runs.values()] == [
-        profile.protocol for profile in PROFILES.values()
+        profile.protocol for profile in profiles().values()
     ]
     assert len(calls["strict"]) > 5
     assert all(made == calls["strict"] for made in calls.values())

@@ -8,9 +8,9 @@ import pytest
 
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt.context import posed
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import DEFAULT
+from agenteval.dialects.registry import profiles
 
 ROOT = Path(__file__).resolve().parents[2]
 (SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])
@@ -46,7 +46,7 @@ def test_the_instructions_come_first_and_the_task_last():
     assert prompt.messages[-1].content == bare.task
 
 
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+@pytest.mark.parametrize("profile", profiles().values(), ids=list(profiles()))
 def test_earlier_calls_only_ask_for_help_and_each_is_answered(profile):
     history = posed(SCENARIO, 7, replace(LONG, profile=profile)).history
     calls = [call for message in history for call in message.calls]

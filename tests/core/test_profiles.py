@@ -6,17 +6,17 @@ import pytest
 
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.tools import path_argument
-from agenteval.core.prompt.profile import PARAMETERS, Profile
-from agenteval.core.prompt.profiles import PROFILES, STRICT, spoken
+from agenteval.core.prompt.profile import PARAMETERS, STRICT, Profile
 from agenteval.core.prompt.rules import VARIANTS
 from agenteval.core.prompt.setting import Setting
+from agenteval.dialects.registry import profiles, spoken
 
 OURS = {
     "bash": {"command": "ls"},
     "read": {"path": "a.txt"},
     "write": {"path": "a.txt", "content": "x"},
 }
-each_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+each_profile = pytest.mark.parametrize("profile", profiles().values(), ids=list(profiles()))
 
 
 @each_profile
@@ -46,7 +46,7 @@ def test_a_call_written_in_a_profiles_names_is_taken_for_ours(profile: Profile, 
     ],
 )
 def test_only_an_offered_name_is_a_tool(profile, name, taken):
-    meant = PROFILES[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
+    meant = profiles()[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
 
     assert (meant.name if meant else None) == taken
 
@@ -54,7 +54,7 @@ def test_only_an_offered_name_is_a_tool(profile, name, taken):
 def test_our_own_parameter_is_none_of_theirs():
     call = ToolCall("1", "exec_command", "", {"command": "ls", "workdir": "/"})
 
-    assert PROFILES["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
+    assert profiles()["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
 
 
 @each_profile
@@ -78,7 +78,7 @@ def test_foreign_tools_are_taken_for_the_strict_profiles():
 def test_a_hint_is_retold_in_the_names_of_the_harness():
     hints = [("bash", "bash needs `command`, a string"), ("read", "read needs `path`, a string")]
 
-    assert [PROFILES["codex"].retold(*hint) for hint in hints] == [
+    assert [profiles()["codex"].retold(*hint) for hint in hints] == [
         "exec_command needs `cmd`, a string",
         "read_file needs `file_path`, a string",
     ]
@@ -95,6 +95,6 @@ def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(profile
 
 
 def test_a_path_is_found_under_every_profiles_name():
-    for profile in PROFILES.values():
+    for profile in profiles().values():
         name = profile.forms["read"].parameters[0].name
         assert path_argument({name: "a.txt"}) == "a.txt"

@@ -14,11 +14,12 @@ import pytest
 from agenteval.config.allowlists import convert, policy
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profiles import CLAUDE_CODE, STRICT
+from agenteval.core.prompt.profile import STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.shell.gate import read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.trial import CallRecord, Execution
+from agenteval.dialects.registry import profiles
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.formats.permissions import load_any
@@ -103,7 +104,7 @@ async def test_what_the_second_reader_objects_to_does_not_run(tmp_path) -> None:
 
 async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
     sandbox = Recording()
-    record = await handled(bash("git log"), sandbox, profile=CLAUDE_CODE)
+    record = await handled(bash("git log"), sandbox, profile=profiles()["claude-code"])
     assert (sandbox.ran, record.verdict.findings[0].failure_class, record.reply) == (
         [],
         "hallucinated-tool",

@@ -4,10 +4,11 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Denied, Finding, ToolCall
-from agenteval.core.prompt.profiles import PROFILES, STRICT
+from agenteval.core.prompt.profile import STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
 from agenteval.core.trial import Execution
+from agenteval.dialects.registry import profiles
 from agenteval.engine import tools
 
 POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
@@ -132,7 +133,7 @@ RULES = (
     ],
 )
 def test_a_profile_says_what_its_harness_says(profile, denials, failed, empty):
-    chosen = PROFILES[profile]
+    chosen = profiles()[profile]
     calls = [
         (ToolCall("1", "bash", "", {"command": PIPED}), denied("pipe-to-filter", "| head")),
         (ToolCall("1", "read", "", {"path": "/etc/passwd"}), denied("blocked-path")),

@@ -4,9 +4,10 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
-from agenteval.core.dialects.opencode.engine import OpenCode, PermissionRule
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy_lint import Trouble, lint
+from agenteval.core.policy_lint import Trouble
+from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule
+from agenteval.dialects.registry import lint
 
 
 def policy(folder: Path, text: str) -> Policy:

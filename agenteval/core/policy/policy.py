@@ -39,7 +39,7 @@ UNKNOWN_WORLD = World()
 
 
 class Engine(Protocol):
-    """The rules of another harness, which decide in place of ours (core/dialects)."""
+    """The rules of another harness, which decide in place of ours (agenteval/dialects)."""
 
     @property
     def name(self) -> str: ...

@@ -1,4 +1,7 @@
-"""A harness profile: what a model's tools are called there, and what it reads after each call."""
+"""A harness profile: what a model's tools are called there, and what it reads after each call.
+
+STRICT is our own; those of other harnesses are in `agenteval/dialects`.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -133,3 +136,43 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "read": ("path", "offset", "limit"),
     "write": ("path", "content"),
 }
+
+# What the forms of all harnesses are made of: our own words, whatever the names.
+COMMAND = Parameter("command", "the command")
+SAID = Parameter("description", "what it does, in a few words", required=False)
+CONTENT = Parameter("content", "all of its text")
+RUN = "Run one bash command and return its whole output."
+READ = "Return the text of a file."
+WRITE = "Write a text file, in place of what it held before."
+
+
+def path_named(name: str) -> Parameter:
+    return Parameter(name, "path of the file")
+
+
+_OFFSET = Parameter(
+    "offset", "number of the line to begin with, from 1", required=False, kind="integer"
+)
+_LIMIT = Parameter("limit", "how many lines to return", required=False, kind="integer")
+
+# An edit here changes what a model reads: raise the version.
+STRICT = Profile(
+    name="strict",
+    version=3,
+    forms={
+        "bash": Form("bash", RUN, (COMMAND,)),
+        "read": Form("read", READ, (path_named("path"), _OFFSET, _LIMIT)),
+        "write": Form("write", WRITE, (path_named("path"), CONTENT)),
+    },
+    texts=Texts(
+        denied="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
+        denied_path="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
+        unknown="Unknown tool: {tool!r}. Nothing was run.",
+        garbled="Invalid tool call: {reason}. Nothing was run.",
+        invalid="Invalid tool call: the arguments do not fit the schema: {reason}. "
+        "Nothing was run.",
+        ran="{output}",
+        failed="{output}\n[exit code {code}]",
+        empty="[no output]",
+    ),
+)

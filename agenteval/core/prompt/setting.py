@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.core.prompt.profile import Profile
-from agenteval.core.prompt.profiles import STRICT
+from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.prompt.rules import PLAIN, VERSION
 from agenteval.core.prompt.template import fill
 

@@ -1,0 +1,200 @@
+"""One rule of Claude Code's settings, and what it fits: commands, paths, other subjects."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+
+from agenteval.core.policy.patterns import path_regex, wildcard_regex
+from agenteval.core.shell.fact_reader import MAX_WRAPPED
+from agenteval.core.shell.wrappers import program_name, unwrap
+from agenteval.dialects.claude_code.engine.words import Command
+from agenteval.dialects.paths import inside
+
+RENAMED = {"agent": "task", "killbash": "killshell"}
+_ESCAPED = re.compile(r"\\([()\\])")
+_STAR = re.compile(r"(?<!\\)\*")
+_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
+_BLANKS = re.compile(r"[ \t\n\\]*[ \t][ \t\n\\]*")
+_ENVIRONMENT = re.compile(
+    r"(?:(?:LANG|LC_\w+)=(?:C|POSIX|[a-z]{2}_[A-Z]{2})?(?:\.[\w-]+)?"
+    r"|(?:LANGUAGE|LC_TIME|CHARSET|TERM|COLORTERM|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE"
+    r"|NODE_ENV|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|CI|COLUMNS|LINES"
+    r"|PYTEST_DISABLE_PLUGIN_AUTOLOAD|GOOS|GOARCH|GOEXPERIMENT|CGO_ENABLED|GO111MODULE|LSCOLORS"
+    r"|LS_COLORS|GREP_COLORS?|GCC_COLORS|TIME_STYLE|BLOCK_SIZE|BLOCKSIZE|ANTHROPIC_API_KEY"
+    r")=[A-Za-z0-9_./:+-]+)[ \t]+"
+)
+_CLEAN = re.compile(r"(?:command(?:[ \t]+-p)?|builtin|noglob)[ \t]+(?![ \t-])")
+_TIMEOUT = re.compile(
+    r"timeout(?:[ \t]+(?:--(?:foreground|preserve-status|verbose)|-v"
+    r"|-[ks][ \t]*[\w.]+|--(?:kill-after|signal)=[\w.]+))*"
+    r"[ \t]+[0-9]+(?:\.[0-9]+)?[smhd]?[ \t]+(?![ \t-])"
+)
+_LOOSE = re.compile(
+    r"(?:time|nohup|nice(?:[ \t]+-n[ \t]+-?[0-9]+|[ \t]+-[0-9]+)?|stdbuf(?:[ \t]+-[ioe]\w+)+)"
+    r"[ \t]+(?![ \t-])"
+)
+_WRAPPERS = (_CLEAN, _TIMEOUT, _LOOSE)
+# Programs behind which a rule that denies looks for the one that they start.
+_STARTERS = frozenset(
+    (
+        *("timeout", "time", "nice", "nohup", "env", "command", "builtin", "exec", "sudo", "doas"),
+        *("watch", "setsid", "ionice", "strace", "flock", "nsenter", "taskset"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpecifier:
+    """One rule, as `Bash(git diff:*)`: a tool in lower case and what of it; "" means all of it.
+
+    Brackets and backslashes of a command are written with a backslash before them.
+    """
+
+    tool: str
+    what: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.tool}({self.what})" if self.what else self.tool
+
+    @classmethod
+    def parse(cls, text: str) -> "ToolSpecifier":
+        name, _, rest = text.strip().partition("(")
+        tool, what = name.lower(), _ESCAPED.sub(r"\1", rest.removesuffix(")"))
+        return cls(RENAMED.get(tool, tool), "" if what in {"*", ":*"} else what)
+
+    def names(self, tool: str) -> bool:
+        """Whether it is about the tool; the name of an MCP server stands for all its tools."""
+        pattern = wildcard_regex(self.tool)
+        return pattern.fullmatch(tool) is not None or tool.startswith(f"{self.tool}__")
+
+    @property
+    def is_exact(self) -> bool:
+        return not (self.what.endswith(":*") or _STAR.search(self.what))
+
+    def fits_text(self, text: str) -> bool:
+        """Whether it fits a command written so, blanks counted as one but in an exact rule."""
+        if not self.what:
+            return True
+        if self.is_exact:
+            return self.what in {text, _CONTINUED.sub(" ", text)}
+        text, what = _BLANKS.sub(" ", text.strip()), _BLANKS.sub(" ", self.what)
+        if self.what.endswith(":*"):
+            what = what.removesuffix(":*")
+            return text == what or text.startswith(f"{what} ")
+        return _pattern(what).fullmatch(text) is not None
+
+
+@cache
+def _pattern(what: str) -> re.Pattern[str]:
+    """Only `*` stands for anything; ` *` at the end for nothing too, if it is the one star."""
+    first, *others = map(re.escape, _STAR.split(what))
+    if len(others) == 1 and what.endswith(" *"):
+        return re.compile(f"{first.removesuffix(re.escape(' '))}(?: .*)?", re.DOTALL)
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])
+    return re.compile(first + middle + f".*{others[-1]}", re.DOTALL)
+
+
+def forms(command: Command) -> Iterator[Command]:
+    """The command, and what is left of it without what only wraps it, for rules that allow."""
+    yield from _layers(command, _WRAPPERS)
+    inner = unwrapped(command, loosely=True)
+    if inner.argv[:1] == ("xargs",) and len(inner.words) > 1:
+        text = inner.text[len(inner.words[0].raw) :].lstrip()
+        yield Command(text, inner.words[1:])
+
+
+def unwrapped(command: Command, *, loosely: bool) -> Command:
+    """Without the wrappers that change nothing; `loosely` without all that are looked through."""
+    *_, inner = _layers(command, _WRAPPERS if loosely else _WRAPPERS[:-1])
+    return inner
+
+
+def is_wrapped_too_often(command: Command) -> bool:
+    """Whether more wraps it than is looked through; each layer is a copy of all that it wraps."""
+    layers = _layers(command, _WRAPPERS)
+    return next(islice(layers, MAX_WRAPPED + 1, None), None) is not None
+
+
+def _layers(command: Command, wrappers: Iterable[re.Pattern[str]]) -> Iterator[Command]:
+    yield command
+    while shorter := _without(command, _ENVIRONMENT) or _without(command, *wrappers):
+        command = shorter
+        yield command
+
+
+def _without(command: Command, *patterns: re.Pattern[str]) -> Command | None:
+    for pattern in patterns:
+        if found := pattern.match(command.text):
+            count = len(found[0].split())
+            if pattern is _ENVIRONMENT and command.assignments:
+                return Command(command.text[found.end() :], command.words, command.assignments[1:])
+            if pattern is not _ENVIRONMENT and count < len(command.words):
+                return Command(
+                    command.text[found.end() :], command.words[count:], command.assignments
+                )
+    return None
+
+
+def allows_command(rule: ToolSpecifier, command: Command) -> bool:
+    return any(rule.fits_text(text) for form in forms(command) for text in _spellings(form))
+
+
+def _spellings(command: Command) -> Iterator[str]:
+    """As written, and with the program's name (git's subcommand too) without its quotes."""
+    yield command.text
+    if command.words and not command.assignments:
+        raws = [word.raw for word in command.words]
+        for count in (1, 2 if command.words[0].text == "git" else 1):
+            plain = [word.text for word in command.words[:count]]
+            if plain != raws[:count]:
+                yield " ".join([*plain, *raws[count:]])
+
+
+def denied_texts(command: Command) -> Iterator[str]:
+    """What a rule that denies or asks may fit.
+
+    It sees through quotes, assignments and all that starts programs.
+    """
+    yield command.text
+    for form in forms(command):
+        for argv in _started(form.argv, 0):
+            yield " ".join(argv)
+
+
+def _started(argv: tuple[str, ...], depth: int) -> Iterator[tuple[str, ...]]:
+    if not argv:
+        return
+    yield argv
+    if "/" in argv[0]:
+        yield (program_name(argv[0]), *argv[1:])
+    is_starter = argv[0] in _STARTERS or (argv[0] == "xargs" and argv[1:2] > ("-~",))
+    if is_starter and depth < MAX_WRAPPED:
+        for part in unwrap(argv):
+            yield from _started(argv[part.start : part.stop], depth + 1)
+
+
+def fits_path(what: str, whole: str | None, root: str, *, denies: bool) -> bool:
+    """As .gitignore matches: // is absolute, a pattern without a folder fits at any depth.
+
+    Whatever lies in a folder that fits does so too. For a rule that denies, `x/**` is `x`.
+    """
+    if not what:
+        return True
+    if whole is None:
+        return what in {"*", "**"}
+    if what.startswith("//"):
+        subject, pattern = inside(whole, "/"), what[2:]
+    else:
+        subject, pattern = inside(whole, root), what.removeprefix("./")
+        name = pattern.removesuffix("/**") if denies else pattern
+        pattern = f"**/{name}" if "/" not in name.rstrip("/") else pattern.removeprefix("/")
+    folder = pattern.rstrip("/").removesuffix("/**") or "**"
+    globs = (f"{folder}/**",) if pattern.endswith("/") else (folder, f"{folder}/**")
+    return subject is not None and any(path_regex(glob).fullmatch(subject) for glob in globs)
+
+
+def fits_subject(what: str, subject: str) -> bool:
+    """A rule for a skill may end in `:*`, for whatever it is given; that is not known here."""
+    return not what or wildcard_regex(what.removesuffix(":*")).fullmatch(subject) is not None

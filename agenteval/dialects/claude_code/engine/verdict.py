@@ -1,0 +1,206 @@
+"""Claude Code's permission rules, giving the verdicts that Claude Code itself gives.
+
+Deny before ask before allow, and without a rule it asks. Nobody is there to answer, so an ask is a
+denial. Seen by running 2.1.330 (docs/dialects.md says what was left out).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.call import BASH
+from agenteval.core.policy.tools import path_arguments
+from agenteval.core.shell.gate import unreadable_text
+from agenteval.dialects.claude_code.engine.files import (
+    FAMILY,
+    FileRules,
+    is_guarded,
+    keeps_its_place,
+    removes_too_much,
+)
+from agenteval.dialects.claude_code.engine.free import is_free
+from agenteval.dialects.claude_code.engine.paths import WRITERS, replaces_in_place, touched
+from agenteval.dialects.claude_code.engine.reading import Reading, read
+from agenteval.dialects.claude_code.engine.rules import (
+    RENAMED,
+    ToolSpecifier,
+    allows_command,
+    denied_texts,
+    fits_subject,
+    is_wrapped_too_often,
+    unwrapped,
+)
+from agenteval.dialects.claude_code.engine.words import Command
+from agenteval.dialects.paths import absolute
+
+_NO_HOME = "/~"  # where nobody knows it, it is outside
+_LONGEST = 10_000  # characters of a command that it reads
+_SHOWERS = frozenset(("grep", "egrep", "fgrep", "head", "tail"))  # what is in files
+_EDITING = (WRITERS - {"tee"}) | {"sed"}
+# What needs no rule at all inside the project (docs, "tools reference").
+FREE = frozenset(
+    (
+        *("read", "todowrite", "task", "exitplanmode", "enterplanmode", "askuserquestion"),
+        *("bashoutput", "killshell", "taskcreate", "taskget", "tasklist", "taskupdate"),
+        *("taskoutput", "taskstop", "toolsearch", "sendmessage", "lsp", "listmcpresourcestool"),
+        *("readmcpresourcetool", "enterworktree", "exitworktree", "notebookread"),
+        *("croncreate", "crondelete", "cronlist"),
+    )
+)
+_FILE_TOOLS = frozenset((*FAMILY, *FAMILY.values()))
+_HOST = re.compile(r"\w+://(?:[^/?#@]*@)?([^/?#:@]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeCode:
+    """The rules of one settings.json; `mode` is its defaultMode, `folders` count as the project.
+
+    `home` is what `~` stands for in a path.
+    """
+
+    allow: tuple[ToolSpecifier, ...]
+    ask: tuple[ToolSpecifier, ...] = ()
+    deny: tuple[ToolSpecifier, ...] = ()
+    mode: str = "default"
+    folders: tuple[str, ...] = ()
+    home: str = ""
+    name: str = "claude-code"
+
+    def knows(self, tool: str) -> bool:
+        rules = (*self.allow, *self.ask, *self.deny)
+        return tool in RENAMED or (tool.startswith("mcp__") and any(r.names(tool) for r in rules))
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        tool = RENAMED.get(tool, tool)
+        if tool == BASH:
+            start = absolute(str(arguments.get("workdir") or root), root)  # its own bash knows none
+            return start == root and self.allows_command(arguments["command"], root)
+        if subject := _subject(tool, arguments):
+            is_free = tool in FREE and self.mode != "plan"
+            return self._decide(
+                lambda rule: rule.tool == tool and fits_subject(rule.what, subject), free=is_free
+            )
+        if tool in _FILE_TOOLS:
+            paths = path_arguments(arguments) or (None,)
+            return all(self._files(root).allows_tool(tool, path) for path in paths)
+        return self._decide(lambda rule: rule.names(tool) and not rule.what, free=tool in FREE)
+
+    def allows_command(self, text: str, root: str) -> bool:
+        if unreadable_text(text):
+            return False
+        reading = read(text, self.home or _NO_HOME, root)
+        if self._is_refused(reading, text):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        files = self._files(root)
+        if any(_is_never(command, files) for command in reading.commands):
+            return False
+        return self._allows_reading(reading, text, files)
+
+    def _allows_reading(self, reading: Reading, text: str, files: FileRules) -> bool:
+        rules = [rule for rule in self.allow if rule.tool == BASH]
+        if any(not rule.what for rule in rules):
+            return True
+        if any(rule.is_exact and rule.what == text.strip() for rule in rules):
+            return reading.may_be_exact and all(
+                all(map(files.admits_redirect, command.redirects)) for command in reading.commands
+            )
+        return (
+            reading.is_clear
+            and len(text) <= _LONGEST
+            and keeps_its_place(reading.commands, files)
+            and all(self._allows_part(command, rules, files) for command in reading.commands)
+        )
+
+    def _files(self, root: str) -> FileRules:
+        return FileRules(
+            self.allow, self.ask, self.deny, self.mode, self.folders, self.home or _NO_HOME, root
+        )
+
+    def _is_refused(self, reading: Reading, text: str) -> bool:
+        """Whether a rule that denies or asks fits any command in it, however it is wrapped.
+
+        One that is wrapped too often to tell is refused in any case.
+        """
+        commands = (*reading.commands, *reading.hidden)
+        rules = [rule for rule in (*self.deny, *self.ask) if rule.tool == BASH]
+        return (
+            any(rule.is_exact and rule.what == text.strip() for rule in rules)
+            or any(map(is_wrapped_too_often, commands))
+            or any(
+                rule.fits_text(part)
+                for command in commands
+                for part in denied_texts(command)
+                for rule in rules
+            )
+        )
+
+    def _allows_part(self, command: Command, rules: list[ToolSpecifier], files: FileRules) -> bool:
+        if not all(map(files.admits_redirect, command.redirects)):
+            return False
+        if not command.words:
+            return True
+        inner = unwrapped(command, loosely=True)
+        paths = touched(inner)
+        return (
+            not is_guarded(inner)
+            and all(files.admits(word, writes=paths.writes) for word in paths.words)
+            and (
+                any(allows_command(rule, command) for rule in rules)
+                or (is_free(unwrapped(command, loosely=False)) and not self._asks_behind(inner))
+                or (self.mode == "acceptEdits" and _only_edits(inner))
+            )
+        )
+
+    def _asks_behind(self, command: Command) -> bool:
+        """Whether a rule could refuse what xargs makes of a command: its words are not known."""
+        argv = command.argv
+        shows = not _SHOWERS.isdisjoint(argv)
+        return argv[0] == "xargs" and (
+            (shows and any(rule.tool == "read" and rule.what for rule in self.deny))
+            or any(
+                rule.tool == BASH and rule.what.partition(" ")[0] in argv
+                for rule in (*self.deny, *self.ask)
+            )
+        )
+
+    def _decide(self, fits: Callable[[ToolSpecifier], bool], *, free: bool) -> bool:
+        if any(map(fits, self.deny)):
+            return False
+        if self.mode == "bypassPermissions":
+            return True
+        return not any(map(fits, self.ask)) and (any(map(fits, self.allow)) or free)
+
+
+def _is_never(command: Command, files: FileRules) -> bool:
+    """Whether not even a rule for all commands lets it pass: top folders, closed files."""
+    inner = unwrapped(command, loosely=True)
+    paths = touched(inner)
+    wholes = [files.whole(word) for word in paths.words]
+    return (
+        removes_too_much(inner, wholes, files)
+        or any(files.is_closed(files.whole(word), writes=False) for word in paths.read)
+        or (paths.writes and any(files.is_closed(whole, writes=True) for whole in wholes))
+        or any(
+            files.is_closed(files.whole(redirect.target), writes=redirect.writes)
+            for redirect in command.redirects
+        )
+    )
+
+
+def _only_edits(command: Command) -> bool:
+    """What acceptEdits lets pass without a rule."""
+    program = command.words[0].text
+    return program in _EDITING and (program != "sed" or replaces_in_place(command.words))
+
+
+def _subject(tool: str, arguments: Mapping[str, Any]) -> str:
+    """What a rule for a tool that takes no path is about; "" for any other tool."""
+    if tool == "webfetch":
+        host = _HOST.match(str(arguments.get("url", "")))
+        return f"domain:{host[1].lower() if host else ''}"
+    if tool in {"task", "skill"}:
+        return str(arguments.get("subagent_type" if tool == "task" else "skill") or "*")
+    return ""

@@ -1,0 +1,155 @@
+"""Claude Code's permissions, from a settings.json and into one."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.call import BASH
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
+from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
+from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode
+from agenteval.dialects.files import (
+    Written,
+    commands,
+    digest,
+    json_text,
+    json_with_comments,
+    lost_everywhere,
+    shown,
+)
+from agenteval.errors import UsageError
+
+# Every tool exists there, allowed or not.
+_TOOLS = (
+    *("bash", "read", "write", "edit", "multiedit", "notebookedit", "glob", "grep", "ls"),
+    *("webfetch", "websearch", "skill", "slashcommand", "monitor", "powershell"),
+    *sorted(FREE - {"read"}),
+)
+_MODES = ("default", "acceptEdits", "plan", "auto", "dontAsk", "bypassPermissions")
+_RULE = re.compile(r"\s*+[\w.:*-]++\s*+(?:\(\s*+\S.*\)\s*)?", re.DOTALL)
+_LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
+# A pattern for tools that Claude Code does not heed in `allow`: it names no server.
+_ANY_SERVER = re.compile(r"(?!mcp__[^*]+__)[^(]*\*[^(]*")
+_LISTS = ("allow", "ask", "deny")
+_PASSES = frozenset((Construct.PIPE, Construct.CHAIN, Construct.STDERR_REDIRECT))
+_AROUND = _PASSES | {Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT, Construct.HERESTRING}
+
+
+def read(path: Path) -> Policy:
+    """Raises UsageError with the file and the key when it is no such settings file."""
+    content = json_with_comments(path, path.read_text(encoding="utf-8-sig"))
+    permissions = content.get("permissions", {})
+    if not isinstance(permissions, Mapping):
+        raise UsageError(f"{path}: permissions: expected a table, got {shown(permissions)}")
+    home = _home(path)
+    allow, ask, deny = (_specifiers(path, permissions, key, home) for key in _LISTS)
+    allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
+    mode = _mode(path, permissions)
+    folders = tuple(_folders(path, permissions))
+    engine = ClaudeCode(allow, ask, deny, mode, folders, home)
+    commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
+    everything = PathRules(("**",))
+    return Policy(
+        name=path.stem,
+        digest=digest([engine.name, mode, *map(str, (allow, ask, deny, *folders))]),
+        description=f"{engine.name} permissions of {path.name}",
+        bash=BashRules((CommandPattern.parse(rule) for rule in commands), constructs=_PASSES),
+        read=everything,
+        write=everything,
+        tools={name: ToolRule(name) for name in _TOOLS},
+        engine=engine,
+    )
+
+
+def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
+    mode: str = permissions.get("defaultMode", "default")
+    if mode not in _MODES:
+        expected = ", ".join(_MODES)
+        raise UsageError(f"{path}: permissions.defaultMode: expected {expected}, got {shown(mode)}")
+    is_off = permissions.get("disableBypassPermissionsMode") == "disable"
+    return "default" if is_off and mode == "bypassPermissions" else mode
+
+
+def _home(path: Path) -> str:
+    try:
+        return str(Path.home())
+    except RuntimeError as error:
+        raise UsageError(
+            f"{path}: permissions: what ~ stands for is not known here: set HOME"
+        ) from error
+
+
+def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
+    key = "additionalDirectories"
+    for given in _texts(path, permissions, key):
+        try:
+            folder = str(Path(given).expanduser())
+        except RuntimeError as error:
+            raise UsageError(
+                f"{path}: permissions.{key}: there is no such user, got {shown(given)}"
+            ) from error
+        if _LONE_SURROGATE.search(folder):
+            raise UsageError(f"{path}: permissions.{key}: expected a path, got {folder!r}")
+        yield folder
+
+
+def _specifiers(
+    path: Path, permissions: Mapping[str, Any], key: str, home: str
+) -> tuple[ToolSpecifier, ...]:
+    rules = _texts(path, permissions, key)
+    for rule in rules:
+        if not _RULE.fullmatch(rule):
+            raise UsageError(
+                f"{path}: permissions.{key}: expected Tool or Tool(what), got {shown(rule)}"
+            )
+    return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{home}/", 1)) for rule in rules)
+
+
+def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:
+    given = permissions.get(key, [])
+    if not isinstance(given, list) or not all(isinstance(text, str) for text in given):
+        what = "rules" if key in _LISTS else "folders"
+        raise UsageError(
+            f"{path}: permissions.{key}: expected a list of {what}, got {shown(given)}"
+        )
+    return given
+
+
+def _pattern(what: str) -> str:
+    return what.removesuffix(":*") + " *" if what.endswith(":*") else what
+
+
+def write(policy: Policy) -> Written:
+    allow, deny = [], []
+    for start, open_end in commands(policy):
+        escaped = re.sub(r"([()\\])", r"\\\1", start)
+        allow.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
+    for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
+        if tool in policy.tools:
+            allow += [f"{name}(/{glob})" for glob in rules.allow]
+            deny += [f"{name}(/{glob})" for glob in rules.deny]
+    lost = list(lost_everywhere(policy, _AROUND))
+    lost.append("that nothing else may be read: Claude Code reads any file of the project")
+    lost.append("that ls, cat, grep, git log and their like need a rule: there they need none")
+    known = {"bash", "read", "write"}
+    lost += [
+        f"tools.{name}: Claude Code has no such tool" for name in policy.tools if name not in known
+    ]
+    return Written(json_text({"permissions": {"allow": allow, "deny": deny}}), tuple(lost))
+
+
+def left_behind(engine: ClaudeCode) -> Iterator[str]:
+    """The rules that no list for anyone else can hold: all but allowed commands."""
+    for key, rules in (("allow", engine.allow), ("ask", engine.ask), ("deny", engine.deny)):
+        for rule in rules:
+            if (key, rule.tool) != ("allow", BASH):
+                yield f"permissions.{key}: {rule}"
+    if engine.mode != "default":
+        yield f"permissions.defaultMode: {engine.mode}"
+    for folder in engine.folders:
+        yield f"permissions.additionalDirectories: {folder}"

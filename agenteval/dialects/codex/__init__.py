@@ -1,0 +1,51 @@
+"""Codex: verdicts under its rules files, and its tools and words."""
+
+from agenteval.core.prompt.profile import (
+    CONTENT,
+    READ,
+    RUN,
+    WRITE,
+    Form,
+    Parameter,
+    Profile,
+    Texts,
+    path_named,
+)
+from agenteval.dialects.codex import rules_files
+from agenteval.dialects.registry import Dialect
+
+# Names, parameters and replies are those of the program, as its logs show them; descriptions are
+# our own. What differs from call to call there (times, ids of chunks) is left out. An edit changes
+# what a model reads: raise the version.
+# Codex itself reads and writes files by commands; a scenario that offers these tools finds them
+# here under names in its manner.
+_PROFILE = Profile(
+    name="codex",
+    version=2,
+    forms={
+        "bash": Form("exec_command", RUN, (Parameter("cmd", "the command"),)),
+        "read": Form("read_file", READ, (path_named("file_path"),)),
+        "write": Form("write_file", WRITE, (path_named("file_path"), CONTENT)),
+    },
+    texts=Texts(
+        denied='exec_command failed: Rejected("`{command}` rejected: blocked by policy")',
+        denied_path='{tool} failed: Rejected("`{command}` rejected: blocked by policy")',
+        unknown="unsupported call: {tool}",
+        garbled="failed to parse function arguments: {reason}",
+        invalid="failed to parse function arguments: {reason}",
+        ran="Process exited with code {code}\nOutput:\n{output}",
+        failed="Process exited with code {code}\nOutput:\n{output}",
+        empty="",
+    ),
+)
+
+
+DIALECT = Dialect(
+    name="codex",
+    checked=("0.169.0",),
+    profile=_PROFILE,
+    readers={"codex": rules_files.read},
+    write=rules_files.write,
+    left_behind=rules_files.left_behind,
+    suffix=".rules",
+)

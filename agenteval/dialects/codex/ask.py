@@ -1,0 +1,149 @@
+"""Asks the real Codex what verdicts.json asks, and writes its answers into that table.
+
+    python agenteval/dialects/codex/ask.py PATH_OF_CODEX
+
+It runs in an empty home at /home/me, with a scripted model on loopback and `untrusted` approvals,
+each of which is declined; bwrap hides bash behind a script that does nothing. A new row may have
+any answer.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+CONFIG = """
+model_provider = "loopback"
+model = "scripted"
+features = {{ apps = false, plugins = false }}
+[model_providers.loopback]
+name = "-"
+base_url = "http://127.0.0.1:{port}/v1"
+"""
+
+
+class Model(ThreadingHTTPServer):
+    """Makes all calls in one turn."""
+
+    def __init__(self, calls: list[dict[str, str]]) -> None:
+        super().__init__(("127.0.0.1", 0), Reply)
+        self.calls = calls
+        self.outputs: dict[str, str] = {}
+        Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Reply(BaseHTTPRequestHandler):
+    server: Model
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        for item in body["input"]:
+            if item["type"] == "function_call_output":
+                self.server.outputs[item["call_id"]] = item["output"]
+        items = [] if self.server.outputs else self.server.calls
+        events = [{"type": "response.output_item.done", "item": item} for item in items]
+        usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+        events.append({"type": "response.completed", "response": {"id": "r", "usage": usage}})
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for event in events:
+            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+
+    def log_message(self, *_: Any) -> None: ...
+
+
+def in_home(home: Path, codex: str) -> list[str]:
+    """How a command line begins that runs Codex in this home, where bash does nothing."""
+    bash = home / "bash"
+    bash.write_text("#!/bin/sh\n")
+    bash.chmod(0o755)
+    (home / "project" / "sub").mkdir(parents=True)
+    mounts = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/home"]
+    mounts += ["--bind", str(home), "/home/me", "--ro-bind", str(bash), "/usr/bin/bash"]
+    mounts += ["--ro-bind", codex, "/home/codex", "--chdir", "/home/me/project", "--clearenv"]
+    return ["bwrap", *mounts, "--setenv", "HOME", "/home/me", "--die-with-parent", "/home/codex"]
+
+
+class User:
+    """Talks to Codex's app server: declines whatever it is asked, and remembers what that was."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.codex = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.asked: set[str] = set()
+
+    def send(self, **message: Any) -> None:
+        assert self.codex.stdin
+        self.codex.stdin.write(json.dumps(message).encode() + b"\n")
+        self.codex.stdin.flush()
+
+    def wait(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        for message in map(json.loads, self.codex.stdout or ()):
+            if "method" in message and "id" in message:
+                self.asked.add(message["params"]["itemId"])
+                self.send(id=message["id"], result={"decision": "decline"})
+            if is_it(message):
+                return dict(message)
+        raise SystemExit("codex ended")
+
+    def request(self, method: str, **params: Any) -> Any:
+        self.send(id=method, method=method, params=params)
+        return self.wait(lambda message: message.get("id") == method)["result"]
+
+
+def decisions(codex: str, rules: list[str], asked: list[dict[str, str]]) -> list[str]:
+    calls = []
+    for number, given in enumerate(asked):
+        arguments = json.dumps({"cmd": given["command"], "yield_time_ms": 20_000} | given)
+        call = {"type": "function_call", "name": "exec_command", "call_id": str(number)}
+        calls.append(call | {"arguments": arguments})
+    model = Model(calls)
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home, ".codex", "rules")
+        folder.mkdir(parents=True)
+        for number, text in enumerate(rules):
+            (folder / f"{number}.rules").write_text(text)
+        (folder.parent / "config.toml").write_text(CONFIG.format(port=model.server_port))
+        user = User([*in_home(Path(home), codex), "app-server"])
+        user.request("initialize", clientInfo={"name": "ask", "version": "1"})
+        settings = {"approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
+        thread = user.request("thread/start", **settings)["thread"]
+        user.request("turn/start", threadId=thread["id"], input=[{"type": "text", "text": "go"}])
+        user.wait(lambda message: message.get("method") == "turn/completed")
+        user.codex.kill()
+    model.shutdown()
+    failed = {name for name, out in model.outputs.items() if out.startswith("exec_command failed")}
+    assert all("Rejected(" in model.outputs[name] for name in failed), model.outputs
+    names = [call["call_id"] for call in calls]
+    return ["prompt" if n in user.asked else "forbidden" if n in failed else "allow" for n in names]
+
+
+def is_read(codex: str, text: str) -> bool:
+    with tempfile.TemporaryDirectory() as home:
+        Path(home, "a.rules").write_text(text)
+        check = [*in_home(Path(home), codex), "execpolicy", "check", "--rules", "/home/me/a.rules"]
+        return not subprocess.run([*check, "--", "ls"], capture_output=True, check=False).returncode
+
+
+def main(codex: str, path: Path) -> None:
+    def lines(rows: list[Any]) -> str:
+        return ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+
+    table, sessions = json.loads(path.read_text()), []
+    version = subprocess.check_output([codex, "--version"], text=True).split()[-1]
+    for session in table["sessions"]:
+        asked = [arguments for arguments, _ in session["verdicts"]]
+        found = lines([*zip(asked, decisions(codex, session["rules"], asked), strict=True)])
+        sessions.append(f'{{"rules": {lines([session["rules"]])}, "verdicts": [\n{found}]}}')
+    files = lines([(text, is_read(codex, text)) for text, _ in table["files"]])
+    whole = f'"sessions": [\n{", ".join(sessions)}],\n"files": [\n{files}]'
+    path.write_text(f'{{"version": "{version}",\n{whole}}}\n')
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(__file__).with_name("verdicts.json"))

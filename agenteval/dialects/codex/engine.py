@@ -1,0 +1,173 @@
+"""Codex's prefix rules: the first words of a command decide, and of all that match the strictest.
+
+This is Codex with `approval_policy = "untrusted"`, which asks about every command that no rule is
+about; nobody is there to answer, so a prompt is a denial. No rule is about what a command writes
+or where: that is the sandbox's to say there.
+
+Codex hands a text to `bash -lc`. Where it is plain words only, joined by && || ; | or newlines,
+each of its commands is asked about. Any other text is one command: /bin/bash with two arguments.
+Seen by running 0.169.0.
+"""
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tree_sitter import Node
+
+from agenteval.core.call import BASH
+from agenteval.core.shell.source import Source
+from agenteval.dialects.paths import absolute
+
+Argv = tuple[str, ...]
+Decision = Literal["allow", "prompt", "forbidden"]
+DECISIONS: Sequence[Decision] = ("allow", "prompt", "forbidden")  # the strictest last
+
+_KNOWN = frozenset(("program", "list", "pipeline", "command", "command_name", "concatenation"))
+_KNOWN |= {"word", "number", "string", "string_content", "raw_string"}
+_JOINTS = frozenset(("&&", "||", ";", "|", "\n", '"', "'"))
+_EXPANDED = re.compile(r"\A=|[{}*?\[\]\\~^#$`]")  # by bash or by zsh
+_ESCAPE = re.compile(r'\\[$`"\\\n]')
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRule:
+    """`pattern` holds for each leading word what it may be; `caseless` takes any letter's case."""
+
+    pattern: tuple[tuple[str, ...], ...]
+    decision: Decision = "allow"
+    caseless: bool = False
+
+    def matches(self, argv: Sequence[str]) -> bool:
+        return len(argv) >= len(self.pattern) and all(
+            self._is_one_of(word, choices)
+            for choices, word in zip(self.pattern, argv, strict=False)
+        )
+
+    def spellings(self, program: str) -> Iterator[str]:
+        """How the rule itself writes a program."""
+        return (each for each in self.pattern[0] if self._is_one_of(program, (each,)))
+
+    def _is_one_of(self, word: str, choices: Sequence[str]) -> bool:
+        if not self.caseless:
+            return word in choices
+        return _folded(word) in map(_folded, choices)
+
+
+@dataclass(frozen=True, slots=True)
+class Codex:
+    """The rules of one file, or of one folder of them; they are about commands only.
+
+    `executables` are the only places at which a program may be to have the rules of its name.
+    """
+
+    rules: tuple[PrefixRule, ...]
+    executables: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    name: str = "codex"
+    _about: Mapping[str, list[PrefixRule]] = field(init=False, repr=False)  # by program, folded
+
+    def __post_init__(self) -> None:
+        about: dict[str, list[PrefixRule]] = {}
+        for rule in self.rules:
+            for program in {_folded(each) for each in rule.pattern[0]}:
+                about.setdefault(program, []).append(rule)
+        object.__setattr__(self, "_about", about)
+
+    def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
+        return False
+
+    def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
+        return tool != BASH or self.decision(arguments["command"], root) == "allow"
+
+    def decision(self, text: str, root: str) -> Decision:
+        """The strictest of all rules about its commands; one without a rule counts as `prompt`."""
+        return _strictest(self._on_command(argv, root) for argv in commands(text))
+
+    def _on_command(self, argv: Sequence[str], root: str) -> Decision:
+        return _strictest(rule.decision for rule in self.rules_about(argv, root))
+
+    def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
+        """The rules that match a command as it is, or else with only the name of its program."""
+        found = [rule for rule in self._about.get(_folded(argv[0]), ()) if rule.matches(argv)]
+        return found or [*self._of_its_name(argv, root)]
+
+    def _of_its_name(self, argv: Sequence[str], root: str) -> Iterator[PrefixRule]:
+        """The rules for a program that is given by its path: from the root, whatever `workdir`."""
+        path = absolute(argv[0], root)
+        name = posixpath.basename(path)
+        for rule in self._about.get(_folded(name), ()) if name else ():
+            spelled = any(self._is_place(path, name, each) for each in rule.spellings(name))
+            if spelled and rule.matches((name, *argv[1:])):
+                yield rule
+
+    def _is_place(self, path: str, *names: str) -> bool:
+        """Whether a program of these names may be there."""
+        return all(path in self.executables.get(name, (path,)) for name in names)
+
+
+def _strictest(decisions: Iterator[Decision]) -> Decision:
+    return max(decisions, key=DECISIONS.index, default="prompt")
+
+
+def _folded(word: str) -> str:
+    """The same for all spellings that Unicode takes for the same but for their case."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
+
+
+class _NotPlainError(Exception):
+    """There is more to a text than plain words; never leaves this module."""
+
+
+def commands(text: str) -> tuple[Argv, ...]:
+    """The argv of each; none of a text that is too long or too deep to be read here."""
+    source = Source(text)
+    if source.is_cut:
+        return ()
+    try:
+        return _plain_commands(source)
+    except _NotPlainError:
+        return (("/bin/bash", "-lc", text),)
+
+
+def _plain_commands(source: Source) -> tuple[Argv, ...]:
+    found: list[Argv] = []
+    stack = [*source.roots]
+    is_readable = not any(root.has_error for root in stack)
+    while is_readable and stack:
+        node = stack.pop()
+        is_readable = node.type in (_KNOWN if node.is_named else _JOINTS)
+        if node.type == "command":
+            found.append(_argv(source, node.named_children))
+        stack.extend(node.children)
+    if not (is_readable and found):
+        raise _NotPlainError
+    return tuple(found)
+
+
+def _argv(source: Source, words: Sequence[Node]) -> Argv:
+    program = words[0].named_children[:1] if words else []
+    if [node.type for node in program] != ["word"]:
+        raise _NotPlainError
+    return tuple(_value(source, word) for word in (*program, *words[1:]))
+
+
+def _value(source: Source, word: Node) -> str:
+    """What bash makes of a word by leaving its quotes away, if that is all it does."""
+    start, end = word.byte_range
+    text = source.text[start:end]
+    match word.type:
+        case "concatenation":
+            value = "".join(_value(source, part) for part in word.named_children)
+            is_plain = value != ""
+        case "raw_string":
+            value, is_plain = text[1:-1], True
+        case "string":
+            value, is_plain = text[1:-1], not _ESCAPE.search(text)
+        case _:
+            value, is_plain = text, not (_EXPANDED.search(text) or word.named_children)
+    if not is_plain:
+        raise _NotPlainError
+    return value

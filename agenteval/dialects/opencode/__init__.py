@@ -1,0 +1,75 @@
+"""OpenCode: verdicts under its configs (1.1 and later, and 1.0), and its tools and words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from agenteval.core.prompt.profile import (
+    COMMAND,
+    CONTENT,
+    READ,
+    RUN,
+    SAID,
+    WRITE,
+    Form,
+    Profile,
+    Texts,
+    path_named,
+)
+from agenteval.dialects.opencode import config, remarks
+from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, Dialect
+
+# What stands in a config, whether it speaks of permissions or not.
+_USUAL = {"permission", "agent", "mode", "tools", "provider", "mcp", "instructions", "plugin"}
+# Names, parameters and replies are those of the program, as its logs show them; descriptions are
+# our own. What differs from call to call there (times, ids of chunks) is left out. An edit changes
+# what a model reads: raise the version.
+# OpenCode 1.18 under `"*": "deny"`: a denial names the rules and not the fault, a call that it
+# cannot take is turned into one of a tool `invalid`, and an exit code is not told.
+_NO_TOOL = "Model tried to call unavailable tool 'invalid'. Available tools: {tools}."
+_RULE = (
+    "The user has specified a rule which prevents you from using this specific tool call. "
+    "Here are some of the relevant rules {rules}"
+)
+_PROFILE = Profile(
+    name="opencode",
+    version=2,
+    forms={
+        "bash": Form(
+            "bash",
+            RUN,
+            (COMMAND, SAID),
+        ),
+        "read": Form("read", READ, (path_named("filePath"),)),
+        "write": Form("write", WRITE, (path_named("filePath"), CONTENT)),
+    },
+    texts=Texts(
+        denied=_RULE,
+        denied_path=_RULE,
+        unknown=_NO_TOOL,
+        garbled=_NO_TOOL,
+        invalid="The {tool} tool was called with invalid arguments: {reason}.\n"
+        "Please rewrite the input so it satisfies the expected schema.",
+        ran="{output}",
+        failed="{output}",
+        empty="(no output)",
+    ),
+    any_case=True,
+)
+
+
+def _likeness(name: str, content: Mapping[str, Any]) -> int:
+    is_named = "opencode" in f"{name} {content.get('$schema')}"
+    return PROBABLY if is_named or _USUAL & content.keys() else NOT_AT_ALL
+
+
+DIALECT = Dialect(
+    name="opencode",
+    checked=("1.18.33", "1.0.152"),
+    profile=_PROFILE,
+    readers={"opencode": config.read, "opencode-1.0": config.read_as_1_0},
+    write=config.write,
+    left_behind=remarks.left_behind,
+    suffix=".md",
+    likeness=_likeness,
+    lint=remarks.lint,
+)

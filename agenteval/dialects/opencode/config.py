@@ -1,0 +1,233 @@
+"""OpenCode's permissions, from an opencode.json or an agent's front matter, and into the first."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.tools import ToolRule
+from agenteval.core.shell.leaves import Construct
+from agenteval.dialects.files import (
+    Written,
+    commands,
+    digest,
+    json_text,
+    json_with_comments,
+    lost_everywhere,
+    shown,
+    table,
+)
+from agenteval.dialects.opencode.engine.current import (
+    DEFAULTS,
+    EDIT_TOOLS,
+    PLAN,
+    TOOLS,
+    Action,
+    OpenCode,
+    PermissionRule,
+)
+from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
+from agenteval.errors import UsageError
+
+_HOME = re.compile(r"\A(~|\$HOME)(?=/|\Z)")
+_VARIABLE = re.compile(r"\{env:([^}]+)\}")
+_LOOSE_TEXT = re.compile(r"^(\w+): +(?!['\"\[{|>&*!])([^\n#]*: [^\n]*)$", re.MULTILINE)
+_FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
+_ACTIONS = ("allow", "ask", "deny")
+# What in a glob ends at a / here and not in OpenCode: a single * or ?, and a **/ before a name.
+_ONE_FOLDER = re.compile(r"(?<!\*)\*(?!\*)|\?|\*\*/[^*]")
+_AROUND = frozenset(Construct) - {Construct.ENV_ASSIGNMENT}
+# What OpenCode lets pass around a command that it allows.
+_PASSES = frozenset(
+    (
+        *(Construct.STDERR_REDIRECT, Construct.FILE_REDIRECT, Construct.INPUT_REDIRECT),
+        *(Construct.HEREDOC, Construct.HERESTRING, Construct.SUBSHELL),
+    )
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """Takes no text for a date: harnesses don't, and a day that there is not would be an error."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(path: Path) -> Policy:
+    """Raises UsageError with the file and the key when it is no such config."""
+    content = _content(path)
+    own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
+    if content.get("default_agent") == "plan":
+        own = (*PLAN, *own)
+    return _policy(path, OpenCode((*DEFAULTS, *own), home=str(Path.home())), own)
+
+
+def read_as_1_0(path: Path) -> Policy:
+    """The same file as OpenCode 1.0 reads it.
+
+    There an agent's own section takes away that it asks about folders outside the project.
+    """
+    layers = list(_layers(_content(path)))
+    own = [rule for table in layers for rule in _rules(path, _permission(path, table))]
+    is_agent = path.suffix == ".md" or len(layers) > 1
+    if is_agent and any("permission" in table for table in layers):
+        own.insert(0, PermissionRule("external_directory", "*", "allow"))
+    switches = {name: on for table in layers for name, on in _switches(path, table).items()}
+    return _policy(path, OpenCode10.of(own, switches, str(Path.home())), tuple(own))
+
+
+def _content(path: Path) -> dict[str, Any]:
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".md":
+        return _front_matter(path, text)
+    return json_with_comments(path, _VARIABLE.sub(_from_environment, text))
+
+
+def _front_matter(path: Path, text: str) -> dict[str, Any]:
+    """The YAML table between the two lines of dashes that begin a Markdown file."""
+    found = _FRONT.match(text)
+    if not found:
+        raise UsageError(f"{path}: no front matter: expected a line of --- first, and one after it")
+    try:
+        content = yaml.load(_quoted(found[1]), _Loader)  # noqa: S506 -- it is a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        raise UsageError(f"{path}: front matter: {why}: quote what holds a * or a colon") from error
+    return table(path, {} if content is None else content)
+
+
+def _quoted(front: str) -> str:
+    """With quotes around plain texts that hold a colon, which harnesses forgive."""
+    return _LOOSE_TEXT.sub(lambda found: f"{found[1]}: {json.dumps(found[2])}", front)
+
+
+def _from_environment(found: re.Match[str]) -> str:
+    """What `{env:NAME}` stands for in a JSON text: nothing when there is no such variable."""
+    return json.dumps(os.environ.get(found[1], ""))[1:-1]
+
+
+def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The config itself, and in it what is said of the agent that OpenCode starts with."""
+    yield content
+    agent = str(content.get("default_agent", "build"))
+    for section in ("mode", "agent"):
+        agents = content.get(section)
+        table = agents.get(agent) if isinstance(agents, Mapping) else None
+        if isinstance(table, Mapping):
+            yield table
+
+
+def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """A permission replaces the switch of its name, and stands in its place."""
+    switches: dict[str, Action] = {}
+    for name, enabled in _switches(path, table).items():
+        switches["edit" if name in EDIT_TOOLS else name] = "allow" if enabled else "deny"
+    yield from _rules(path, {**switches, **_permission(path, table)})
+
+
+def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    permission = table.get("permission", {})
+    if isinstance(permission, str):
+        return {"*": permission}
+    if not isinstance(permission, Mapping):
+        raise UsageError(
+            f"{path}: permission: expected a table or an action, got {shown(permission)}"
+        )
+    return permission
+
+
+def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
+    allowed = [
+        rule.pattern
+        for rule in own
+        if rule.action == "allow" and rule.permission == "bash" and rule.pattern.strip()
+    ]
+    everything = PathRules(("**",))
+    return Policy(
+        name=path.stem,
+        digest=digest([engine.name, *map(str, own), *_switched(engine)]),
+        description=f"{engine.name} permissions of {path.name}",
+        bash=BashRules((CommandPattern.parse(rule) for rule in allowed), constructs=_PASSES),
+        read=everything,
+        write=everything,
+        tools={name: ToolRule(name) for name in TOOLS if engine.offers(name)},
+        engine=engine,
+    )
+
+
+def _switched(engine: OpenCode | OpenCode10) -> list[str]:
+    return [] if isinstance(engine, OpenCode) else [f"{k}: {v}" for k, v in engine.switches.items()]
+
+
+def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    for key, value in permission.items():
+        patterns = value if isinstance(value, Mapping) else {"*": value}
+        for pattern, action in patterns.items():
+            if action not in _ACTIONS:
+                raise UsageError(
+                    f"{path}: permission.{key}: expected allow, ask or deny, got {shown(action)}"
+                )
+            home = _HOME.sub(lambda _: str(Path.home()), str(pattern))
+            yield PermissionRule(str(key), home, action)
+
+
+def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
+    """The older form, `tools: {write: false}`."""
+    tools = table.get("tools", {})
+    if not isinstance(tools, Mapping):
+        raise UsageError(f"{path}: tools: expected a table of true and false, got {shown(tools)}")
+    for name, enabled in tools.items():
+        if not isinstance(enabled, bool):
+            raise UsageError(f"{path}: tools.{name}: expected true or false, got {shown(enabled)}")
+    return {str(name): enabled for name, enabled in tools.items()}
+
+
+def write(policy: Policy) -> Written:
+    bash = {"*": "deny"}
+    for start, open_end in commands(policy):
+        bash[f"{start} *" if open_end else start] = "allow"
+    permission: dict[str, Any] = {"*": "deny"}
+    if "bash" in policy.tools:
+        permission["bash"] = bash
+    for tool, key, rules in (("read", "read", policy.read), ("write", "edit", policy.write)):
+        if tool in policy.tools:
+            permission[key] = _path_table(rules)
+    named = [name for name in policy.tools if name not in {"bash", "read", "write"}]
+    permission |= dict.fromkeys(named, "allow")
+    content = {"$schema": "https://opencode.ai/config.json", "permission": permission}
+    lost = (*lost_everywhere(policy, _AROUND), *_lost_here(policy))
+    return Written(json_text(content), lost)
+
+
+def _lost_here(policy: Policy) -> Iterator[str]:
+    if "bash" in policy.tools and policy.engine is None:
+        yield "that quotes and blanks do not matter: there a rule fits a text as it is written"
+        yield "that X=1, [[ x ]] and cd need a rule: there they pass, cd inside the project"
+        for rule in policy.bash.patterns:
+            if any(word.wild for word in rule.words):
+                yield f"{rule.text}: that a * stands for a part of one word"
+            if "?" in rule.text:
+                yield f"{rule.text}: that a ? stands for itself"
+    for tool, rules in (("read", policy.read), ("write", policy.write)):
+        for glob in (*rules.allow, *rules.deny) if tool in policy.tools else ():
+            if _ONE_FOLDER.search(glob):
+                yield f"{tool}: {glob}: that only ** crosses folders"
+
+
+def _path_table(rules: PathRules) -> dict[str, str]:
+    """Deny last: there the last match counts. Its `*` crosses folders already."""
+    table = {"*": "deny"}
+    for globs, action in ((rules.allow, "allow"), (rules.deny, "deny")):
+        for glob in globs:
+            table[glob.replace("**/", "*").replace("**", "*")] = action
+    return table

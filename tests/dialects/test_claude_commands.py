@@ -1,0 +1,340 @@
+"""What runs in a command for Claude Code is told apart as bash does, or the command is denied."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
+from agenteval.dialects.claude_code.engine.verdict import ClaudeCode
+from agenteval.dialects.claude_code.settings import read
+from agenteval.errors import UsageError
+
+
+def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:
+    specifiers = (tuple(map(ToolSpecifier.parse, rules)) for rules in (allow, deny))
+    allowed, denied = specifiers
+    return ClaudeCode(allowed, deny=denied, mode=mode)
+
+
+def allows(engine: ClaudeCode, command: str) -> bool:
+    return engine.allows("bash", {"command": command}, "/w")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo \"'$(rm x)'\"",
+        "echo \"'`rm x`'\"",
+        "echo # '\nrm -rf x # '",
+        "echo $'\\''; rm x #'",
+        "cat <(rm x)",
+        "echo >(rm x)",
+        "echo $$'\\'; rm x #'",
+        'echo "${x:-"\'"}"; rm x #\'',
+        "echo ${ rm x; }",
+        "echo $[ $(rm x) ]",
+        "echo () (rm x); echo",
+        "cat <<EOF\necho '\nEOF\nrm x #'",
+        "echo a\\\n# ; rm x",
+        "echo \\ # ; rm x",
+        "echo a\r# ; rm x",
+        "echo $\\\n'\\'' ; rm x #'",
+        "echo <\\\n<A\necho '\nA\nrm x #'",
+        'echo "$\\\n(rm x)"',
+        "\u00a0echo",
+        "echo 'open; rm x",
+        'echo "open',
+        'cat a"open',
+        "echo x\\",
+        "echo a & rm x",
+        'echo "cost: ${HOME} ${x:-a b}"',
+        "echo ${x:-a;b}",
+        "echo $'it\\'s; fine'",
+        'echo $"fine"',
+        "echo a & echo b",
+        "echo 3>&-",
+        "echo foo$",
+    ],
+)
+def test_no_quote_comment_or_bracket_hides_what_runs(command: str) -> None:
+    assert not allows(claude("Bash(echo:*)", "Bash(cat:*)"), command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'echo "it\'s" && echo \'say "x"; y\'',
+        'echo "cost: \\$(x) $? $HOME"',
+        "echo \\(a\\) \\; a#b",
+        "echo x # it's a comment; rm x",
+        "# first\necho x",
+        "# echo",
+        "echo x \\\n  y",
+        "cat <&3 >&2 2>&1 2> /dev/null &>/dev/null",
+        "cat <<< x",
+        "echo a | cat |& cat || echo c;\n",
+        "echo \"$(cat <<'EOF'\nit's $(fine)\nEOF\n)\"",
+    ],
+)
+def test_what_is_only_text_to_bash_needs_no_rule(command: str) -> None:
+    assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command)
+
+
+WRITES = claude(
+    "Bash(echo:*)", "Bash(cat:*)", "Edit(out/**)", "Read(//srv/**)", deny=("Read(.key)",)
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo x > out/f", True),
+        ("echo x 2>>'out/a b' >\"out/c\"", True),
+        ("echo x >| out/f; echo y &> ./out/g | cat >& /w/out/h", True),
+        ("echo x > f", False),
+        ("echo x > out/../f", False),
+        ("echo x >& f", False),
+        ("echo x &>> f", False),
+        ("echo x 2> f", False),
+        ("echo 2>2", False),
+        ("echo x 12>f", False),
+        ("echo x <> f", False),
+        ("> f echo x", False),
+        ("> out/f echo x", True),
+        ("echo x > ~/f", False),
+        ("echo x > $F", False),
+        ("echo x > out/*", False),
+        ("echo x >out/a>f", False),
+        ("echo '> f' \\> \"2>f\"", True),
+        ("echo x > out/f # > g", True),
+        ("echo x > 'out\"/f'", False),
+        ("cd out && echo x > f", False),
+        ("cat < f", True),
+        ("cat < .key", False),
+        ("cat a/.key", False),
+        ("cat -n a f -- '.key'", False),
+        ("cat /etc/passwd", False),
+        ("cat /srv/f < /srv/g", True),
+        ("cat < /etc/passwd", False),
+        ("echo /etc/passwd .key", True),
+    ],
+)
+def test_the_files_of_an_allowed_command_need_rules_of_their_own(
+    command: str, *, allowed: bool
+) -> None:
+    assert allows(WRITES, command) is allowed
+
+
+def test_a_move_to_another_folder_and_a_relative_redirect_do_not_go_together() -> None:
+    engine = claude("Bash(echo:*)", "Edit(**)")
+    commands = ("cd a && echo x", "cd /w && echo x > f", "cd a && echo x > f", "cd; echo x > f")
+    assert [allows(engine, command) for command in commands] == [True, True, False, False]
+
+
+def test_no_pattern_for_files_stands_where_options_are_looked_at() -> None:
+    commands = ("jq . *", "jq . '*'", "sort *", "cat *", "grep x *")
+    assert [allows(claude(), command) for command in commands] == [False, True, False, True, True]
+
+
+def test_words_behind_two_dashes_are_no_options() -> None:
+    commands = ("grep -- -x f", "grep -- -x /f", "cat -- -x", "rm -- -x /f")
+    engine = claude("Bash(rm:*)")
+    assert [allows(engine, command) for command in commands] == [True, False, True, False]
+
+
+def test_without_asking_any_file_is_opened_that_no_rule_denies() -> None:
+    engine = claude(mode="bypassPermissions", deny=("Read(.key)",))
+    paths = ("/etc/passwd", ".key", ".git/config")
+    assert [engine.allows("write", {"path": path}, "/w") for path in paths] == [True, False, True]
+
+
+def test_a_rule_for_a_command_does_not_open_the_file_it_is_redirected_to() -> None:
+    engine = claude("Bash(ls > f)", "Bash(ls > out/*)", "Edit(out/**)")
+    commands = ("ls > f", "ls > out/f", "npm > out/f")
+    assert [allows(engine, command) for command in commands] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("workdir", "allowed"), [("", True), ("/w", True), (".", True), ("/w/a", False), ("/", False)]
+)
+def test_a_command_that_starts_elsewhere_is_none_that_claude_code_knows(
+    workdir: str, *, allowed: bool
+) -> None:
+    arguments = {"command": "echo", "workdir": workdir}
+    assert claude("Bash(*)").allows("bash", arguments, "/w") is allowed
+
+
+@pytest.mark.parametrize(
+    ("engine", "allowed"),
+    [
+        (claude("Bash"), True),
+        (claude(mode="bypassPermissions"), True),
+        (claude("Bash(echo:*)"), False),
+        (claude("Bash", deny=("Bash(rm:*)",)), True),
+        (claude("Bash", deny=("Bash(ls:*)",)), False),
+        (claude("Bash(echo $(ls))"), True),
+        (claude("Bash", deny=("Read(x)",)), True),
+        (claude("Read"), False),
+        (claude("Bash", deny=("Bash",)), False),
+    ],
+)
+def test_an_unclear_command_passes_where_no_rule_looks_at_its_text(
+    engine: ClaudeCode, *, allowed: bool
+) -> None:
+    assert allows(engine, "echo $(ls)") is allowed
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "allowed"),
+    [
+        ("timeout -k 5 10", True),
+        ("timeout -s KILL 10", True),
+        ("timeout -sKILL --kill-after=5s --foreground 1.5m", True),
+        ("timeout --signal TERM 10", False),
+        ("timeout -k 5", False),
+        ("timeout -s 'x 5 git diff' 5 rm", False),
+        ("timeout $x", False),
+        ("nice", True),
+        ("nice -5", True),
+        ("nice --5", False),
+        ("nice -n -5", True),
+        ("nice -n5", False),
+        ("nice -x", False),
+        ("stdbuf -o L", False),
+        ("stdbuf -oL -e0", True),
+        ("stdbuf", False),
+        ("time nohup", True),
+        ("time -p", False),
+        ("time -v", False),
+        ("env", False),
+    ],
+)
+def test_a_wrapper_is_looked_through_with_its_options(wrapper: str, *, allowed: bool) -> None:
+    assert allows(claude("Bash(git diff:*)"), f"{wrapper} git diff x") is allowed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nohup " * 170_000,
+        "a;" * 500_000,
+        "npm " + " -- " * 15_000,
+        "timeout" + " " * 1_000_000,
+        "timeout" + " -a" * 300_000,
+        "timeout" + " -k 5" * 200_000,
+        '"' + "\\a" * 500_000,
+        "'" * 999_999,
+        "${a" * 300_000,
+        "$'" * 300_001,
+        "#" * 1_000_000,
+        "\\\n" * 500_000,
+        ">a" * 500_000,
+        "1" * 1_000_000,
+        "> " * 500_000,
+        ">" + " " * 1_000_000,
+        "> 'a" * 300_000,
+    ],
+    ids=lambda command: command[:12],
+)
+def test_long_texts_take_no_long_time(command: str) -> None:
+    start = time.process_time()
+    allows(claude("Bash(git diff:*)", "Bash(npm * -- * run *)", "Bash(a)"), command)
+    assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("echo a && " * 900 + "echo b", True),
+        ("echo a || " * 900 + "cat b", True),
+        ("echo a | " * 200 + "cat", True),
+        ("echo a && " * 900 + "rm b", False),
+        ("rm b && " + "echo a && " * 900 + "echo b", False),
+        ("for i in a; do " * 40 + "echo b; " + "done; " * 40, True),
+        ("for i in a; do " * 900 + "echo b; " + "done; " * 900, False),
+        ("if test a; then " * 900 + "echo b; " + "fi; " * 900, False),
+        ("a=$(" * 900 + "echo b" + ")" * 900, False),
+        ("! " * 900 + "echo b", False),
+        ("echo a > /dev/null && " * 60 + "echo b", True),
+        ("echo a > /dev/null && " * 400 + "echo b", False),
+        ("[[ " + "! " * 900 + "a ]]", True),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_a_long_chain_is_read_to_its_end_and_deep_nesting_is_denied(
+    command: str, *, allowed: bool
+) -> None:
+    assert allows(claude("Bash(echo:*)", "Bash(cat:*)"), command) is allowed
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        claude("Bash(ls:*)", "Bash(timeout:*)"),
+        claude("Bash"),
+        claude("Bash", deny=("Bash(rm:*)",)),
+        claude(mode="bypassPermissions"),
+    ],
+    ids=["part", "all", "deny", "bypass"],
+)
+def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: ClaudeCode) -> None:
+    wrappers = ("timeout 5 ", "nice ", "command ")
+    start = time.process_time()
+    verdicts = [
+        [allows(engine, wrapper * times + "ls") for times in (8, 9, 2000, 12_000)]
+        for wrapper in wrappers
+    ]
+    seconds = time.process_time() - start
+    assert (verdicts, seconds < 4) == ([[True, False, False, False]] * len(wrappers), True)
+
+
+@pytest.mark.parametrize(
+    ("permissions", "message"),
+    [
+        (
+            {"additionalDirectories": ["~nobodyx/a"]},
+            ".additionalDirectories: there is no such user, got '~nobodyx/a'",
+        ),
+        (
+            {"additionalDirectories": ["a\ud800"]},
+            ".additionalDirectories: expected a path, got 'a\\ud800'",
+        ),
+        ({"allow": ["Bash( )"]}, ".allow: expected Tool or Tool(what), got 'Bash( )'"),
+    ],
+)
+def test_a_setting_that_can_not_be_meant_is_named(
+    tmp_path: Path, permissions: dict[str, list[str]], message: str
+) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": permissions}))
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == f"{path}: permissions{message}"
+
+
+def test_who_has_no_home_is_told_to_set_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 987_654_321)
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    with pytest.raises(UsageError) as error:
+        read(path)
+    assert str(error.value) == (
+        f"{path}: permissions: what ~ stands for is not known here: set HOME"
+    )
+
+
+@pytest.mark.parametrize(
+    "rule", ["Bash(" + "(" * 80_000, "Bash(" + ") " * 80_000 + "x"], ids=["open", "shut"]
+)
+def test_a_rule_without_an_end_takes_no_long_time(tmp_path: Path, rule: str) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text(json.dumps({"permissions": {"allow": [rule]}}))
+    start = time.process_time()
+    with pytest.raises(UsageError):
+        read(path)
+    assert time.process_time() - start < 0.5
