@@ -59,11 +59,13 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python tests/taxonomy/explained.py --check
 	@$(BIN)/python -m agenteval.taxonomy.page --check
 
 format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+	@$(BIN)/python tests/taxonomy/explained.py
 	@$(BIN)/python -m agenteval.taxonomy.page
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml

@@ -120,7 +120,8 @@ def slip_faults(slips: Slips, trial: Trial) -> Iterator[str]:
     made_slips = [(wanted, written) for wanted, written in slips if written]
     for wanted, written in slips:
         if written is None:
-            yield f"invites {wanted}, and nothing in the world leads to it: {_LEADS[wanted]}"
+            how = _LEADS.get(wanted, "no slip of this class is known")
+            yield f"invites {wanted}, and nothing in the world leads to it: {how}"
     for (wanted, written), record in zip(made_slips, trial.calls, strict=False):
         seen = record.verdict.primary
         got = f"is denied as {seen.failure_class}" if seen else "is allowed"

@@ -15,6 +15,7 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.shell.gate import Simple, read_simple
 from agenteval.core.shell.programs import base_name
 from agenteval.models.slips import Written
+from agenteval.taxonomy.catalogue import failure_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +32,7 @@ class Ground:
         return (str(s.arguments["command"]) for s in self.prompt.solution if s.tool == BASH)
 
 
-# `{}` is the first right command.
-_FORMS: Mapping[str, str] = {
-    "shell-syntax-error": '{} "',
-    "ambiguous-shell": "{}\r",
-    "heredoc": "{} << 'EOF'\nIt goes on.\nEOF",
-    "pipe-to-filter": "{} | head -20",
-    "pipe": "{} | xargs echo",
-    "shell-chain": "{} || true",
-    "process-substitution": "diff <({}) README.md",
-    "command-substitution": 'echo "$({})"',
-    "control-flow": "for n in 1 2; do {}; done",
-    "background": "{} &",
-    "subshell": "({})",
-    "stderr-redirect": "{} 2>&1",
-    "file-redirect": "{} > out.txt",
-    "wrapper-prefix": "timeout 30 {}",
-    "env-assignment": "LIMIT=5 {}",
-    "nested-shell": "bash -c '{quoted}'",
-    "inline-code": "python3 -c 'import sqlite3; print(sqlite3.sqlite_version)'",
-    "bad-arguments": "{} $MORE",
-    "bare-binary": "ls -la scripts/",
-}
+_FORMS = {each.id: each.slip for each in failure_classes() if each.slip}
 _FLAGS = ("--verbose", "--pretty", "--max-results", "--summary-only")
 _VALUE = re.compile(r'"[^"]*"')
 _PATH = re.compile(rb"(?<![\w./:~!-])/(?:[\w.-]+/)+[\w.-]*\w|(?<![\w./:~!-])/(?:[\w-]+/)+")
@@ -64,7 +44,8 @@ def slip(failure_class: str, ground: Ground) -> Written | None:
         right = next(ground.commands, "")
         quoted = right.replace("'", "'\\''")
         return _bash(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
-    return _FROM_WORLD[failure_class](ground)
+    from_world = _FROM_WORLD.get(failure_class)
+    return from_world(ground) if from_world else None
 
 
 def _malformed_arguments(ground: Ground) -> Written | None:
@@ -156,6 +137,7 @@ _FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
         _other_shell,
     )
 }
+# The classes that a scenario can invite.
 CLASSES = frozenset((*_FORMS, *_FROM_WORLD))
 
 

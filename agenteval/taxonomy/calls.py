@@ -11,7 +11,7 @@ from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.programs import base_name
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.registry import Seen, failure_class, garbled, tool
+from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class, garbled, tool
 
 
 @failure_class(
@@ -51,6 +51,7 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/ralf.py emit-guidance --text 'go on'"],
     seen_in=["call"],
+    article=ArticleRow.TOOL,
 )
 def hallucinated_tool(call: DeniedCall) -> Seen | None:
     """A tool that does not exist.
@@ -99,6 +100,7 @@ def _script_behind(name: str, rules: BashRules) -> str:
         tool("write", path="notes/..hidden.md", content="x"),
     ],
     seen_in=["call"],
+    article=ArticleRow.PATH,
 )
 def blocked_path(call: DeniedCall) -> Seen | None:
     """A file tool asked for a path outside its rules, or bash for another folder to start in.

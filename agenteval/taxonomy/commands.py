@@ -12,7 +12,7 @@ from agenteval.core.shell.programs import is_shell
 from agenteval.core.span import inside
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.parts import PREFIXES
-from agenteval.taxonomy.registry import Seen, failure_class
+from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
 
@@ -22,6 +22,8 @@ _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
     good=["uv run scripts/notes.py add 'timeout 60 x'", "uv run scripts/notes.py show timeout"],
     cure="Run `{alone}` without anything before it; a time limit is already kept.",
     seen_in=["wrapped"],
+    slip="timeout 30 {}",
+    article=ArticleRow.TIMEOUT,
 )
 def wrapper_prefix(call: DeniedCall) -> Seen | None:
     """A command started through another one: timeout, env, nice, nohup, sudo and the like.
@@ -43,6 +45,7 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
     cure="Run `{alone}` without setting variables; give values as arguments.",
     construct=Construct.ENV_ASSIGNMENT,
     seen_in=["assignments"],
+    slip="LIMIT=5 {}",
 )
 def env_assignment(call: DeniedCall) -> Seen | None:
     """A variable set before a command, or alone.
@@ -72,6 +75,7 @@ def env_assignment(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
     cure="Send the inner command itself: it already runs in bash.",
     seen_in=["code"],
+    slip="bash -c '{quoted}'",
 )
 def nested_shell(call: DeniedCall) -> Seen | None:
     """A shell started inside the shell: bash -c, sh -c, eval.
@@ -93,6 +97,8 @@ def nested_shell(call: DeniedCall) -> Seen | None:
     good=["uv run scripts/notes.py add 'python -c x'", "uv run scripts/echo.py -c 'print(1)'"],
     cure="Use a listed script; code of your own may not run.",
     seen_in=["code"],
+    slip="python3 -c 'import sqlite3; print(sqlite3.sqlite_version)'",
+    article=ArticleRow.CODE,
 )
 def inline_code(call: DeniedCall) -> Seen | None:
     """A program given as an argument: python -c, node -e, perl -e.
@@ -116,6 +122,7 @@ def inline_code(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py show scripts/youtube_fetcher.py",
     ],
     seen_in=["nowhere"],
+    article=ArticleRow.SCRIPT,
 )
 def hallucinated_script(call: DeniedCall) -> Seen | None:
     """A script that does not exist.
@@ -135,6 +142,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
     seen_in=["there"],
+    article=ArticleRow.SCRIPT,
 )
 def unlisted_script(call: DeniedCall) -> Seen | None:
     """A script that is not on the allow list, though it is, or may be, there.
@@ -197,6 +205,7 @@ def hallucinated_flag(call: DeniedCall) -> Seen | None:
     ],
     cure="Write every value out, in single quotes: no variables.",
     seen_in=[Miss.WORDS, *_COMPUTED, Obstacle.EXPANSION, Obstacle.BACKSLASH],
+    slip="{} $MORE",
 )
 def bad_arguments(call: DeniedCall) -> Seen | None:
     """A listed command with words that it does not take.
@@ -235,6 +244,8 @@ def _unplain(call: DeniedCall) -> Seen | None:
     ],
     good=["git status", "uv run scripts/notes.py search 'ls -la'", "'git' \"status\""],
     seen_in=[Miss.PROGRAM],
+    slip="ls -la scripts/",
+    article=ArticleRow.BINARY,
 )
 def bare_binary(call: DeniedCall) -> Seen | None:
     """A program that is not on the allow list.

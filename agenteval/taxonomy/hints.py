@@ -1,9 +1,10 @@
-"""What to do instead of a here-document, where its class's own cure is not near enough."""
+"""What to do instead, where several classes say the same or a class's own cure is not near."""
 
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen
 
+ALONE = "Run `{alone}` alone"  # how many cures begin
 _WRITE = "Write the file with the write tool."
 
 

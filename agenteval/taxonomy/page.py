@@ -10,10 +10,11 @@ from pathlib import Path
 
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy.article import article_row
-from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
+from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.garble_registry import GarbleKind
 from agenteval.taxonomy.garbles import KINDS
 from agenteval.taxonomy.registry import FailureClass
+from agenteval.taxonomy.version import TAXONOMY_VERSION
 
 README = Path(__file__).with_name("README.md")
 _HEAD = f"""\

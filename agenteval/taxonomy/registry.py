@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -11,6 +12,22 @@ from agenteval.core.call import BASH, ToolCall
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
+
+
+class ArticleRow(StrEnum):
+    """The eleven rows of the published table, in its order."""
+
+    FILTERS = "pipe to head / tail / grep / jq / sed"
+    STDERR = "stderr redirect (2>&1, 2>/dev/null)"
+    CHAIN = "shell chain (&&, or-fallbacks)"
+    HEREDOC = "heredoc into uv run / python"
+    TIMEOUT = "`timeout N uv run ...` prefix"
+    BINARY = "bare disallowed binary (ls, head, cat, find)"
+    CODE = '`uv run python -c "..."`'
+    SCRIPT = "`uv run` of a script not on the allow list"
+    OTHER = "other bash (argument quoting, complex uv run)"
+    PATH = "read tool with a blocked path"
+    TOOL = "hallucinated tool name"
 
 
 class Seen(NamedTuple):
@@ -37,7 +54,8 @@ class FailureClass:
     `despite` that is seen.
     `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
     anything; without it every call is looked at. `rest` marks the class that takes what no other
-    explains.
+    explains. `slip` makes a call of this class out of a right command, `{}` (`{quoted}` within
+    single quotes), for scenarios that invite it; "" where only the world can say how.
     """
 
     id: str
@@ -51,6 +69,8 @@ class FailureClass:
     seen_in: frozenset[str] = frozenset()
     rest: bool = False
     cure_in_general: str = ""
+    slip: str = ""
+    article: ArticleRow = ArticleRow.OTHER
 
     def cured(self, alone: str) -> str:
         """The cure, about the listed command inside the denied one; "" where there is none."""
@@ -65,6 +85,8 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
     construct: Construct | None = None,
     seen_in: Collection[str] = (),
     rest: bool = False,
+    slip: str = "",
+    article: ArticleRow = ArticleRow.OTHER,
 ) -> Callable[[Look], FailureClass]:
     """Makes a failure class of the function below it: id, title and rationale are its own."""
 
@@ -82,6 +104,8 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
             construct=construct,
             seen_in=frozenset(seen_in),
             rest=rest,
+            slip=slip,
+            article=article,
         )
 
     return block

@@ -1,4 +1,4 @@
-"""Failure classes of shell structure around a command: pipes, chains, redirects and the like."""
+"""Failure classes of shell structure around a command: pipes, chains, groups and the like."""
 
 from collections.abc import Iterable
 from itertools import pairwise
@@ -11,10 +11,9 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.span import Span, outside
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.hints import with_hint
-from agenteval.taxonomy.registry import Seen, failure_class
-
-_ALONE = "Run `{alone}` alone"
+from agenteval.taxonomy.hints import ALONE, with_hint
+from agenteval.taxonomy.redirects import redirected
+from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
 
 
 @failure_class(
@@ -25,15 +24,17 @@ _ALONE = "Run `{alone}` alone"
         "uv run scripts/notes.py add - <<EOF\nno end",
     ],
     good=["uv run scripts/notes.py add 'cat <<EOF'", "uv run scripts/notes.py add 'two\nlines'"],
-    cure=_ALONE + " and give the text as a quoted argument; it may span lines.",
+    cure=ALONE + " and give the text as a quoted argument; it may span lines.",
     seen_in=[RedirectKind.HEREDOC, RedirectKind.HERESTRING],
+    slip="{} << 'EOF'\nIt goes on.\nEOF",
+    article=ArticleRow.HEREDOC,
 )
 def heredoc(call: DeniedCall) -> Seen | None:
     """A here-document or here-string.
 
     The text is fed to the command's standard input, past every rule for its arguments.
     """
-    seen = _redirect(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    seen = redirected(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
     return with_hint(call, seen) if seen else None
 
 
@@ -45,9 +46,11 @@ def heredoc(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py list 2>&1 | tail -n 20",
     ],
     good=["uv run scripts/notes.py list --limit 5", "uv run scripts/notes.py show 'a | head'"],
-    cure=_ALONE + " and read its whole output.",
+    cure=ALONE + " and read its whole output.",
     construct=Construct.PIPE,
     seen_in=["pipelines"],
+    slip="{} | head -20",
+    article=ArticleRow.FILTERS,
 )
 def pipe_to_filter(call: DeniedCall) -> Seen | None:
     """Output piped into a text filter.
@@ -61,9 +64,10 @@ def pipe_to_filter(call: DeniedCall) -> Seen | None:
 @failure_class(
     bad=["uv run scripts/notes.py list | uv run scripts/notes.py add -", "yes | rm -i notes"],
     good=["uv run scripts/notes.py search --pattern 'a|b' x"],
-    cure=_ALONE + "; pass what it prints on yourself, as an argument of the next call.",
+    cure=ALONE + "; pass what it prints on yourself, as an argument of the next call.",
     construct=Construct.PIPE,
     seen_in=["pipelines"],
+    slip="{} | xargs echo",
 )
 def pipe(call: DeniedCall) -> Seen | None:
     """Output piped into another program.
@@ -93,9 +97,11 @@ def _pipe(call: DeniedCall, *, to_filter: bool) -> Seen | None:
         "uv run scripts/notes.py list ;",
     ],
     good=["uv run scripts/notes.py add 'x && y; z || true'", "uv run scripts/notes.py list\n"],
-    cure=_ALONE + ", one command a call; every call starts in the workspace.",
+    cure=ALONE + ", one command a call; every call starts in the workspace.",
     construct=Construct.CHAIN,
     seen_in=["chains", "move", ";"],
+    slip="{} || true",
+    article=ArticleRow.CHAIN,
 )
 def shell_chain(call: DeniedCall) -> Seen | None:
     """Several commands in one call, joined by && || ; or a new line.
@@ -129,8 +135,9 @@ def _lone_semicolon(call: DeniedCall) -> Seen | None:
 @failure_class(
     bad=["diff <(uv run scripts/notes.py list) notes/2026-01-12.md"],
     good=["uv run scripts/notes.py search '<(a)'"],
-    cure=_ALONE + "; compare what it prints yourself.",
+    cure=ALONE + "; compare what it prints yourself.",
     seen_in=[SubstitutionKind.PROCESS],
+    slip="diff <({}) README.md",
 )
 def process_substitution(call: DeniedCall) -> Seen | None:
     """A command handed over as a file, `<(...)` or `>(...)`.
@@ -150,6 +157,7 @@ def process_substitution(call: DeniedCall) -> Seen | None:
     cure="Run the inner command in a call of its own and write its result out.",
     construct=Construct.COMMAND_SUBSTITUTION,
     seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER, Obstacle.EXPANSION],
+    slip='echo "$({})"',
 )
 def command_substitution(call: DeniedCall) -> Seen | None:
     """A command inside the words of another, $(...) or backticks.
@@ -182,8 +190,9 @@ def _in_expansion(call: DeniedCall) -> Seen | None:
         "notes() { uv run scripts/notes.py list; }",
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
-    cure=_ALONE + ", one call for each value, and decide between calls.",
+    cure=ALONE + ", one call for each value, and decide between calls.",
     seen_in=["control", "negations"],
+    slip="for n in 1 2; do {}; done",
 )
 def control_flow(call: DeniedCall) -> Seen | None:
     """A loop, condition, case or function, or a result negated by `!`.
@@ -205,9 +214,10 @@ def control_flow(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py add 'a & b'",
         "uv run scripts/fetch_context.py http://h/a=1\\&b=2",
     ],
-    cure=_ALONE + " and wait for its result.",
+    cure=ALONE + " and wait for its result.",
     construct=Construct.BACKGROUND,
     seen_in=["background", Obstacle.RESERVED],
+    slip="{} &",
 )
 def background(call: DeniedCall) -> Seen | None:
     """A command left running in the background.
@@ -229,9 +239,10 @@ def background(call: DeniedCall) -> Seen | None:
         "time { uv run scripts/notes.py list; }",
     ],
     good=["uv run scripts/notes.py add '(a)'", "uv run scripts/notes.py add '{ a; }'"],
-    cure=_ALONE + ", without brackets around it.",
+    cure=ALONE + ", without brackets around it.",
     construct=Construct.SUBSHELL,
     seen_in=["subshells"],
+    slip="({})",
 )
 def subshell(call: DeniedCall) -> Seen | None:
     """A command in round or curly brackets.
@@ -241,47 +252,6 @@ def subshell(call: DeniedCall) -> Seen | None:
     return _first(call.shell.subshells)
 
 
-@failure_class(
-    bad=[
-        "uv run scripts/notes.py list 2>&1",
-        "uv run scripts/notes.py list 2>/dev/null",
-        "uv run scripts/notes.py list &> out.txt",
-    ],
-    good=["uv run scripts/notes.py add '2>&1'", "uv run scripts/notes.py add 2"],
-    cure=_ALONE + "; its errors are shown to you anyway.",
-    seen_in=[RedirectKind.STDERR],
-)
-def stderr_redirect(call: DeniedCall) -> Seen | None:
-    """Error output moved or thrown away.
-
-    Errors are what tells the agent how to go on. They are already part of each result.
-    """
-    return _redirect(call, RedirectKind.STDERR)
-
-
-@failure_class(
-    bad=[
-        "uv run scripts/notes.py list > notes.txt",
-        "uv run scripts/notes.py list >> notes.txt",
-        "uv run scripts/notes.py add - < notes.txt",
-        "uv run scripts/notes.py list <>notes.txt",
-        "exec 3<>notes.txt",
-    ],
-    good=[
-        "uv run scripts/notes.py search 'a > b'",
-        "uv run scripts/db_query.py --sql 'select 1<2'",
-    ],
-    cure=_ALONE + " and read its output; write files with the write tool.",
-    seen_in=[RedirectKind.FILE, RedirectKind.INPUT],
-)
-def file_redirect(call: DeniedCall) -> Seen | None:
-    """Input or output redirected from or to a file.
-
-    It reads or writes a path that the rules for reading and writing never saw.
-    """
-    return _redirect(call, RedirectKind.FILE, RedirectKind.INPUT)
-
-
 def _first(spans: Iterable[Span]) -> Seen | None:
     span = next(iter(spans), None)
     return Seen(span) if span else None
@@ -289,11 +259,3 @@ def _first(spans: Iterable[Span]) -> Seen | None:
 
 def _substitution(call: DeniedCall, wanted: SubstitutionKind) -> Seen | None:
     return _first(span for kind, span in call.shell.substitutions if kind is wanted)
-
-
-def _redirect(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
-    """The first redirect of these kinds that the policy does not open, or not to that file."""
-    for redirect in call.shell.redirects:
-        if redirect.kind in wanted and not call.opens(redirect):
-            return new(Seen, (redirect.span, "", (), False))
-    return None

@@ -26,6 +26,7 @@ _BRACKET_AT = (Obstacle.EMPTY, Obstacle.HEREDOC, Obstacle.DEPTH, Obstacle.LENGTH
     good=['uv run scripts/notes.py add "it\'s ("', "uv run scripts/notes.py add 'a &&'"],
     cure="Close every quote and bracket, and send one whole command.",
     seen_in=["errors", Obstacle.QUOTE, *"();", *_BRACKET_AT],
+    slip='{} "',
 )
 def shell_syntax_error(call: DeniedCall) -> Seen | None:
     """Text that bash cannot parse.
@@ -89,6 +90,7 @@ _BRACKET = re.compile(r"\((?![ \t]*\))")
     good=["uv run scripts/notes.py show 'a\tb'", "uv run scripts/notes.py add 'naïve — 日本'"],
     cure="Write the command in plain printable characters.",
     seen_in=["objection", Obstacle.CONTROL],
+    slip="{}\r",
 )
 def ambiguous_shell(call: DeniedCall) -> Seen | None:
     """Text that two readers of shell read differently.

@@ -13,6 +13,8 @@ from typer.testing import CliRunner, Result
 
 from agenteval.cli.app import app
 from agenteval.errors import UsageError
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.garbles import KINDS
 
 HEAD = "uv run scripts/notes.py list | head -5"
 
@@ -241,7 +243,7 @@ def test_classify_starts_without_the_heavy_libraries(options: list[str]) -> None
 def test_explain_lists_the_classes_and_shows_the_page_of_one() -> None:
     listed = CliRunner().invoke(app, ["explain"]).stdout.splitlines()
     assert listed[0].startswith("malformed-arguments  ")
-    assert len(listed) == 26 + 14  # failure classes, and kinds of garbles
+    assert len(listed) == len(failure_classes()) + len(KINDS)
     page = CliRunner().invoke(app, ["explain", "pipe-to-filter"]).stdout
     assert page.startswith("## pipe-to-filter\n\nOutput piped into a text filter.\n")
     assert HEAD in page

@@ -20,13 +20,7 @@ CLASSES = failure_classes()
 BAD = [pytest.param(each, call, id=example_text(call)) for each in CLASSES for call in each.bad]
 GOOD = [pytest.param(call, id=example_text(call)) for each in CLASSES for call in each.good]
 
-# The documented order: what an earlier class explains, a later one is only kept beside.
-ORDER = """
-malformed-arguments hallucinated-tool blocked-path shell-syntax-error ambiguous-shell heredoc
-pipe-to-filter pipe shell-chain process-substitution command-substitution control-flow background
-subshell stderr-redirect file-redirect wrapper-prefix env-assignment nested-shell inline-code
-hallucinated-script unlisted-script hallucinated-flag bad-arguments bare-binary other-shell
-"""
+SLIPS = [each for each in CLASSES if each.slip]
 
 
 @pytest.mark.parametrize(("failure_class", "call"), BAD)
@@ -56,11 +50,16 @@ def test_a_class_has_title_rationale_examples_and_a_cure(failure_class: FailureC
     assert failure_class.good
 
 
-def test_the_classes_stand_in_the_documented_order() -> None:
-    assert [each.id for each in CLASSES] == ORDER.split()
+@pytest.mark.parametrize("failure_class", SLIPS, ids=lambda each: each.id)
+def test_a_slip_makes_its_own_class_out_of_a_listed_command(failure_class: FailureClass) -> None:
+    right = "uv run scripts/notes.py list"
+    command = failure_class.slip.replace("{quoted}", right).replace("{}", right)
+    primary = judge(ToolCall("", "bash", command, {"command": command}), DEMO).primary
+    assert primary
+    assert primary.failure_class == failure_class.id
 
 
-def test_every_class_has_a_row_of_the_article_and_every_row_a_class() -> None:
+def test_every_row_of_the_article_has_a_class() -> None:
     assert {article_row(each.id) for each in CLASSES} == set(ARTICLE_ROWS)
     assert len(ARTICLE_ROWS) == 11
 
