@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/paths.py,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test servers coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
+.PHONY: help setup demo test servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ test: $(READY) ## all tests
 servers: $(READY) ## get the real servers that tests/servers asks, into a cache of their own
 	@$(BIN)/python tests/servers/llama.py
 	@$(BIN)/python tests/servers/proxy.py
+
+dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
+	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all)
 
 coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 100 % of the pure parts
 	@$(BIN)/coverage report --fail-under=90

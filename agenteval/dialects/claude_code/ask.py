@@ -1,10 +1,11 @@
-"""Asks the real Claude Code what it says to calls under settings, and prints its verdicts as JSON.
+"""Asks the real Claude Code what it says to calls under settings.
 
-    python ask.py PROGRAM < sessions.json > verdicts.json
+    python ask.py PROGRAM < sessions.json > rows.json
 
-A session is {"permissions": ..., "calls": [[tool, arguments], ...]}. The program runs in bubblewrap
-without network or any file of this machine, in the project /home/me/project; the model is played by
-an own server on loopback, and each command that is allowed is handed to a stub instead of a shell.
+A session is {"permissions": ..., "verdicts": [[tool, arguments, verdict], ...]}; what comes out is
+its rows with the verdicts given now. The program runs in bubblewrap without network or any file of
+this machine, in the project /home/me/project; the model is played by an own server on loopback, and
+each command that is allowed is handed to a stub instead of a shell.
 """
 
 import json
@@ -16,33 +17,17 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+# Where the program is: a package of npm, and the file in its node_modules.
+PACKAGE = "@anthropic-ai/claude-code"
+BINARY = "@anthropic-ai/claude-code-linux-*/claude"
 HOME = "/home/me"
 PROJECT = Path(HOME, "project")
 TURN = 40  # calls of one reply
 BEGIN = "begin with the list of calls"
 NOBODY = ["--unshare-all", "--uid", "1000", "--gid", "1000", "--die-with-parent", "--new-session"]
-SYSTEM = [
-    "--ro-bind",
-    "/usr",
-    "/usr",
-    "--symlink",
-    "usr/bin",
-    "/bin",
-    "--symlink",
-    "usr/lib",
-    "/lib",
-]
-SYSTEM += [
-    "--symlink",
-    "usr/lib64",
-    "/lib64",
-    "--proc",
-    "/proc",
-    "--dev",
-    "/dev",
-    "--tmpfs",
-    "/tmp",
-]
+_LINKS = (("usr/bin", "/bin"), ("usr/lib", "/lib"), ("usr/lib64", "/lib64"))
+SYSTEM = ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+SYSTEM += [word for target, link in _LINKS for word in ("--symlink", target, link)]
 WORLD = [f"{PROJECT}/sub", f"{PROJECT}/out", f"{PROJECT}/src", "/srv/data/deep", "/etc"]
 Call = tuple[str, dict[str, Any]]
 
@@ -100,11 +85,19 @@ def sent(event: dict[str, Any]) -> bytes:
     return f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
 
 
-def ask(program: str, permissions: dict[str, Any], calls: list[Call]) -> list[bool]:
+def configure(session: dict[str, Any], folder: Path) -> str:
+    """Write the session's settings there; what agenteval calls that allow list."""
+    settings = folder / "settings.json"
+    settings.write_text(json.dumps({"permissions": session["permissions"]}))
+    return f"claude-code:{settings}"
+
+
+def ask(program: str, session: dict[str, Any]) -> list[bool]:
     """What the program says to each call: only what it ran, or tried to, was allowed."""
-    settings = PROJECT / ".claude" / "settings.json"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text(json.dumps({"permissions": permissions}))
+    calls: list[Call] = [(name, arguments) for name, arguments, _ in session["verdicts"]]
+    folder = PROJECT / ".claude"
+    folder.mkdir(exist_ok=True)
+    configure(session, folder)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Session", (Model,), {"calls": calls}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     environment = {
@@ -157,20 +150,13 @@ def inside() -> None:
     Path(HOME, ".claude.json").write_text(json.dumps(trust))
     (PROJECT / "notes.md").write_text("x\n")
     (PROJECT / "sub" / "a.txt").write_text("x\n")
-    shown = subprocess.run(
-        ["/opt/program", "--version"], capture_output=True, text=True, check=True
-    )
     table = []
     for session in json.load(sys.stdin):
-        calls = [(name, arguments) for name, arguments in session["calls"]]
-        verdicts = ask("/opt/program", session["permissions"], calls)
-        rows = ",\n".join(
-            json.dumps([name, arguments, verdict])
-            for (name, arguments), verdict in zip(calls, verdicts, strict=True)
+        said = ask("/opt/program", session)
+        table.append(
+            [[*row[:2], verdict] for row, verdict in zip(session["verdicts"], said, strict=True)]
         )
-        head = {"version": shown.stdout.split()[0], "permissions": session["permissions"]}
-        table.append(f'{json.dumps(head)[:-1]}, "verdicts": [\n{rows}\n]}}')
-    sys.stdout.write("[\n" + ",\n".join(table) + "\n]\n")
+    json.dump(table, sys.stdout)
 
 
 if __name__ == "__main__":

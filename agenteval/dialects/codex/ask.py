@@ -1,10 +1,12 @@
-"""Asks the real Codex what verdicts.json asks, and writes its answers into that table.
+"""Asks the real Codex about commands under rules files, and which files it reads.
 
-    python agenteval/dialects/codex/ask.py PATH_OF_CODEX
+    python ask.py PROGRAM < sessions.json > rows.json
 
-It runs in an empty home at /home/me, with a scripted model on loopback and `untrusted` approvals,
-each of which is declined; bwrap hides bash behind a script that does nothing. A new row may have
-any answer.
+A session is {"rules": [text of a file, ...], "verdicts": [["bash", arguments, decision], ...]}, or,
+without rules, about files alone: [["file", {"text": ...}, whether it is read], ...]. What comes out
+is its rows with what is said now. It runs in an empty home at /home/me, with a scripted model on
+loopback and `untrusted` approvals, each of which is declined; bwrap hides bash behind a script that
+does nothing.
 """
 
 import json
@@ -17,6 +19,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+# Where the program is: a package of npm, and the file in its node_modules.
+PACKAGE = "@openai/codex"
+BINARY = "@openai/codex-linux-*/vendor/*/bin/codex"
 CONFIG = """
 model_provider = "loopback"
 model = "scripted"
@@ -96,9 +101,16 @@ class User:
         return self.wait(lambda message: message.get("id") == method)["result"]
 
 
-def decisions(codex: str, rules: list[str], asked: list[dict[str, str]]) -> list[str]:
+def configure(session: dict[str, Any], folder: Path) -> str:
+    """Write the session's rules files there; what agenteval calls that allow list."""
+    for number, text in enumerate(session["rules"] or [""]):
+        (folder / f"{number}.rules").write_text(text, "utf-8")
+    return f"codex:{folder}"
+
+
+def decisions(codex: str, session: dict[str, Any]) -> list[str]:
     calls = []
-    for number, given in enumerate(asked):
+    for number, (_, given, _) in enumerate(session["verdicts"]):
         arguments = json.dumps({"cmd": given["command"], "yield_time_ms": 20_000} | given)
         call = {"type": "function_call", "name": "exec_command", "call_id": str(number)}
         calls.append(call | {"arguments": arguments})
@@ -106,8 +118,7 @@ def decisions(codex: str, rules: list[str], asked: list[dict[str, str]]) -> list
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home, ".codex", "rules")
         folder.mkdir(parents=True)
-        for number, text in enumerate(rules):
-            (folder / f"{number}.rules").write_text(text)
+        configure(session, folder)
         (folder.parent / "config.toml").write_text(CONFIG.format(port=model.server_port))
         user = User([*in_home(Path(home), codex), "app-server"])
         user.request("initialize", clientInfo={"name": "ask", "version": "1"})
@@ -130,20 +141,14 @@ def is_read(codex: str, text: str) -> bool:
         return not subprocess.run([*check, "--", "ls"], capture_output=True, check=False).returncode
 
 
-def main(codex: str, path: Path) -> None:
-    def lines(rows: list[Any]) -> str:
-        return ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-
-    table, sessions = json.loads(path.read_text()), []
-    version = subprocess.check_output([codex, "--version"], text=True).split()[-1]
-    for session in table["sessions"]:
-        asked = [arguments for arguments, _ in session["verdicts"]]
-        found = lines([*zip(asked, decisions(codex, session["rules"], asked), strict=True)])
-        sessions.append(f'{{"rules": {lines([session["rules"]])}, "verdicts": [\n{found}]}}')
-    files = lines([(text, is_read(codex, text)) for text, _ in table["files"]])
-    whole = f'"sessions": [\n{", ".join(sessions)}],\n"files": [\n{files}]'
-    path.write_text(f'{{"version": "{version}",\n{whole}}}\n')
+def ask(codex: str, session: dict[str, Any]) -> list[Any]:
+    if "rules" in session:
+        said: list[Any] = decisions(codex, session)
+    else:
+        said = [is_read(codex, given["text"]) for _, given, _ in session["verdicts"]]
+    return [[*row[:2], verdict] for row, verdict in zip(session["verdicts"], said, strict=True)]
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(__file__).with_name("verdicts.json"))
+    program = str(Path(sys.argv[1]).resolve())
+    json.dump([ask(program, session) for session in json.load(sys.stdin)], sys.stdout)

@@ -1,9 +1,9 @@
-"""Asks a real OpenCode about the calls in verdicts.json, and writes down what it says.
+"""Asks a real OpenCode about calls under configs.
 
-    python agenteval/dialects/opencode/ask.py PROGRAM [TABLE]
+    python ask.py PROGRAM < sessions.json > rows.json
 
-PROGRAM is the executable of the npm package opencode-linux-x64. It is asked about every session of
-the table with its version; a call that is put in with null for a verdict gets one. It runs in
+A session is what stands in a config, and "verdicts": [[tool, arguments, verdict], ...]; what comes
+out is its rows with the verdicts given now, null where nothing can be said. The program runs in
 bubblewrap, in an empty home and without a network but its own loopback, where this file plays the
 model too. Its shell is `true`: no command that it allows does anything. Nobody answers what it
 asks, so that is a denial.
@@ -23,7 +23,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-TABLE = Path(__file__).parent / "verdicts.json"
+# Where the program is: a package of npm, and the file in its node_modules.
+PACKAGE = "opencode-linux-x64"
+BINARY = "opencode-linux-x64/bin/opencode"
 HOME = Path("/home/me")
 PROJECT = HOME / "project"
 FILES = ("x", ".env", ".env.example", "notes/a", "/srv/data/q")
@@ -46,13 +48,21 @@ CONFIG = {"provider": {"p": PROVIDER}, "model": "p/m", "small_model": "p/m", "sn
 ASKED_OF = ("permission", "tools", "agent", "default_agent")  # keys of a session and of a config
 PROMPT = "make the calls"
 BATCH = 40
-PATIENCE = 20  # seconds for a batch, most of which take one
+PATIENCE = 90  # seconds for a batch, most of which take one
 # What stands in the errors of denied calls, not of those that were let through and failed then.
 DENIAL = re.compile(
     "specified a rule which prevents|specifically restricted|rejected permission|unavailable tool|"
     "Permission(Denied|Rejected)Error|not allowed to be exec|is not in the current working direct"
 )
 Call = tuple[str, dict[str, Any]]
+
+
+def configure(session: dict[str, Any], folder: Path) -> str:
+    """Write the session's config there; what agenteval calls that allow list."""
+    config = folder / "opencode.json"
+    config.write_text(json.dumps(CONFIG | {k: session[k] for k in ASKED_OF if k in session}))
+    old = session.get("version", "").startswith("1.0.")
+    return f"{'opencode-1.0' if old else 'opencode'}:{config}"
 
 
 class Model(BaseHTTPRequestHandler):
@@ -86,8 +96,8 @@ class Model(BaseHTTPRequestHandler):
 class Server:
     """One OpenCode, started for the rules of one session, and what its events say of each call."""
 
-    def __init__(self, config: dict[str, Any]) -> None:
-        (PROJECT / "opencode.json").write_text(json.dumps(config))
+    def __init__(self, session: dict[str, Any]) -> None:
+        configure(session, PROJECT)
         for folder in (".local", ".config", ".cache"):
             shutil.rmtree(HOME / folder, ignore_errors=True)
         self.port = next(PORTS)
@@ -124,8 +134,9 @@ class Server:
         self._post(f"/session/{session}/message", {"parts": [{"type": "text", "text": PROMPT}]})
         with self.changed:
             self.changed.wait_for(lambda: calls.keys() <= self.said.keys(), PATIENCE)
+            said = dict(self.said)  # before the end: what it ends would look as if it was allowed
         self.api(f"/session/{session}/abort", {})
-        return [self.said.get(name) for name in calls]
+        return [said.get(name) for name in calls]
 
     def _post(self, path: str, content: object) -> None:
         threading.Thread(target=self.api, args=(path, content, 600), daemon=True).start()
@@ -159,14 +170,14 @@ def verdict(tool: str, error: str) -> bool | None:
 
 
 def ask_session(session: dict[str, Any]) -> list[Any]:
-    """The rows of a session with verdicts, without those that have none."""
+    """The rows of a session with the verdicts given now."""
     subprocess.run(["git", "clean", "-fdxq"], check=True)
     shutil.rmtree("/srv/data", ignore_errors=True)
     for folder in ("sub", "notes", "/srv/data/deep"):
         (PROJECT / folder).mkdir(parents=True)
     for file in FILES:
         (PROJECT / file).write_text("x\n")
-    server = Server(CONFIG | {key: session[key] for key in ASKED_OF if key in session})
+    server = Server(session)
     rows = []
     for start in range(0, len(session["verdicts"]), BATCH):
         batch = [(tool, arguments) for tool, arguments, _ in session["verdicts"][start:][:BATCH]]
@@ -174,53 +185,26 @@ def ask_session(session: dict[str, Any]) -> list[Any]:
         rows += [[*call, says] for call, says in zip(batch, said, strict=True)]
     server.process.kill()
     server.process.wait()
-    sys.stderr.write(f"no verdict: {[row for row in rows if row[2] is None]}\n")
-    return [row for row in rows if row[2] is not None]
+    return rows
 
 
-def in_sandbox(program: Path, script: str, given: str = "") -> str:
-    me = Path(__file__).resolve()
+def in_sandbox(program: Path) -> None:
+    mounts = {program: "/tmp/run/opencode", Path(__file__).resolve(): "/tmp/run/ask.py"}
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--clearenv", "--ro-bind", "/", "/"]
     command += ["--proc", "/proc", "--dev", "/dev", "--setenv", "HOME", str(HOME)]
     command += ["--tmpfs", "/tmp", "--tmpfs", "/home", "--tmpfs", "/srv"]
-    command += [
-        "--ro-bind",
-        str(program),
-        "/tmp/run/opencode",
-        "--ro-bind",
-        str(me),
-        "/tmp/run/ask.py",
-    ]
-    command += ["/bin/sh", "-c", script]
-    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout
+    command += [word for here, there in mounts.items() for word in ("--ro-bind", str(here), there)]
+    subprocess.run([*command, "/bin/sh", "-c", WORLD], check=True)
 
 
-def written(sessions: list[dict[str, Any]]) -> str:
-    """One line for what a session is about, and one for each of its calls."""
-    lines = []
-    for session in sessions:
-        rows = [json.dumps(row, ensure_ascii=False) for row in session["verdicts"]]
-        head = json.dumps({**session, "verdicts": []}, ensure_ascii=False).removesuffix("]}")
-        lines.append(head + "\n" + ",\n".join(rows) + "\n]}")
-    return "[\n" + ",\n".join(lines) + "\n]\n"
-
-
-def main() -> None:
-    if sys.argv[1] == "--inside":
-        model = ThreadingHTTPServer(("127.0.0.1", MODEL_PORT), Model)
-        threading.Thread(target=model.serve_forever, daemon=True).start()
-        json.dump([ask_session(session) for session in json.load(sys.stdin)], sys.stdout)
-        return
-    program, table = Path(sys.argv[1]).resolve(), Path(sys.argv[2] if sys.argv[2:] else TABLE)
-    version = in_sandbox(program, "/tmp/run/opencode --version").strip()
-    sessions = json.loads(table.read_text("utf-8"))
-    asked = [session for session in sessions if session["version"] == version]
-    answers = json.loads(in_sandbox(program, WORLD, json.dumps(asked)))
-    for session, rows in zip(asked, answers, strict=True):
-        session["verdicts"] = rows
-    table.write_text(written(sessions), "utf-8")
+def inside() -> None:
+    model = ThreadingHTTPServer(("127.0.0.1", MODEL_PORT), Model)
+    threading.Thread(target=model.serve_forever, daemon=True).start()
+    json.dump([ask_session(session) for session in json.load(sys.stdin)], sys.stdout)
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["--inside"]:
+        inside()
+    else:
+        in_sandbox(Path(sys.argv[1]).resolve())

@@ -1,0 +1,73 @@
+"""What the harnesses themselves said to calls: each dialect's `ask.py` asked it, and tells how.
+
+The project was /home/me/project. A call that failed after it was allowed counts as allowed.
+"""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agenteval import dialects
+from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import Policy, World, allows
+from agenteval.dialects import registry
+from agenteval.dialects.codex.engine import Codex
+from agenteval.errors import UsageError
+from agenteval.formats.permissions import load_any
+
+ROOT = "/home/me/project"
+FOLDERS = {name: Path(dialects.__file__).parent / name.replace("-", "_") for name in dialects.NAMES}
+TABLES = {
+    name: json.loads((folder / "verdicts.json").read_text("utf-8"))
+    for name, folder in FOLDERS.items()
+}
+SESSIONS = [
+    pytest.param(name, session, id=f"{name}-{session['version']}-{number}")
+    for name, table in TABLES.items()
+    for number, session in enumerate(table)
+]
+
+
+@pytest.mark.parametrize(("name", "session"), SESSIONS)
+def test_a_call_gets_the_verdict_that_the_harness_gave_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, session: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    if any(tool == "file" for tool, *_ in session["verdicts"]):
+        ours = [[*row[:2], is_read(tmp_path / "a.rules", **row[1])] for row in session["verdicts"]]
+    else:
+        ask = import_module(f"agenteval.dialects.{FOLDERS[name].name}.ask")
+        policy = load_any(ask.configure(session, tmp_path), roots=[])
+        ours = [
+            [tool, arguments, said(policy, ToolCall("", tool, "", arguments))]
+            for tool, arguments, _ in session["verdicts"]
+        ]
+    assert ours == session["verdicts"]
+
+
+def said(policy: Policy, call: ToolCall) -> bool | str:
+    """Whether the policy allows it; of Codex the decision, which says more."""
+    is_allowed = allows(call, policy, World(root=ROOT))
+    if not isinstance(policy.engine, Codex):
+        return is_allowed
+    decision = policy.engine.decision(str((call.arguments or {})["command"]), ROOT)
+    assert is_allowed is (decision == "allow")
+    return decision
+
+
+def is_read(path: Path, text: str) -> bool:
+    path.write_text(text, "utf-8")
+    try:
+        load_any(str(path), roots=[])
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", dialects.NAMES)
+def test_a_dialect_names_the_versions_that_its_verdicts_are_of(name: str) -> None:
+    versions = {session["version"] for session in TABLES[name]}
+    assert versions == set(registry.dialects()[name].checked)
