@@ -18,7 +18,7 @@ from agenteval.engine.play import Play
 from agenteval.engine.reading import Reading
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.watch import Watch
-from agenteval.engine.world import Database
+from agenteval.engine.world import Database, declared
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import (
     Health,
@@ -95,7 +95,12 @@ class Orchestrator:
                     limits,
                     running,
                 )
-                play = self._play(stage, key, hands)
+                database = Database(
+                    sandbox,
+                    stage.scenario.database,
+                    declared(files.get(stage.scenario.database, b"")),
+                )
+                play = self._play(stage, key, hands, database)
                 try:
                     trial = await play.play()
                 except InfrastructureError as error:
@@ -105,7 +110,7 @@ class Orchestrator:
         self.recorder.finish(key, trial)
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
-    def _play(self, stage: Stage, key: TrialKey, hands: Hands) -> Play:
+    def _play(self, stage: Stage, key: TrialKey, hands: Hands, database: Database) -> Play:
         prompt = posed(stage.scenario, key.seed, self.setting)
         seconds = stage.scenario.limits.trial_seconds
         return Play(
@@ -119,7 +124,7 @@ class Orchestrator:
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
-            watch=Watch(stage.scenario, prompt, Database(hands.sandbox, stage.scenario.database)),
+            watch=Watch(stage.scenario, prompt, database),
             reading=self.reading,
         )
 

@@ -57,6 +57,8 @@ def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire
     match request["do"]:
         case "run":
             return runner.run(request["argv"])
+        case "ask" | "judge":
+            return (runner.ask if request["do"] == "ask" else runner.judge)(request["size"])
         case "read":
             return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
         case "stamp":
