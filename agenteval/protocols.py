@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from agenteval.core.answers import Answers, Question, Schema
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
 from agenteval.errors import InfrastructureError
@@ -55,6 +56,23 @@ class Sandbox(Protocol):
 
         `argv` is executed as it is, without a shell. Raises InfrastructureError when the sandbox
         itself fails.
+        """
+        ...
+
+    async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
+        """Ask the SQLite file of this path, which a model may have made, as safely as can be.
+
+        It is opened in the sandbox, to read only, and only while it has what `schema` declares.
+        A file that cannot answer is broken: that is the model's. Raises InfrastructureError when
+        the sandbox itself fails.
+        """
+        ...
+
+    async def judge(self, source: str, argument: str) -> Execution:
+        """Run a Python program of the scenario's own in the workspace, hidden from all that runs.
+
+        Its exit code is 0 only when it came to its end, which nothing but itself can pretend.
+        Raises as `run` does.
         """
         ...
 

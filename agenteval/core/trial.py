@@ -136,7 +136,8 @@ class Trial:
     """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario.
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
-    `reason` says why it is void, or what it did again and again; `cause` is that of a void.
+    `reason` says why it is void, what it did again and again, and what of the goal did not hold;
+    `cause` is that of a void.
     `retries` counts the requests that were sent again, as the server had not taken them;
     `stretched` says how many times its time the trial was given, as the server is slow.
     """

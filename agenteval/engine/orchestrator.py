@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.context import posed
-from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Trial
@@ -20,7 +19,7 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.void import broken, made, void_of
 from agenteval.engine.watch import Watch
-from agenteval.engine.world import Database
+from agenteval.engine.world import Database, declared
 from agenteval.errors import UsageError
 from agenteval.protocols import (
     Health,
@@ -114,14 +113,17 @@ class Orchestrator:
                 limits,
                 running,
             )
-            begun.append(self._play(stage, key, executor, prompt))
+            path = stage.scenario.database
+            database = Database(sandbox, path, declared(files.get(path, b"")))
+            watch = Watch(stage.scenario, prompt, database)
+            begun.append(self._play(stage, key, executor, watch))
             return await begun[0].play()
 
-    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor, prompt: Prompt) -> Play:
+    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor, watch: Watch) -> Play:
         seconds = stage.scenario.limits.trial_seconds
         return Play(
             scenario=stage.scenario,
-            prompt=prompt,
+            prompt=watch.prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
@@ -130,9 +132,7 @@ class Orchestrator:
             policies=stage.agents,
             recorder=self.recorder,
             observer=self.observer,
-            watch=Watch(
-                stage.scenario, prompt, Database(executor.sandbox, stage.scenario.database)
-            ),
+            watch=watch,
             reading=self.reading,
         )
 

@@ -20,8 +20,8 @@ from agenteval.engine.asking import Asking
 from agenteval.engine.loop import Loop
 from agenteval.engine.reading import Reading
 from agenteval.engine.tool_executor import ToolExecutor
-from agenteval.engine.watch import Watch
-from agenteval.engine.world import Row, run_program
+from agenteval.engine.watch import Row, Watch
+from agenteval.engine.world import run_program
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Observer, Recorder, TrialKey
 
@@ -81,7 +81,12 @@ class Play:
             last_denied=bool(loop.calls) and not loop.calls[-1].verdict.allowed,
             last_text=loop.turns[-1].text if loop.turns else "",
         )
-        return self._trial(ended, loop.reason)
+        return self._trial(ended, "; ".join(filter(None, (loop.reason, *self._missed(ended)))))
+
+    def _missed(self, ended: Outcome) -> Sequence[str]:
+        """What of the goal did not hold, by name."""
+        met = ended is Outcome.COMPLETED
+        return [] if met else [f"not met: {name}" for name in self.watch.missing]
 
     def broken(self, error: InfrastructureError) -> Trial:
         """The trial as far as it came, void."""

@@ -1,71 +1,100 @@
 """The world of one trial, looked at from outside: its goal, its handshake, who is asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agenteval.core.answers import Answer, Answers, Question
+from agenteval.core.draw import Value
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.template import fill
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.trial import HandshakeStep
-from agenteval.engine.world import Database, Row, holding, passes, rows
+from agenteval.engine.world import Database, failure, missed
+
+Row = Mapping[str, Value]
+FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
 
 
 @dataclass(slots=True)
 class Watch:
-    """Keeps what was seen first; `files` is the world's database while nothing has run since.
+    """Keeps what was seen first; `answers` and `failed` hold while nothing has run since.
 
-    `held` says whether the goal's checks hold there, once that was asked.
+    `missing` says of the last look at the goal what did not hold, by its name.
     """
 
     scenario: Scenario
     prompt: Prompt
     database: Database
-    files: Mapping[str, bytes] | None = None
-    held: tuple[Mapping[str, bytes], bool] | None = None
+    answers: Answers | None = None
+    failed: tuple[str, ...] | None = None
+    missing: tuple[str, ...] = ()
     reached: dict[str, HandshakeStep] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
 
     async def after(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
         """Look at what this call did; the requests for agents that nobody had made before it."""
-        self.files = None
+        self.answers = self.failed = None
         if not self.prompt.handshake and not self.scenario.agents:
             return []
-        files = await self._now()
-        self._note_steps(files, agent, turn, position)
+        _, steps, wanted = self._apart(await self._now())
+        self._note_steps(steps, agent, turn, position)
         return [
             (one, row)
-            for one in self.scenario.agents
-            for row in rows(files, fill(one.spawned, self.prompt.variables))
+            for one, answer in zip(self.scenario.agents, wanted, strict=True)
+            for row in answer.named
             if self._is_new(one.name, str(next(iter(row.values()))))
         ]
 
     async def goal_met(self) -> bool:
-        files = await self._now()
-        if self.held is None or self.held[0] is not files:
-            self.held = files, all(holding(files, self.prompt.goal))
-        if not self.held[1]:
-            return False
-        for test in self.scenario.tests:
-            if not await passes(self.database.sandbox, test, self.prompt.variables):
-                return False
-        return True
+        self.missing = await self._missing()
+        return not self.missing
+
+    async def _missing(self) -> tuple[str, ...]:
+        """The checks of the goal that do not hold; where all do, the tests that fail."""
+        answers = await self._now()
+        if answers.broken:
+            return (answers.broken,)
+        goal, *_ = self._apart(answers)
+        told = tuple(filter(None, map(missed, self.prompt.goal, goal)))
+        if told:
+            return told
+        if self.failed is None:
+            self.failed = await self._failed()
+        return self.failed
+
+    async def _failed(self) -> tuple[str, ...]:
+        sandbox, known = self.database.sandbox, self.prompt.variables
+        told = [await failure(sandbox, test, known) for test in self.scenario.tests]
+        return tuple(filter(None, told))
 
     @property
     def handshake(self) -> tuple[HandshakeStep, ...]:
         names = [step.name for step in self.prompt.handshake]
         return tuple(self.reached.get(name) or HandshakeStep(name, reached=False) for name in names)
 
-    async def _now(self) -> Mapping[str, bytes]:
-        if self.files is None:
-            self.files = await self.database.now()
-        return self.files
+    async def _now(self) -> Answers:
+        """All that is ever asked of this world, at once."""
+        if self.answers is None:
+            checks = (*self.prompt.goal, *self.prompt.handshake)
+            wanted = (fill(one.spawned, self.prompt.variables) for one in self.scenario.agents)
+            questions = [Question(check.query) for check in checks]
+            questions += [Question(query, FEW) for query in wanted]
+            self.answers = await self.database.ask(questions)
+        return self.answers
 
-    def _note_steps(self, files: Mapping[str, bytes], agent: str, turn: int, position: int) -> None:
+    def _apart(
+        self, answers: Answers
+    ) -> tuple[Sequence[Answer], Sequence[Answer], Sequence[Answer]]:
+        """Those for the goal, for the handshake and for the agents."""
+        goal, steps = len(self.prompt.goal), len(self.prompt.handshake)
+        given = answers.answers or (Answer(),) * (goal + steps + len(self.scenario.agents))
+        return given[:goal], given[goal : goal + steps], given[goal + steps :]
+
+    def _note_steps(self, answers: Sequence[Answer], agent: str, turn: int, position: int) -> None:
         """A step is in order when those before it were reached earlier, or by the same call."""
-        steps = self.prompt.handshake
         in_order = True
-        for step, holds in zip(steps, holding(files, steps), strict=True):
-            if holds and step.name not in self.reached:
+        for step, answer in zip(self.prompt.handshake, answers, strict=True):
+            if step.name not in self.reached and not missed(step, answer):
                 self.reached[step.name] = HandshakeStep(
                     step.name,
                     reached=True,

@@ -1,127 +1,74 @@
-"""Questions to a trial's world: its SQLite database, read out of the sandbox, and its files."""
+"""Questions to a trial's world: its SQLite database, read inside the sandbox, and its files."""
 
 import json
 import sqlite3
-import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import cast
 
-from agenteval.core.draw import Value
+from agenteval.core.answers import Answer, Answers, Question, Schema
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Check, CodeTest
 from agenteval.core.trial import Execution
 from agenteval.protocols import Sandbox
 
-DATABASE = "world.db"
 SUFFIXES = ("", "-wal")
-LOG = f"{DATABASE}-wal"
-Row = Mapping[str, Value]
-FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
-# What a question may cost: a world may hold a view that never ends, or one of huge values.
-STEPS, INTERVAL = 50_000_000, 1_000  # of SQLite's machine: a second or so; between two looks
-SECONDS = 5.0  # where its steps are slow ones
-LIMITS = {sqlite3.SQLITE_LIMIT_LENGTH: 1 << 20, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 1_000}
+SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
+SAID = 200  # characters of what a test says of its failure
 
 
 @dataclass(slots=True)
 class Database:
-    """The world's database as it is now: read again only when its files were changed."""
+    """The world's database as it is now: asked again only when its files were changed.
+
+    `schema` is what the fixture declared there.
+    """
 
     sandbox: Sandbox
     path: str
-    files: dict[str, bytes] | None = None
+    schema: Schema = ()
+    asked: tuple[Question, ...] = ()
+    answers: Answers | None = None
     stamp: str = ""
 
-    async def now(self) -> Mapping[str, bytes]:
+    async def ask(self, questions: Sequence[Question]) -> Answers:
         """The same value as before while nothing was changed."""
+        asked = tuple(questions)
         stamp = await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
-        if self.files is None or not stamp or stamp != self.stamp:
-            self.files, self.stamp = await snapshot(self.sandbox, self.path), stamp
-        return self.files
+        if self.answers is None or not stamp or (stamp, asked) != (self.stamp, self.asked):
+            self.answers = await self.sandbox.ask(self.path, asked, self.schema)
+            self.asked, self.stamp = asked, stamp
+        return self.answers
 
 
-async def snapshot(sandbox: Sandbox, database: str) -> dict[str, bytes]:
-    """The database's files as they are now; empty when the model destroyed them."""
-    files = {}
-    for suffix in SUFFIXES:
+def declared(image: bytes) -> Schema:
+    """What a fixture's own database holds; nothing where it is none."""
+    with closing(sqlite3.connect(":memory:")) as connection:
         try:
-            files[DATABASE + suffix] = await sandbox.read(database + suffix)
-        except OSError:  # gone, or no regular file any more
-            continue
-    return files
-
-
-def holding(files: Mapping[str, bytes], checks: Sequence[Check]) -> tuple[bool, ...]:
-    """Which checks hold. A world that cannot answer does not hold: the model broke it."""
-    with _connected(files) as connection:
-        return tuple(_holds(connection, check) for check in checks)
-
-
-@contextmanager
-def _connected(files: Mapping[str, bytes]) -> Iterator[sqlite3.Connection]:
-    logged = tempfile.TemporaryDirectory() if LOG in files else nullcontext()
-    with logged as folder, closing(_opened(files, folder)) as connection:
-        for limit, most in LIMITS.items():
-            connection.setlimit(limit, most)
-        connection.set_progress_handler(_patience(), INTERVAL)
-        yield connection
-
-
-def _patience() -> Callable[[], bool]:
-    """Whether SQLite has had its steps, or its time; it asks after so many steps."""
-    looks, end = iter(range(STEPS // INTERVAL)), time.monotonic() + SECONDS
-    return lambda: next(looks, None) is None or time.monotonic() > end
-
-
-def _opened(files: Mapping[str, bytes], folder: str | None) -> sqlite3.Connection:
-    """The database in memory; as files in `folder` when a write-ahead log belongs to it."""
-    if folder is None:
-        connection = sqlite3.connect(":memory:")
-        image = bytearray(files.get(DATABASE, b""))
-        # Bytes 18 and 19 of the header say that there may be a log; without one, there is none.
-        image[18:20] = b"\x01\x01"
-        connection.deserialize(bytes(image))
-        return connection
-    for name, content in files.items():
-        (Path(folder) / name).write_bytes(content)
-    return sqlite3.connect(Path(folder) / DATABASE)
-
-
-def _holds(connection: sqlite3.Connection, check: Check) -> bool:
-    try:
-        row = connection.execute(check.query).fetchone()
-    except sqlite3.Error:
-        return False
-    return row is not None and row[0] == check.expect
-
-
-def rows(files: Mapping[str, bytes], query: str) -> list[Row]:
-    """What a query finds now, column by name; nothing in a world that cannot answer."""
-    with _connected(files) as connection:
-        try:
-            asked = connection.execute(query)
-            names = [name for name, *_ in asked.description or ()]
-            return [dict(zip(names, map(_value, row), strict=True)) for row in asked.fetchmany(FEW)]
+            # Bytes 18 and 19 of the header say that there may be a log; here is none.
+            connection.deserialize(image[:18] + b"\x01\x01" + image[20:])
+            return cast("Schema", tuple(connection.execute(SCHEMA)))
         except sqlite3.Error:
-            return []
+            return ()
 
 
-def _value(found: object) -> Value:
-    """As a template and JSON take it; a NULL is an empty text."""
-    return found if isinstance(found, str | int | float) else str(found or "")
+def missed(check: Check, answer: Answer) -> str:
+    """Why a check does not hold, in few words and by its name; empty where it does."""
+    if answer.error:
+        return f"{check.name} ({answer.error})"
+    return "" if answer.rows and answer.first == check.expect else check.name
 
 
-async def passes(sandbox: Sandbox, test: CodeTest, variables: Variables) -> bool:
-    """Whether the test's program ends with 0."""
-    return (await run_program(sandbox, test, variables)).exit_code == 0
+async def failure(sandbox: Sandbox, test: CodeTest, variables: Variables) -> str:
+    """The name of a test that does not pass, with what it said at last; empty where it does."""
+    ran = await run_program(sandbox, test, variables)
+    if ran.exit_code == 0:
+        return ""
+    said = ran.output.strip().rpartition("\n")[2] or f"exit code {ran.exit_code}"
+    return f"{test.name} ({(ran.limit or said)[:SAID]})"
 
 
 async def run_program(sandbox: Sandbox, program: CodeTest, variables: Variables) -> Execution:
-    """Run it in the workspace, under the limits of a call.
-
-    Its source is an argument and no file: the model can neither read nor change it.
-    """
-    return await sandbox.run(("python3", "-I", "-c", program.source, json.dumps(variables)))
+    """Run it in the workspace, under the limits of a call, hidden from the model's own code."""
+    return await sandbox.judge(program.source, json.dumps(variables))

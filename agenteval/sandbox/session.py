@@ -7,10 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agenteval.core.answers import Answers, Question, Schema
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.sandbox import orders
 from agenteval.sandbox.inside import wire
+from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
 from agenteval.sandbox.link import Link, Reply
 from agenteval.sandbox.reported import reported
@@ -36,9 +39,24 @@ class Session:
         self._lock = asyncio.Lock()
 
     async def run(self, argv: Sequence[str]) -> Execution:
-        seconds = self._limits.call_seconds + GRACE_SECONDS
-        request: dict[str, Any] = {"do": "run", "argv": [*map(str, argv)]}
-        reply, kept = await self._ask(request, seconds=seconds)
+        return await self._run({"do": "run", "argv": [*map(str, argv)]})
+
+    async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
+        order = orders.question_order(database, questions, schema)
+        return orders.answers(await self._run({"do": "ask"}, order), len(questions))
+
+    async def judge(self, source: str, argument: str) -> Execution:
+        word = orders.new_word()
+        order = orders.program_order(source, argument, word)
+        return orders.vouched(await self._run({"do": "judge"}, order), word)
+
+    async def _run(self, request: dict[str, Any], hidden: bytes = b"") -> Execution:
+        """`hidden` goes past the runner, to the process that it starts."""
+        seconds = max(self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
+        request |= {"size": len(hidden)}
+        async with self._lock:
+            frames = wire.request(request) + hidden
+            reply, kept = await self._link.ask(frames, seconds=seconds)
         if "error" in reply or not reply.get("clean", True):
             reason = reply.get("error", "a process of the command could not be killed")
             raise InfrastructureError(f"sandbox: {reason}")

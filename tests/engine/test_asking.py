@@ -151,7 +151,7 @@ async def test_a_loop_is_stored_with_its_round(play, parts, often) -> None:
     calls = "; then ".join(f'bash {{"command": "{part}"}}' for part in dict.fromkeys(parts))
     assert (done.outcome, done.reason) == (
         Outcome.LOOPED,
-        f"{often} the same, with the same answers: {calls}",
+        f"{often} the same, with the same answers: {calls}; not met: b is marked",
     )
 
 
@@ -164,7 +164,7 @@ async def test_words_without_end_are_a_loop(play) -> None:
     (done,) = await play(Babbles(says("I will wait. I will wait. ")))
     assert (done.ending, done.reason, done.turns[0].repeats) == (
         Ending.LOOPED,
-        "wrote again and again: I will wait. ",
+        "wrote again and again: I will wait. ; not met: b is marked",
         "I will wait. ",
     )
 

@@ -8,7 +8,11 @@ import os
 import select
 import time
 
-from agenteval.sandbox.inside import prefork, usage, wire
+from agenteval.sandbox.inside import hidden, inquiry, judging, prefork, usage, wire
+
+TYPE_CHECKING = False  # as in wire
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
 KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
@@ -39,6 +43,35 @@ class Runner:
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
 
     def run(self, argv: list[str]) -> tuple[wire.Message, bytes]:
+        return self._followed(
+            lambda nothing, sink: self._start(argv, [nothing, sink, sink]),
+            self.limits["call_seconds"],
+        )
+
+    def ask(self, size: int) -> tuple[wire.Message, bytes]:
+        """Ask the world's database; the questions are the next bytes of the peer."""
+        inquiry.prepare()
+        return self._followed(
+            lambda nothing, sink: hidden.start(
+                self.peer, size, [nothing, sink, nothing], inquiry.act
+            ),
+            inquiry.WALL_SECONDS,
+            look=inquiry.WALL_SECONDS,  # what it may use, the kernel keeps
+        )
+
+    def judge(self, size: int) -> tuple[wire.Message, bytes]:
+        """Run a program of the scenario's; it is the next bytes of the peer."""
+        return self._followed(
+            lambda nothing, sink: hidden.start(
+                self.peer, size, [nothing, sink, sink], lambda order: judging.act(order, self.env)
+            ),
+            self.limits["call_seconds"],
+        )
+
+    def _followed(
+        self, start_child: Callable[[int, int], int], seconds: float, look: float = LOOK_FIRST
+    ) -> tuple[wire.Message, bytes]:
+        """Start a child that has no input and this output; what became of it."""
         started = time.perf_counter()
         source, sink = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(source, False)
@@ -46,7 +79,7 @@ class Runner:
             "/dev/null", os.O_RDWR | os.O_CLOEXEC
         )  # anew: a command can mark or lock it
         try:
-            child = self._start(argv, [nothing, sink, sink])
+            child = start_child(nothing, sink)
         except RefusedError as refused:
             os.close(source)
             reply = {"code": refused.code, "limit": "", "cut": False}
@@ -56,7 +89,7 @@ class Runner:
             os.close(nothing)
         call = Call(self, child, source, started)
         try:
-            limit = call.watch()
+            limit = call.watch(started + seconds, started + look)
             clean = call.kill_all()
             call.drain()
         finally:
@@ -90,10 +123,9 @@ class Call:
         self.kills_before = usage.kernel_kills(runner.memory_group)
         self.meter = usage.Meter()
 
-    def watch(self) -> str:
-        """Until the child has ended, or a limit strikes: then its name."""
+    def watch(self, deadline: float, look: float) -> str:
+        """Until the child has ended, or a limit strikes: then its name. `look`: the first time."""
         limits = self.runner.limits
-        deadline, look = self.started + limits["call_seconds"], self.started + LOOK_FIRST
         poll = select.poll()
         for fd in (self.source, self.runner.bell, self.runner.peer):
             poll.register(fd, select.POLLIN)

@@ -7,7 +7,10 @@ import os
 
 TYPE_CHECKING = False  # as in wire
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Callable
+    from typing import Any, NoReturn
+
+    Function = Callable[..., Any]
 
 NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 NEWUSER, NEWPID, NEWNET = 0x10000000, 0x20000000, 0x40000000
@@ -93,6 +96,21 @@ def install_filter(program: bytes) -> None:
 def hold(kept: object) -> None:
     """Keep it for as long as this process lives, past the end of Python."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept))
+
+
+def foreign(library: str, name: str) -> Function:
+    """A function of a library that is loaded already, or of what it depends on."""
+    function: Function = getattr(ctypes.CDLL(library), name)
+    return function
+
+
+def configure_sqlite(configure: Function, connection: object, option: int, value: int) -> None:
+    """What `Connection.setconfig` does, which Python 3.11 lacks: its connection begins so."""
+    handle = ctypes.c_void_p.from_address(id(connection) + object.__basicsize__)
+    now = ctypes.c_int(-1)
+    configure(handle, option, ctypes.c_int(value), ctypes.byref(now))
+    if now.value != value:
+        raise OSError(0, f"SQLite does not take its option {option}")
 
 
 def run_main(path: bytes) -> NoReturn:

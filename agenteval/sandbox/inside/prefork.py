@@ -94,7 +94,8 @@ class Scripts:
         if child:
             return child
         try:
-            _detach(streams)
+            detach(streams)
+            linux.prctl(linux.DUMPABLE, 1)
             _become(words, self.env)
         finally:
             os._exit(CRASHED)
@@ -111,8 +112,8 @@ def _spare_at_exit() -> dict[str, object]:
     return spared
 
 
-def _detach(streams: list[int]) -> None:
-    """Leave the runner's session, signals, descriptors and protection, as an exec would."""
+def detach(streams: list[int]) -> None:
+    """Leave the runner's session, signals and descriptors, as an exec would."""
     os.setsid()
     _signal.set_wakeup_fd(-1)
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -120,20 +121,24 @@ def _detach(streams: list[int]) -> None:
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     os.closerange(len(streams), os.sysconf("SC_OPEN_MAX"))
-    linux.prctl(linux.DUMPABLE, 1)
 
 
 def _become(words: list[str], env: dict[str, str]) -> NoReturn:
     """What Python does between its start and the first line of a script, and all after that."""
-    os.environ.clear()
-    os.environ.update(env)
     path = f"{os.getcwd()}/{words[0]}"
     sys.argv, sys.orig_argv = words, ["python3", *words]
-    sys.executable = sys._base_executable = _found("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
     sys.path.insert(0, os.path.dirname(os.path.realpath(path)))
+    furnish(env)
+    linux.run_main(os.fsencode(path))
+
+
+def furnish(env: dict[str, str]) -> None:
+    """Environment, streams and a `__main__` as a Python that was just started has them."""
+    os.environ.clear()
+    os.environ.update(env)
+    sys.executable = sys._base_executable = _found("python3", env["PATH"])  # type: ignore[attr-defined]  # noqa: SLF001
     _open_streams()
     _renew_main()
-    linux.run_main(os.fsencode(path))
 
 
 def _found(program: str, path: str) -> str:

@@ -57,14 +57,23 @@ def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire
     match request["do"]:
         case "run":
             return runner.run(request["argv"])
+        case "ask" | "judge":
+            return (runner.ask if request["do"] == "ask" else runner.judge)(request["size"])
+        case "write":
+            return _write_all(runner, request, body), b""
+        case _:
+            return _looked(runner, request)
+
+
+def _looked(runner: call.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
+    """The answer to what changes nothing."""
+    match request["do"]:
         case "read":
             return {}, files.read(str(request["path"]), int(runner.limits["file_size"]))
         case "read lines":
             return _read_lines(runner, request)
         case "stamp":
             return {"stamp": files.stamp(request["paths"])}, b""
-        case "write":
-            return _write_all(runner, request, body), b""
         case other:
             return {"error": f"no request {other!r}"}, b""
 

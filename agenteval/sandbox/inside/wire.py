@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 HEADER = 8
 LARGEST = 1 << 28  # no honest frame is bigger; a length beyond it is a broken peer
+GREATEST = 1.7976931348623157e308  # of floats: an infinite one is no JSON
 PORTABLE = 2  # a version of marshal that every Python 3 reads
 
 
@@ -35,20 +36,24 @@ def lengths(header: bytes) -> tuple[int, int]:
 
 
 def reply(fd: int, message: Message, body: bytes = b"") -> None:
-    """Answer the evaluator; the message is flat."""
-    fields = [f"{quoted(name)}:{_json(value)}" for name, value in message.items()]
-    frame = memoryview(_frame(f"{{{','.join(fields)}}}".encode(), body))
-    while frame:
-        frame = frame[os.write(fd, frame) :]
+    """Answer the evaluator."""
+    write(fd, _frame(json(message).encode(), body))
+
+
+def write(fd: int, content: bytes) -> None:
+    """All of it, in as many parts as the descriptor takes."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(fd, left) :]
 
 
 def receive(fd: int) -> tuple[Message, bytes] | None:
     """The next request, or None when the peer is gone."""
-    header = _exactly(fd, HEADER)
+    header = exactly(fd, HEADER)
     if header is None:
         return None
     text, body = lengths(header)
-    payload = _exactly(fd, text + body)
+    payload = exactly(fd, text + body)
     if payload is None:
         return None
     return marshal.loads(payload[:text]), payload[text:]
@@ -58,15 +63,22 @@ def _frame(text: bytes, body: bytes) -> bytes:
     return len(text).to_bytes(4, "big") + len(body).to_bytes(4, "big") + text + body
 
 
-def _json(value: str | float | None) -> str:
+def json(value: Any) -> str:
+    """As JSON; None stands for a number that has none there, and for what is no plain value."""
     if isinstance(value, str):
         return quoted(value)
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{quoted(name)}:{json(one)}' for name, one in value.items())}}}"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(json, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    plain = isinstance(value, int) or (isinstance(value, float) and abs(value) <= GREATEST)
+    return repr(value) if plain else "null"
 
 
-def _exactly(fd: int, count: int) -> bytes | None:
+def exactly(fd: int, count: int) -> bytes | None:
+    """So many bytes, or None when the peer is gone before."""
     parts = []
     while count:
         part = os.read(fd, min(count, 1 << 20))

@@ -1,0 +1,71 @@
+"""Runs what a model wrote, at the word of a test program, of which it knows the inputs alone.
+
+It is a process of its own: what stands here is public, and what it answers proves nothing.
+"""
+
+import json
+import os
+import sqlite3
+import sys
+from typing import Any
+
+Answer = dict[str, Any]
+
+
+def serve() -> None:
+    """A question a line from the standard input, an answer a line to the standard output."""
+    answers = os.fdopen(os.dup(1), "w")
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 1)  # what the module prints is no answer
+    questions = os.fdopen(os.dup(0))
+    os.dup2(nothing, 0)
+    for line in questions:
+        print(_answer(json.loads(line)), file=answers, flush=True)
+
+
+def _answer(question: Answer) -> str:
+    try:
+        ask = _called if question.pop("do") == "call" else _selected
+        return json.dumps(ask(**question))
+    except BaseException as error:  # noqa: BLE001 - whatever a module of somebody else's raises
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        return json.dumps({"raised": kinds, "said": str(error)})
+
+
+def _called(path: str, function: str, arguments: list[Any], options: Answer) -> Answer:
+    value = _module(path)[function](*arguments, **options)
+    return {"value": value, "arguments": arguments}
+
+
+_LOADED: dict[str, Answer] = {}
+
+
+def _module(path: str) -> Answer:
+    if path not in _LOADED:
+        name = os.path.basename(path).removesuffix(".py")
+        made = sys.modules[name] = type(sys)(name)
+        made.__file__ = path
+        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        with open(path, encoding="utf-8") as file:
+            code = compile(file.read(), path, "exec")
+        exec(code, made.__dict__)  # noqa: S102 - that is what is tested
+        _LOADED[path] = made.__dict__
+    return _LOADED[path]
+
+
+def _selected(database: str, before: list[tuple[str, list[Any]]], sql: str) -> Answer:
+    """On a copy in memory: what the statements change there, nobody else sees."""
+    copy = sqlite3.connect(":memory:")
+    stored = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+    with stored:
+        stored.backup(copy)
+    stored.close()
+    for statement, values in before:
+        copy.execute(statement, values)
+    cursor = copy.execute(sql)
+    names = [column[0] for column in cursor.description or ()]
+    return {"value": [names, cursor.fetchall()]}
+
+
+if __name__ == "__main__":
+    serve()
