@@ -1,21 +1,25 @@
 """Entry point: runs the CLI and makes one line and exit code 2 of a user's error."""
 
+import re
 import sys
+
+import typer
+
+from agenteval.cli.app import app
+from agenteval.cli.output import reader_may_go
+from agenteval.errors import UsageError
+
+_QUOTED = re.compile(r"'(--?[a-z-]+)'")  # an option is known by its dashes
+_NUMBERS = {"valid int range": "whole number", "valid float range": "number"}
 
 
 def main() -> None:
-    from typer import TyperException  # noqa: PLC0415 -- kept out of `import agenteval`
-
-    from agenteval.cli.app import app  # noqa: PLC0415 -- as above
-    from agenteval.cli.complaints import complaint  # noqa: PLC0415 -- as above
-    from agenteval.errors import UsageError  # noqa: PLC0415
-
     try:
         code = app(prog_name="agenteval", standalone_mode=False)
     except UsageError as error:
         told = str(error)
-    except TyperException as error:
-        told = complaint(error)
+    except typer.TyperException as error:
+        told = _complaint(error)
     except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show
         told = f"{error.object!r}: not UTF-8 text: name it otherwise"
     except OSError as error:
@@ -23,10 +27,35 @@ def main() -> None:
             raise
         told = f"{error.filename!s:.200}: cannot be read or written: {error.strerror}"
     else:
+        with reader_may_go():
+            sys.stdout.flush()
         sys.exit(code)
     if told:
         print(f"agenteval: {told}", file=sys.stderr)  # noqa: T201 -- before any console exists
     sys.exit(2)
+
+
+def _complaint(error: typer.TyperException) -> str:
+    """What is wrong with the arguments, in a line; empty where nothing is, and help is printed."""
+    # Nothing public tells where an error belongs: all that the parser raises has these by itself.
+    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    message = error.format_message()
+    if context and message == context.get_help():
+        typer.echo(message)
+        return ""
+    said = " ".join(message.split()).rstrip(".")
+    if near := getattr(error, "possibilities", None):
+        said = f"{getattr(error, 'message', said)}; did you mean {near[0]}?"
+    elif parameter is not None:
+        said = said.removeprefix("Invalid value for ")
+        for kind, plain in _NUMBERS.items():
+            said = said.replace(kind, plain)
+    said = _QUOTED.sub(r"\1", said)
+    command = context.command_path if context else "agenteval"
+    where = " ".join(command.split()[1:])
+    end = "" if said.endswith("?") else "."
+    lead = f"{where}: " if where else ""
+    return f"{lead}{said[:1].lower()}{said[1:]}{end} See {command} --help"
 
 
 if __name__ == "__main__":

@@ -139,8 +139,16 @@ class Recorder(Protocol):
 
 
 class Observer(Protocol):
-    """Who watches a run: the live display."""
+    """Who watches a run: the live display, or a program's own callback."""
 
     def called(self, trial: TrialKey, *, denied: bool) -> None: ...
 
     def finished(self, trial: TrialKey, *, void: bool) -> None: ...
+
+
+class Progress(Protocol):
+    """Who follows a whole command: it is told of each run that begins, and lines worth reading."""
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> Observer: ...
+
+    def note(self, line: str) -> None: ...

@@ -1,12 +1,16 @@
 """Fixtures that several areas share."""
 
 import re
+import shutil
 import socketserver
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+
+from agenteval.config.paths import shipped
 
 
 def _http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:
@@ -64,6 +68,19 @@ def answering():
 @pytest.fixture
 def reply():
     return _http
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """A project of the user's own, and the current folder: the shipped parts, to be changed."""
+    for name in ("allowlists", "fixtures", "scenarios"):
+        shutil.copytree(shipped() / name, tmp_path / name)
+    (tmp_path / "agenteval.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    for name in ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "AGENTEVAL_MODEL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
 
 
 @pytest.fixture(scope="session")

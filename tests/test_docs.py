@@ -35,7 +35,7 @@ def trimmed(text: str) -> str:
 
 
 def test_every_command_of_the_program_is_in_the_readme() -> None:
-    listed = re.findall(r"^│ (\w+) ", agenteval("--help").split("Commands")[1], re.MULTILINE)
+    listed = re.findall(r"^  (\w+)  ", agenteval("--help").split("Commands")[1], re.MULTILINE)
     assert [name for name in listed if f"agenteval {name}" not in README] == []
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from agenteval.cli.output import class_texts, fold
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.summary import RunSummary
 from agenteval.models.persona import NAMES, load_persona
@@ -34,6 +33,7 @@ from agenteval.stats.simulation import (
 from agenteval.stats.spending import levels
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
+from agenteval.workflows.views import class_texts, fold
 
 PROJECT = Path(__file__).parent.parent
 SEED = 20261121

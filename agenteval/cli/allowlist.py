@@ -5,14 +5,16 @@ from typing import Annotated
 
 import typer
 
+from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.dialects import NAMES
+from agenteval.errors import UsageError
 
 allowlist = typer.Typer(
     name="allowlist",
     help="Check an allow list, make one from scripts, or write it for another harness.",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    add_completion=False,
 )
 
 Given = Annotated[
@@ -34,11 +36,7 @@ def lint(given: Given) -> None:
 
     - `agenteval allowlist lint .claude/settings.json`
     """
-    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up time, as all below
-    from agenteval.dialects.registry import lint as remarks_on  # noqa: PLC0415
-    from agenteval.formats.permissions import load_any  # noqa: PLC0415
-
-    remarks = remarks_on(load_any(given, roots=roots()))
+    remarks = workflows.policies.lint(given)
     for remark in remarks:
         said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
         typer.echo(f"{given}: {_in_one_line(said)}")
@@ -61,11 +59,7 @@ def convert(
 
     - `agenteval allowlist convert .claude/settings.json --to toml > allowlists/mine.toml`
     """
-    from agenteval.config.paths import roots  # noqa: PLC0415 -- as above
-    from agenteval.formats.convert import convert as written_for  # noqa: PLC0415
-    from agenteval.formats.permissions import load_any  # noqa: PLC0415
-
-    written = written_for(load_any(given, roots=roots()), to)
+    written = workflows.policies.convert(given, to)
     typer.echo(written.text, nl=False)
     for line in written.lost:
         typer.echo(f"not carried over: {_in_one_line(line)}", err=True)
@@ -96,13 +90,9 @@ def derive(
 
     - `agenteval allowlist derive my-scripts/ --out allowlists/mine.toml`
     """
-    from agenteval.cli import deriving  # noqa: PLC0415 -- as above
-    from agenteval.errors import UsageError  # noqa: PLC0415
-    from agenteval.formats.derived import to_text  # noqa: PLC0415
-
     if out and out.exists():
         raise UsageError(f"--out {out}: is there already. Name a new file, or move that one away")
-    text = to_text(deriving.derive(scripts, runner, sandbox))
+    text = workflows.derive.derive_text(scripts, runner, sandbox)
     if out is None:
         typer.echo(text, nl=False)
         return

@@ -1,30 +1,145 @@
-"""The command line: one line for each command; a command's module does its heavy imports itself."""
+"""The command line: one line for each command, whose module is imported when it is called."""
 
-from typing import Annotated
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from agenteval import __version__
-from agenteval.cli.allowlist import allowlist
-from agenteval.cli.classify import classify
-from agenteval.cli.compare import compare
-from agenteval.cli.counts import app as counts
-from agenteval.cli.doctor import doctor
-from agenteval.cli.explain import explain
-from agenteval.cli.gate import gate
-from agenteval.cli.models import models
-from agenteval.cli.plan import plan
-from agenteval.cli.run import HELP as RUN
-from agenteval.cli.run import run
-from agenteval.cli.scenarios import app as scenarios
-from agenteval.cli.show import show
-from agenteval.cli.speed import speed
+from agenteval.cli.output import reader_may_go
+
+# Where each command is, and what `agenteval --help` says of it: the first line of its own help.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": (
+        "run:run",
+        "Play scenarios with a served model and count its errors per 100 tool calls.",
+    ),
+    "show": ("show:show", "Show stored runs side by side, or list them."),
+    "speed": (
+        "speed:speed",
+        "Say how fast a model is served, by how many requests it has at the same time.",
+    ),
+    "gate": (
+        "gate:gate",
+        "Hold a candidate's run against a baseline's, by rules that were written before.",
+    ),
+    "plan": (
+        "gate:plan",
+        "Say how many trials and calls would prove with 80 % power that a model is no worse.",
+    ),
+    "compare": (
+        "compare:compare",
+        "Compare models pair by pair: how many errors, which kinds, recovery and outcome.",
+    ),
+    "import": ("compare:imports", "Read what was measured elsewhere."),
+    "models": (
+        "machine:models",
+        "List the configured models, and ask each one's server what it serves.",
+    ),
+    "scenarios": (
+        "scenarios:app",
+        "List the scenarios: what each asks for, in how many steps, and which errors it invites.",
+    ),
+    "classify": (
+        "classify:classify",
+        "Say whether a tool call is allowed, and if it is denied, why.",
+    ),
+    "explain": (
+        "classify:explain",
+        "Tell what a failure class is, with denied and allowed examples, or a kind of garble.",
+    ),
+    "allowlist": (
+        "allowlist:allowlist",
+        "Check an allow list, make one from scripts, or write it for another harness.",
+    ),
+    "doctor": (
+        "machine:doctor",
+        "Try every sandbox with real commands and a battery of escapes; say what mends a failure.",
+    ),
+}
+_EXAMPLE = re.compile(r"- `([^`]+)`(?:,? (.*))?")
+
+
+class _Lazily(MutableMapping[str, Any]):
+    """The commands by name: what is looked up is imported, what is only listed is not."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name, COMMANDS[name][0])
+        return self._made[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._made[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class LazyGroup(TyperGroup):
+    """A group whose help imports no command; a reader who goes away (`| head`) is no failure."""
+
+    def __init__(self, **known: Any) -> None:
+        super().__init__(**known)
+        self.commands = _Lazily()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def make_context(self, *given: Any, **known: Any) -> Any:
+        with reader_may_go():
+            return super().make_context(*given, **known)
+        raise typer.Exit
+
+    def invoke(self, ctx: Any) -> Any:
+        with reader_may_go():
+            return super().invoke(ctx)
+        raise typer.Exit
+
+
+def _made(name: str, place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(f"agenteval.cli.{module}"), attribute)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    command = get_command(found)
+    command.name = name
+    for each in (command, *getattr(command, "commands", {}).values()):
+        each.rich_markup_mode = None  # rich's help takes longer than most commands
+        each.help = plain(each.help or "")
+    return command
+
+
+def plain(text: str) -> str:
+    """A help text whose examples, a Markdown list, stand in lines of their own."""
+    told, _, listed = text.partition("Examples:\n")
+    examples = (_EXAMPLE.fullmatch(line.strip()) for line in listed.splitlines())
+    lines = [f"  {one[1]}{f'   # {one[2]}' if one[2] else ''}" for one in examples if one]
+    return "\n".join([told.rstrip(), "", "\b", "Examples:", *lines]) if lines else told
+
 
 app = typer.Typer(
+    cls=LazyGroup,
     name="agenteval",
     help="How reliably does a served model call its tools under your allow list?",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
@@ -44,18 +159,3 @@ def main(
     ] = False,
 ) -> None:
     """How reliably does a served model call its tools under your allow list?"""
-
-
-app.command(name="run", help=RUN)(run)
-app.command(name="show")(show)
-app.command(name="speed")(speed)
-app.command(name="gate")(gate)
-app.command(name="plan")(plan)
-app.command(name="compare")(compare)
-app.add_typer(counts, name="import")
-app.command(name="models")(models)
-app.add_typer(scenarios, name="scenarios")
-app.command(name="classify")(classify)
-app.command(name="explain")(explain)
-app.add_typer(allowlist)
-app.command(name="doctor")(doctor)

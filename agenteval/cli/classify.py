@@ -1,20 +1,20 @@
-"""`agenteval classify`: the verdict on a command, or on each line of a file of tool calls."""
+"""`agenteval classify` and `explain`: verdicts on commands or whole files, and what they mean."""
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from agenteval import workflows
+from agenteval.cli import classify_view as view
 from agenteval.cli.options import Taxonomy
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from agenteval.cli.classify_lines import BadLine
     from agenteval.core.call import ToolCall, Verdict
+    from agenteval.workflows.classify import BadLine
 
 AllowList = Annotated[
     str,
@@ -65,13 +65,9 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
 
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
-    from agenteval.config.paths import roots  # noqa: PLC0415 -- start-up, as all below
-    from agenteval.formats.permissions import load_any  # noqa: PLC0415
-    from agenteval.taxonomy.article import article_row  # noqa: PLC0415
-    from agenteval.taxonomy.judge import judge_many  # noqa: PLC0415
-
-    judge = judge_many(load_any(allowlist, roots=roots(), only_bash=jsonl is None))
-    show = _printer(as_json=as_json, row=article_row if taxonomy == "article" else str)
+    judging = workflows.classify
+    judge = judging.judge_by(allowlist, only_bash=jsonl is None)
+    show = _printer(as_json=as_json, row=judging.row_name(taxonomy))
     bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
@@ -85,12 +81,10 @@ def _show_all(
     source: str | None,
 ) -> tuple[bool, bool]:
     """Show each verdict as it is made; whether any line was bad, and any call denied."""
-    from agenteval.cli.classify_lines import BadLine  # noqa: PLC0415
-
     bad = denied = False
-    without = 0
+    without, unread = 0, workflows.classify.BadLine
     for call in calls:
-        if isinstance(call, BadLine):
+        if isinstance(call, unread):
             bad = bad or bool(call.reason)
             without += not call.reason
             if call.reason:
@@ -105,42 +99,44 @@ def _show_all(
 
 
 def _calls(command: str | None, jsonl: str | None) -> "Iterator[ToolCall | BadLine]":
-    from agenteval.cli.classify_lines import read_lines  # noqa: PLC0415
-    from agenteval.formats.tool_calls import bash_call  # noqa: PLC0415
-
     if (command is None) == (jsonl is None):
         raise UsageError("give one command, - or --jsonl FILE (see agenteval classify --help)")
+    reading = workflows.classify
     if command is not None:
-        yield bash_call(_standard_input().read().removesuffix("\n") if command == "-" else command)
+        text = _standard_input().read().removesuffix("\n") if command == "-" else command
+        yield reading.call_of(text)
     elif jsonl is not None:
-        yield from read_lines(_standard_input() if jsonl == "-" else _lines(jsonl))
+        yield from reading.read_lines(
+            _standard_input() if jsonl == "-" else reading.file_lines(jsonl)
+        )
 
 
 def _standard_input() -> TextIO:
-    return _text(sys.stdin.buffer)
-
-
-def _text(file: BinaryIO) -> TextIO:
-    # Lines end in \n only: a carriage return is part of a command, as it is to bash.
-    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
-
-
-def _lines(path: str) -> Iterator[str]:
-    from agenteval.formats.packed import UNREADABLE, opened  # noqa: PLC0415
-
-    try:
-        with ExitStack() as stack:
-            yield from stack.enter_context(_text(opened(path, stack)))
-    except UNREADABLE as error:
-        why = getattr(error, "strerror", None) or error
-        raise UsageError(f"{path}: cannot be read: {why}") from error
+    return workflows.classify.text_of(sys.stdin.buffer)
 
 
 def _printer(*, as_json: bool, row: Callable[[str], str]) -> "Callable[[ToolCall, Verdict], None]":
-    from agenteval.cli import classify_view as view  # noqa: PLC0415
-
     if as_json:
         return lambda call, verdict: typer.echo(view.as_json(call, verdict, row))
     # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
     color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
     return lambda call, verdict: typer.echo(view.as_text(call, verdict, row), color=color)
+
+
+def explain(
+    failure_class: Annotated[
+        str | None, typer.Argument(help="Its id, such as pipe-to-filter. Default: list all.")
+    ] = None,
+) -> None:
+    """Tell what a failure class is, with denied and allowed examples, or a kind of garble.
+
+    Examples:
+    - `agenteval explain`
+
+    - `agenteval explain pipe-to-filter`
+    """
+    if failure_class is None:
+        for line in workflows.legend.titles():
+            typer.echo(line)
+    else:
+        typer.echo(workflows.legend.page_of(failure_class))

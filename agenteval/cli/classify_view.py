@@ -2,17 +2,18 @@
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from typer import style
 
-from agenteval.core.call import Finding, ToolCall, Verdict
-from agenteval.core.span import Span
+if TYPE_CHECKING:
+    from agenteval.core.call import Finding, ToolCall, Verdict
+    from agenteval.core.span import Span
 
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
 
-def as_json(call: ToolCall, verdict: Verdict, row: RowName) -> str:
+def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     """One line, safe for any text: what is not ASCII is escaped."""
     found: dict[str, Any] = {"id": call.id} if call.id else {}
     found["command"] = call.command
@@ -31,11 +32,11 @@ def as_json(call: ToolCall, verdict: Verdict, row: RowName) -> str:
     return json.dumps(found)
 
 
-def _evidence(evidence: Span) -> dict[str, Any]:
+def _evidence(evidence: "Span") -> dict[str, Any]:
     return {"text": evidence.text, "start": evidence.start, "end": evidence.end}
 
 
-def as_text(call: ToolCall, verdict: Verdict, row: RowName) -> str:
+def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     """The call with the offending part underlined, why it was denied, and the cure; in colours."""
     primary = verdict.primary
     text = _visible(call.raw if call.command is None else call.command)
@@ -51,7 +52,7 @@ def as_text(call: ToolCall, verdict: Verdict, row: RowName) -> str:
     return "\n".join((*shown, *_notes(verdict, row)))
 
 
-def _notes(verdict: Verdict, row: RowName) -> Iterator[str]:
+def _notes(verdict: "Verdict", row: RowName) -> Iterator[str]:
     if not verdict.findings:
         return
     primary, *others = verdict.findings
@@ -64,7 +65,7 @@ def _notes(verdict: Verdict, row: RowName) -> Iterator[str]:
         yield style(f"  also: {', '.join(names)}", dim=True)
 
 
-def _marked(text: str, finding: Finding) -> Iterator[str]:
+def _marked(text: str, finding: "Finding") -> Iterator[str]:
     """The lines of the text, the evidence coloured and, below its first line, underlined by ^.
 
     The end of a line as evidence is shown by one ^ behind it.

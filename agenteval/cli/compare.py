@@ -1,17 +1,14 @@
-"""`agenteval compare`: how two or more models differ, with what is settled and what is not."""
+"""`agenteval compare`, and `import` of published tables to compare with."""
 
 import gc
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.errors import UsageError
-
-if TYPE_CHECKING:
-    from agenteval.report.side import Side
-    from agenteval.store.sql import SqlStore
+from agenteval.cli import output
 
 Names = Annotated[
     list[str],
@@ -41,44 +38,43 @@ def compare(
 
     - `agenteval compare published.csv`
     """
-    from agenteval.cli.output import class_texts, fold, show_view, write_report  # noqa: PLC0415
-    from agenteval.report.build import build_comparison  # noqa: PLC0415 -- start-up time
-
     gc.disable()  # a third of the time of a large run, and nothing here is to be collected
-    sides = _sides(runs, store)
-    if len(sides) < 2:
-        raise UsageError(
-            f"compare: {' '.join(runs)} is one model; name another run, or a file of counts"
-        )
-    view = build_comparison(sides, classes=class_texts(), fold=fold(taxonomy))
+    view = workflows.views.compared(runs, store, taxonomy)
     if report is not None:
-        write_report(view, report)
-    show_view(view, as_json=as_json)
+        output.write_report(view, report)
+    output.show_view(view, as_json=as_json)
     if report is not None and not as_json:
         typer.echo(f"Report: {report}")
 
 
-def _sides(names: list[str], url: str) -> "list[Side]":
-    from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- as above
-
-    store = SqlStore(url)
-    try:
-        return [side for name in names for side in _of(name, store)]
-    finally:
-        store.close()
+imports = typer.Typer(
+    help="Read what was measured elsewhere.", no_args_is_help=True, add_completion=False
+)
 
 
-def _of(name: str, store: "SqlStore") -> "list[Side]":
-    """The models behind one argument: as many as its file has."""
-    from agenteval.cli.counts import cards  # noqa: PLC0415 -- as above
-    from agenteval.formats.counts import load_counts  # noqa: PLC0415
-    from agenteval.report.side import Side  # noqa: PLC0415
+@imports.callback()
+def main() -> None:
+    """Read what was measured elsewhere."""
 
-    if name.endswith(".csv"):
-        tables = load_counts(Path(name))
-        known = cards(tables)
-        return [Side.of_counts(known[model], table.counts) for model, table in tables.items()]
-    found = store.meant(name)
-    if imported := store.imported().get(found):
-        return [Side.of_counts(imported.model, imported.counts)]
-    return [Side.of_run(*store.summarized(found))]
+
+@imports.command()
+def counts(
+    file: Annotated[Path, typer.Argument(help="A CSV file.")],
+    *,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Store the counts of a published table, one entry for each model.
+
+    The columns are model, calls, class and errors; trial and scenario where they are known. A line
+    is one class of one trial, or of one model where trials are not known; every line repeats the
+    calls. Nothing else can be seen of such counts: no recovery, no outcome.
+
+    Examples:
+    - `agenteval import counts published.csv`
+
+    - `agenteval compare published.csv` compares without storing
+    """
+    with workflows.views.opened(store) as there:
+        for one in workflows.ingest.import_counts(file, there):
+            calls, errors = sum(one.counts.calls), sum(one.counts.errors)
+            typer.echo(f"{one.id}  {errors} errors in {calls} calls")

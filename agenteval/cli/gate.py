@@ -1,11 +1,13 @@
-"""`agenteval gate`: may the candidate replace the baseline?"""
+"""`agenteval gate` and `plan`: may the candidate replace the baseline, and what would show it?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agenteval import report, workflows
 from agenteval.cli import options as o
+from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,6 +30,12 @@ Out = Annotated[
 Markdown = Annotated[Path | None, typer.Option(help="Write Markdown to this file.")]
 Junit = Annotated[
     Path | None, typer.Option("--junit", "--junit-xml", help="Write JUnit XML to this file.")
+]
+Margin = Annotated[
+    float | None, typer.Option(help="Errors per 100 calls that a candidate may make more.")
+]
+Ratio = Annotated[
+    float | None, typer.Option(help="Instead: how many times as many it may make, such as 1.5.")
 ]
 
 
@@ -57,87 +65,75 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval gate --explain --baseline 20261121-101500-mine`
     """
     if init:
-        _init()
-    elif explain:
-        from agenteval.cli.explaining import explain_rules  # noqa: PLC0415 -- start-up time
-
-        explain_rules(baseline, rules, store, as_json=as_json)
-    else:
-        from agenteval.cli.gating import EXIT_CODES  # noqa: PLC0415 -- as above
-
-        view = _view(baseline, candidate, rules, store, allow_simulated=allow_simulated)
-        _show(view, as_json=as_json)
-        _write(view, out=out, markdown=markdown, junit=junit)
-        raise typer.Exit(EXIT_CODES[view.verdict])
-
-
-def _init() -> None:
-    from agenteval.config.gate import FILE  # noqa: PLC0415 -- as above
-    from agenteval.config.paths import shipped  # noqa: PLC0415 -- as above
-
-    path = Path(FILE)
-    if path.exists():
-        raise UsageError(f"{path} is there already; change it, or remove it first")
-    path.write_text((shipped() / FILE).read_text(encoding="utf-8"), encoding="utf-8")
-    typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
-
-
-def _view(
-    baseline: str | None,
-    candidate: str | None,
-    rules: Path | None,
-    store: str,
-    *,
-    allow_simulated: bool,
-) -> "GateView":
-    from agenteval.cli.gating import check_comparable, rules_at, run_summary  # noqa: PLC0415 -- as above
-    from agenteval.report.gate.view import gate_view  # noqa: PLC0415 -- as above
-    from agenteval.stats.gate import LEVEL, judge_gate  # noqa: PLC0415 -- as above
-
+        path = workflows.gating.write_rules()
+        typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
+        return
+    if explain:
+        _explain(baseline, rules, store, as_json=as_json)
+        return
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
-    asked, source = rules_at(rules)
-    before, after = run_summary(baseline, store), run_summary(candidate, store)
-    check_comparable(before, after, allow_simulated=allow_simulated)
-    level = after.looks[-1].level if after.looks else LEVEL
-    return gate_view(judge_gate(before, after, asked, level=level), before, after, rules=source)
+    judged = workflows.gating.judged
+    view = judged(baseline, candidate, rules, store, allow_simulated=allow_simulated)
+    with output.reader_may_go():
+        _show(view, as_json=as_json)
+    _write(view, out=out, markdown=markdown, junit=junit)
+    raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _explain(baseline: str | None, rules: Path | None, store: str, *, as_json: bool) -> None:
+    explained = workflows.explaining.explain_rules(baseline, rules, store)
+    if as_json:
+        output.print_json(report.gate.explain.document(explained))
+    else:
+        report.gate.explain.render(explained, report.terminal.Terminal())
 
 
 def _show(view: "GateView", *, as_json: bool) -> None:
     if as_json:
-        from agenteval.report.gate import json  # noqa: PLC0415 -- as above
-
-        typer.echo(json.dumps(view))
-        return
-    from rich.console import Console  # noqa: PLC0415 -- as above
-
-    from agenteval.report.gate import console  # noqa: PLC0415 -- as above
-
-    console.render(view, Console(highlight=False))
+        typer.echo(report.gate.json.dumps(view))
+    else:
+        report.gate.console.render(view, report.terminal.Terminal(highlight=False))
 
 
 def _write(
     view: "GateView", *, out: Path | None, markdown: Path | None, junit: Path | None
 ) -> None:
-    from agenteval.report.gate import json as as_json  # noqa: PLC0415 -- as above
-    from agenteval.report.gate import junit as as_junit  # noqa: PLC0415 -- as above
-    from agenteval.report.gate import markdown as as_markdown  # noqa: PLC0415 -- as above
-
-    wanted = [(markdown, as_markdown.dumps), (junit, as_junit.dumps)]
+    forms = report.gate
+    if markdown is not None:
+        output.write_text(markdown, forms.markdown.dumps(view))
+    if junit is not None:
+        output.write_text(junit, forms.junit.dumps(view))
     if out is not None:
-        wanted += [
-            (out / "gate.json", as_json.dumps),
-            (out / "gate.md", as_markdown.dumps),
-            (out / "gate.xml", as_junit.dumps),
-        ]
-    for path, dumps in wanted:
-        if path is not None:
-            _write_text(path, dumps(view))
+        output.write_text(out / "gate.json", forms.json.dumps(view))
+        output.write_text(out / "gate.md", forms.markdown.dumps(view))
+        output.write_text(out / "gate.xml", forms.junit.dumps(view))
 
 
-def _write_text(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+def plan(
+    *,
+    baseline: o.Baseline = None,
+    margin: Margin = None,
+    ratio: Ratio = None,
+    store: o.Store = o.DEFAULT_STORE,
+    as_json: o.AsJson = False,
+) -> None:
+    """Say how many trials and calls would prove with 80 % power that a model is no worse.
+
+    By simulation, with the rate and the clustering of a stored run, for a candidate that is as good
+    as the baseline and meets the same worlds. Of a run that is simulated only the hours mean
+    nothing.
+
+    Examples:
+    - `agenteval plan --baseline last --margin 3`
+
+    - `agenteval plan --baseline 20261121-101500-mine --ratio 1.5`
+    """
+    if baseline is None or (margin is None) == (ratio is None):
+        raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
+    found = workflows.planning.planned(baseline, store, margin=margin, ratio=ratio)
+    if as_json:
+        output.print_json(found.document())
+    else:
+        told = workflows.planning.sentences(found)
+        report.terminal.Terminal(highlight=False).print(told, markup=False)

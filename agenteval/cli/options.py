@@ -8,6 +8,8 @@ from typer import Argument, Option
 from agenteval.dialects import NAMES
 
 DEFAULT_STORE = "reports/agenteval.db"
+EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
+FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
 
 AllowSimulated = Annotated[
     bool,
@@ -75,7 +77,9 @@ PromptVariant = Annotated[
     str,
     Option(help="Words of the rules: plain, security, terse, none, or a template file of yours."),
 ]
-Report = Annotated[Path | None, Option(help="Path of the HTML report. Default: reports/RUN.html.")]
+Report = Annotated[
+    Path | None, Option("--report", help="Path of the HTML report. Default: reports/RUN.html.")
+]
 Resume = Annotated[
     str | None,
     Option(

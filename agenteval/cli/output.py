@@ -1,58 +1,111 @@
-"""What a command prints of some runs: the tables or the JSON, and the HTML report beside them."""
+"""What commands print: tables or JSON, the reports beside them, and how a run goes on."""
 
+import json
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
 
-from agenteval.cli.served_speed import show_sweep
-from agenteval.config.allowlists import load_policy
-from agenteval.config.article import POLICY, load_article
-from agenteval.config.paths import roots
-from agenteval.core.call import ToolCall
-from agenteval.core.counts import ErrorCounts
-from agenteval.core.policy.policy import Policy
-from agenteval.core.run import Run
+from agenteval import report, workflows
 from agenteval.errors import UsageError
-from agenteval.report import console, html, json, markdown
-from agenteval.report.build import build_counts_view, build_view
-from agenteval.report.view import ClassText, View
-from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
-from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.taxonomy.judge import judge
+
+if TYPE_CHECKING:
+    from agenteval.core.run import Run
+    from agenteval.protocols import Observer
+    from agenteval.report.live import Live
+    from agenteval.report.speed import Served
+    from agenteval.report.view import View
 
 REPORTS = Path("reports")
 
 
+@contextmanager
+def reader_may_go() -> Iterator[None]:
+    """Ends quietly when nobody reads the output any more (`| head`); what comes after is lost."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, indent=2))
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """Shows how runs go on: a line each while they are played, and notes above them."""
+
+    lines: "Live"
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> "Observer":
+        return self.lines.run(model, trials=trials, simulated=simulated)
+
+    def note(self, line: str) -> None:
+        typer.echo(line, err=True)
+
+
+@contextmanager
+def playing(*, quiet: bool) -> Iterator[Playing]:
+    """On standard error; `quiet` leaves only the notes."""
+    with report.live.live(report.terminal.Terminal(stderr=True, quiet=quiet)) as lines:
+        yield Playing(lines)
+
+
 def show_runs(
-    runs: Sequence[Run], *, report: Path | None, taxonomy: str, as_json: bool, brief: bool
+    runs: "Sequence[Run]", *, path: Path | None, taxonomy: str, as_json: bool, brief: bool
 ) -> None:
     """Print the runs, how fast those of a sweep were served, and where their HTML report is."""
     if not runs:
         return
-    view = build_view(runs, classes=class_texts(), fold=fold(taxonomy))
+    view = workflows.views.view_of(runs, taxonomy)
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
-    path = report or REPORTS / f"{name}.html"
-    html.write(view, path)
+    path = path or REPORTS / f"{name}.html"
+    report.html.write(view, path)
     show_view(view, as_json=as_json, brief=brief)
     if not as_json:
-        show_sweep(runs)
+        if len({run.concurrency for run in runs}) > 1:
+            show_speed(workflows.views.speeds(runs), as_json=False)
         typer.echo(f"Report: {path}")
 
 
-def write_report(view: View, path: Path) -> None:
-    """As Markdown where the name ends so, else as HTML. Raises UsageError."""
-    if path.suffix != ".md":
-        html.write(view, path)
+def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
+    if as_json:
+        typer.echo(report.json.dumps(view))
+    else:
+        report.console.render(view, report.terminal.Terminal(), brief=brief)
+
+
+def show_speed(served: "Sequence[Served]", *, as_json: bool) -> None:
+    if as_json:
+        print_json([one.document() for one in served])
         return
+    console = report.terminal.Terminal()
+    for table in report.speed.speed_tables(served):
+        report.console.print_table(console, table)
+
+
+def write_report(view: "View", path: Path) -> None:
+    """As Markdown where the name ends so, else as HTML. Raises UsageError."""
+    if path.suffix == ".md":
+        write_text(path, report.markdown.dumps(view) + "\n", option="--report ")
+    else:
+        report.html.write(view, path)
+
+
+def write_text(path: Path, text: str, *, option: str = "") -> None:
+    """Raises UsageError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(markdown.dumps(view) + "\n", encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
-            f"--report {path}: cannot be written ({error.strerror}); name a file in a folder of "
+            f"{option}{path}: cannot be written ({error.strerror}); name a file in a folder of "
             "yours"
         ) from error
 
@@ -66,42 +119,3 @@ def check_report(path: Path | None) -> None:
 def _above(path: Path) -> Path:
     """The nearest folder above the path that is there."""
     return next(folder for folder in path.absolute().parents if folder.is_dir())
-
-
-def show_view(view: View, *, as_json: bool, brief: bool = True) -> None:
-    if as_json:
-        typer.echo(json.dumps(view))
-    else:
-        console.render(view, Console(), brief=brief)
-
-
-def show_article(*, report: Path | None, as_json: bool) -> None:
-    """Print the published comparison, judged again from its calls; its page only if asked for."""
-    where = roots()
-    policy = load_policy(POLICY, roots=where)
-    counts = {
-        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
-        for model, sessions in load_article(roots=where).items()
-    }
-    title = "The published comparison, judged again from calls written after it"
-    view = build_counts_view(title, counts, classes=class_texts(), fold=fold("article"))
-    if report is not None:
-        html.write(view, report)
-    show_view(view, as_json=as_json)
-
-
-def _primary(call: ToolCall, policy: Policy) -> str | None:
-    finding = judge(call, policy).primary
-    return finding.failure_class if finding else None
-
-
-def class_texts() -> tuple[ClassText, ...]:
-    return tuple(ClassText(one.id, one.title, one.rationale) for one in failure_classes())
-
-
-def fold(taxonomy: str) -> Mapping[str, str] | None:
-    """Class to row of the article, in the article's order; None for the classes as they are."""
-    if taxonomy != "article":
-        return None
-    rows = {one.id: article_row(one.id) for one in failure_classes()}
-    return dict(sorted(rows.items(), key=lambda item: ARTICLE_ROWS.index(item[1])))

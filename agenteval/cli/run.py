@@ -1,16 +1,20 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
 
+from agenteval import workflows
 from agenteval.cli import options as o
-from agenteval.core.run import Options
+from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from agenteval.cli.running import Plan
+    from collections.abc import Sequence
+
+    from agenteval.core.run import Run
+    from agenteval.workflows.stages import Plan
+    from agenteval.workflows.watch import GateWatch
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
@@ -62,39 +66,42 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     allow_simulated: o.AllowSimulated = False,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    from agenteval.cli.output import check_report, show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import check_usable, run_models  # noqa: PLC0415
-    from agenteval.cli.watching import close, watch_for  # noqa: PLC0415
+    output.check_report(report)
+    plan = _plan(called, store, resume, retry_void=retry_void, power=power)
+    watch = workflows.watch.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+    with output.playing(quiet=as_json) as progress:
+        runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
+    with output.reader_may_go():
+        output.show_runs(runs, path=report, taxonomy=taxonomy, as_json=as_json, brief=True)
+    faults = workflows.voids.faults(runs)
+    for line in faults:
+        typer.echo(line, err=True)
+    if interrupted or faults:
+        raise typer.Exit(130 if interrupted else o.FAULT)
+    workflows.voids.check_usable(runs)
+    if watch:
+        raise typer.Exit(_verdict(watch, runs, store, quiet=as_json))
 
-    check_report(report)
-    plan = replace(_plan(called, store, resume), quiet=as_json, retry_void=retry_void, power=power)
-    watch = watch_for(gate, baseline, store, allow_simulated=allow_simulated)
-    runs, interrupted = run_models(plan, watch)
-    show_runs(runs, report=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    fault = check_usable(runs, interrupted=interrupted)
-    raise typer.Exit(fault or close(watch, runs, store, quiet=as_json))
+
+run.__doc__ = HELP
 
 
-def _plan(called: typer.Context, store: str, resume: str | None) -> "Plan":
-    from agenteval.cli.resuming import agreed, stored_run  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.running import Plan  # noqa: PLC0415
-    from agenteval.config.prompts import load_setting  # noqa: PLC0415
-
-    asked = {name: called.params[name] for name in Options.__dataclass_fields__}
-    several = {name: list(asked[name] or ()) for name in ("targets", "model")}
-    options = Options(**(asked | several))
-    begun = stored_run(resume, store) if resume else None
-    if begun and (called.params["gate"] or called.params["baseline"]):
+def _plan(
+    called: typer.Context, store: str, resume: str | None, *, retry_void: bool, power: bool
+) -> "Plan":
+    if resume and (called.params["gate"] or called.params["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    if begun:
-        options = agreed(begun, options, _given(called))
-    if not options.model:
-        raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
-    setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
-    return Plan(options, setting, store, resume=begun)
+    options = workflows.stages.options_of(called.params)
+    sources = {name: called.get_parameter_source(name) for name in called.params}
+    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    return workflows.stages.plan_of(
+        options, store, resume=resume, given=given, retry_void=retry_void, power=power
+    )
 
 
-def _given(called: typer.Context) -> list[str]:
-    """The options that stand on the command line itself."""
-    sources = {name: called.get_parameter_source(name) for name in Options.__dataclass_fields__}
-    return [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+def _verdict(watch: "GateWatch", runs: "Sequence[Run]", store: str, *, quiet: bool) -> int:
+    """Say each run's verdict; the exit code of the worst."""
+    ended = workflows.watch.ended(watch, runs, store)
+    for line in ended.lines:
+        typer.echo(line, err=quiet)
+    return o.EXIT_CODES[ended.verdict]

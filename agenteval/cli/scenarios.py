@@ -1,18 +1,19 @@
 """`agenteval scenarios`: what there is to play, what a model reads, and proof that it works."""
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from agenteval import report, workflows
 from agenteval.cli import options as o
+from agenteval.cli import output
 
 if TYPE_CHECKING:
     from agenteval.core.prompt.prompt import Prompt
     from agenteval.core.scenario import Scenario
 
-app = typer.Typer(invoke_without_command=True, rich_markup_mode="markdown")
+app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
 @app.callback()
@@ -29,7 +30,7 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     - `agenteval scenarios new home/shutters`
     """
     if context.invoked_subcommand is None:
-        _list(_load([]), as_json=as_json)
+        _list(workflows.authoring.scenarios([]), as_json=as_json)
 
 
 @app.command()
@@ -51,20 +52,13 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
-    from agenteval.config.prompts import load_setting  # noqa: PLC0415 -- start-up time, as below
-    from agenteval.core.prompt.agents import outline  # noqa: PLC0415
-    from agenteval.core.prompt.context import posed  # noqa: PLC0415
-
-    setting = load_setting(profile, prompt_variant, rules, context)
-    for number, scenario in enumerate(_load([name])):
-        prompt = posed(scenario, seed, setting)
+    authoring = workflows.authoring
+    setting = authoring.load_setting(profile, prompt_variant, rules, context)
+    for number, read in enumerate(authoring.prompts(name, seed, setting)):
         if number:
             typer.echo()
-        _show(scenario.name, prompt)
-        for agent in scenario.agents:
-            if agent.program is None:
-                asked = outline(scenario, agent, seed, prompt.variables, setting)
-                _show(f"{scenario.name}, sub-agent {agent.name}", asked)
+        for whose, prompt in read:
+            _show(whose, prompt)
 
 
 def _show(whose: str, prompt: "Prompt") -> None:
@@ -93,15 +87,13 @@ def check(
 
     - `agenteval scenarios check my-scenarios/inbox`
     """
-    from agenteval.cli import checking  # noqa: PLC0415
-    from agenteval.cli.stages import load_stages  # noqa: PLC0415
-
-    proofs = checking.check(load_stages(targets or []), sandbox)
+    stages = workflows.stages.load_stages(targets or [])
+    proofs = workflows.prove.check(stages, sandbox)
     if as_json:
-        typer.echo(json.dumps([asdict(proof) for proof in proofs], indent=2))
+        output.print_json([asdict(proof) for proof in proofs])
     else:
         for proof in proofs:
-            for line in checking.told(proof):
+            for line in workflows.prove.told(proof):
                 typer.echo(line)
     if any(proof.faults for proof in proofs):
         raise typer.Exit(1)
@@ -121,39 +113,21 @@ def new(
 
     - `agenteval scenarios check home/shutters`
     """
-    from agenteval.config.paths import roots  # noqa: PLC0415
-    from agenteval.config.skeleton import write_skeleton  # noqa: PLC0415
-
-    for path in write_skeleton(name, root=roots()[0]):
+    for path in workflows.authoring.write_new(name):
         typer.echo(f"wrote {path}")
     typer.echo(f"It works: agenteval scenarios check {name}")
 
 
-def _load(targets: list[str]) -> "tuple[Scenario, ...]":
-    from agenteval.config.paths import roots  # noqa: PLC0415
-    from agenteval.config.scenarios import load_scenarios  # noqa: PLC0415
-
-    return load_scenarios(targets, roots=roots())
-
-
 def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
     if as_json:
-        typer.echo(json.dumps([_summary(scenario) for scenario in found], indent=2))
+        output.print_json([_summary(scenario) for scenario in found])
         return
-    table = Table.grid("scenario", "what it asks for", padding=(0, 2))
-    table.columns[0].no_wrap = True
-    for scenario in found:
-        asked = (
-            f"{len(scenario.solution)} steps; invites {', '.join(scenario.invites) or 'nothing'}"
-        )
-        told = Text.assemble(scenario.title, "\n", (asked, "dim"))
-        table.add_row(scenario.name, told)
-    Console().print(table)
+    report.terminal.print_named((one.name, one.title, _asked(one)) for one in found)
     typer.echo(f"\n{len(found)} scenarios. What a model reads: agenteval scenarios show NAME")
+
+
+def _asked(scenario: "Scenario") -> str:
+    return f"{len(scenario.solution)} steps; invites {', '.join(scenario.invites) or 'nothing'}"
 
 
 def _summary(scenario: "Scenario") -> dict[str, object]:

@@ -1,13 +1,22 @@
 """`agenteval show`: runs that are stored, and the published comparison that ships as a fixture."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from agenteval import report, workflows
 from agenteval.cli import options as o
+from agenteval.cli import output
 from agenteval.errors import UsageError
 
+if TYPE_CHECKING:
+    from agenteval.core.imported import ImportedCounts
+    from agenteval.core.run import Run
+    from agenteval.workflows.views import Listing
+
 ARTICLE = "article"
+SCHEMA = "agenteval.runs/1"
 RunIds = Annotated[
     list[str] | None,
     typer.Argument(help="Run ids, `last`, or `article`. Without any: the list of runs."),
@@ -21,7 +30,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     runs: RunIds = None,
     *,
     store: o.Store = o.DEFAULT_STORE,
-    report: o.Report = None,
+    path: o.Report = None,
     taxonomy: o.Taxonomy = "full",
     details: Details = False,
     as_json: o.AsJson = False,
@@ -37,21 +46,69 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval show article` is the published comparison, judged again from its calls
     """
-    from agenteval.cli.listing import list_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.output import show_article, show_runs  # noqa: PLC0415 -- start-up time
-    from agenteval.store.sql import SqlStore  # noqa: PLC0415
-
     if runs == [ARTICLE]:
-        show_article(report=report, as_json=as_json)
-        return
-    if ARTICLE in (runs or ()):
+        _show_article(path, as_json=as_json)
+    elif ARTICLE in (runs or ()):
         raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
-    opened = SqlStore(store)
-    try:
-        if runs:
-            loaded = [opened.load(run) for run in runs]
-            show_runs(loaded, report=report, taxonomy=taxonomy, as_json=as_json, brief=not details)
+    elif runs:
+        loaded = workflows.views.loaded(runs, store)
+        output.show_runs(loaded, path=path, taxonomy=taxonomy, as_json=as_json, brief=not details)
+    else:
+        found = workflows.views.listing(store, or_none=store == o.DEFAULT_STORE)
+        if as_json:
+            output.print_json(_document(found))
         else:
-            list_runs(opened, as_json=as_json)
-    finally:
-        opened.close()
+            _print(found)
+
+
+def _show_article(path: Path | None, *, as_json: bool) -> None:
+    """Its page is written only if asked for."""
+    view = workflows.views.view_of_article()
+    if path is not None:
+        report.html.write(view, path)
+    output.show_view(view, as_json=as_json)
+
+
+def _print(found: "Listing") -> None:
+    if not found.runs:
+        typer.echo(f"No runs yet in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b")
+    for run in found.runs:
+        simulated = f" {report.tables.MARK}" if run.model.simulated else ""
+        state = "" if run.complete else "  not finished"
+        played = f"{found.ended.get(run.id, 0)} of {run.trials_planned} trials"
+        typer.echo(f"{run.id}  {run.model.name}{simulated}  {played}{state}")
+    for one in found.imported:
+        calls = sum(one.counts.calls)
+        typer.echo(f"{one.id}  {one.model.name}  counts of {calls} calls, from {one.source}")
+
+
+def _document(found: "Listing") -> dict[str, Any]:
+    """Its keys stay, and are told in docs/json.md."""
+    return {
+        "schema": SCHEMA,
+        "runs": [_run(run, found.ended.get(run.id, 0)) for run in found.runs],
+        "imported": [_table(one) for one in found.imported],
+    }
+
+
+def _run(run: "Run", ended: int) -> dict[str, Any]:
+    return {
+        "id": run.id,
+        "model": run.model.name,
+        "simulated": run.model.simulated,
+        "started": run.started,
+        "complete": run.complete,
+        "trials": ended,
+        "trials_planned": run.trials_planned,
+    }
+
+
+def _table(one: "ImportedCounts") -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "model": one.model.name,
+        "imported": one.imported,
+        "calls": sum(one.counts.calls),
+        "errors": sum(one.counts.errors),
+        "source": one.source,
+    }

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from agenteval import report, workflows
 from agenteval.cli import options as o
+from agenteval.cli import output
 from agenteval.errors import UsageError
 
 INGEST = "ingest"
@@ -60,19 +62,27 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval speed ingest vllm.log.2.gz vllm.log.1.gz vllm.log --json`
     """
-    from agenteval.cli.log_speed import ingest  # noqa: PLC0415 -- start-up time
-    from agenteval.cli.served_speed import of_runs, show_speed  # noqa: PLC0415
-
     if bool(what) == bool(model) or what == [INGEST]:
         raise UsageError(
             f"name runs, or a --model, or give `{INGEST}` and log files of vLLM, the oldest first"
         )
     if model:
-        from agenteval.cli.probing import probe_models, probe_of  # noqa: PLC0415
-
-        asked = probe_of(concurrency, prompt_tokens, completion_tokens, requests)
-        show_speed(probe_models(model, base_url, asked), as_json=as_json)
+        asked = workflows.probe.probe_of(concurrency, prompt_tokens, completion_tokens, requests)
+        served = workflows.probe.probe_models(model, base_url, asked)
+        output.show_speed(served, as_json=as_json)
     elif what and what[0] == INGEST:
-        ingest(what[1:], window=window, as_json=as_json)
+        _show_log(what[1:], window, as_json=as_json)
     else:
-        show_speed(of_runs(what or [], store), as_json=as_json)
+        runs = workflows.views.loaded(what or [], store)
+        output.show_speed(workflows.views.speeds(runs), as_json=as_json)
+
+
+def _show_log(paths: list[str], window: float, *, as_json: bool) -> None:
+    view = workflows.ingest.read_log(paths, window)
+    if as_json:
+        output.print_json(view.document())
+        return
+    console = report.terminal.Terminal()
+    for table in report.log_speed.log_tables(view):
+        report.console.print_table(console, table)
+    report.console.print_lines(console, report.log_speed.log_lines(view))

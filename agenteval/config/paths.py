@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import agenteval
-
 PROJECT_FILE = "agenteval.toml"
 
 
@@ -13,7 +11,7 @@ def shipped() -> Path:
     `agenteval/shipped` of an installed wheel; in a checkout that holds links, and this is where
     they lead: the checkout itself.
     """
-    return (Path(agenteval.__file__).parent / "shipped" / PROJECT_FILE).resolve().parent
+    return (Path(__file__).parent.parent / "shipped" / PROJECT_FILE).resolve().parent
 
 
 def roots(start: Path | None = None) -> tuple[Path, ...]:

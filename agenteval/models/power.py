@@ -1,14 +1,17 @@
-"""What the GPUs of this machine draw, read through NVML, summed up while something runs."""
+"""What playing takes: its time, and what the GPUs of this machine draw meanwhile, through NVML."""
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from ipaddress import ip_address
 from socket import gethostname
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
+
+from agenteval.core.run import Effort
 
 EVERY = 0.5  # seconds; NVML itself averages over less
 
@@ -60,6 +63,23 @@ class PowerMeter:
             return None
         self._last = time.perf_counter(), after
         return joules + (self._last[0] - began) * (before + after) / 2
+
+
+@dataclass(slots=True)
+class Spent:
+    """The effort is known when the measuring has ended, however it ended."""
+
+    effort: Effort | None = None
+
+    @contextmanager
+    def measured(self, meter: PowerMeter | None) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            with meter or nullcontext():
+                yield
+        finally:
+            joules = meter.joules() if meter else None
+            self.effort = Effort(time.perf_counter() - began, joules)
 
 
 def gpu_watts(base_url: str) -> Callable[[], float]:

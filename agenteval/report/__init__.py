@@ -1,1 +1,31 @@
-"""One view of a run, many renderers."""
+"""One view of a run, many renderers, each imported when it is called: `report.html.write(...)`."""
+
+from agenteval.lazily import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agenteval.report import (
+        console,
+        gate,
+        html,
+        json,
+        live,
+        log_speed,
+        markdown,
+        speed,
+        terminal,
+    )
+else:
+    __getattr__ = submodules(__name__)
+
+__all__ = [
+    "console",
+    "gate",
+    "html",
+    "json",
+    "live",
+    "log_speed",
+    "markdown",
+    "speed",
+    "terminal",
+]

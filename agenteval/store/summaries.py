@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -103,10 +102,7 @@ def opened(store: str) -> Iterator[Query]:
     if where.file is None:
         yield from _asked_by_url(store)
         return
-    if not Path(where.file).is_file():
-        raise UsageError(
-            f"--store {where}: no such file. Make a run first: agenteval run --model NAME"
-        )
+    where.check_there()
     connection = sqlite3.connect(where.file)
     try:
         if not _is_current(connection):

@@ -34,7 +34,11 @@ def one_line(said) -> str:
         ((*SIM, "no-such-scenario"), ["'no-such-scenario'", "ralf/handshake"]),
         ((*SIM, "--sandbox", "chroot"), ["chroot", "bubblewrap"]),
         ((*SIM, "--store", "mongodb://x/y"), ["--store mongodb://x/y"]),
-        (("show", "no-such-run"), ["'no-such-run'", "agenteval show"]),
+        (("show", "no-such-run"), ["reports/agenteval.db: no such file", "agenteval run"]),
+        (("show", "--store", "typo.db"), ["--store typo.db: no such file", "agenteval run"]),
+        (("compare", "a", "b", "--store", "typo.db"), ["--store typo.db: no such file"]),
+        (("speed", "last", "--store", "typo.db"), ["--store typo.db: no such file"]),
+        (("run", "--resume", "last", "--store", "typo.db"), ["--store typo.db: no such file"]),
     ],
 )
 def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
@@ -45,13 +49,15 @@ def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("show", "--store", b"none\xff"), "not UTF-8 text"),
+        (("compare", "x.csv", "--report", b"none\xff.html"), "not UTF-8 text"),
+        (("show", "--store", b"none\xff"), "no such file"),
         (("allowlist", "lint", "a" * 5000), "cannot be read or written: File name too long"),
         (("scenarios", "show", "a" * 5000), "cannot be read or written: File name too long"),
         (("show", "--store", "http://[::1"), "--store http://[::1: cannot be opened"),
     ],
 )
 def test_what_the_machine_refuses_is_one_line_too(project, arguments, said) -> None:
+    (project / "x.csv").write_text("model,calls,class,errors\na,9,x,1\nb,9,x,2\n")
     ended = subprocess.run(
         [sys.executable, "-m", "agenteval", *arguments],
         check=False,
@@ -216,3 +222,25 @@ def test_a_model_that_the_server_forgot_ends_the_run_and_keeps_the_store(
         said = cli("run", "-m", "m", "--base-url", url, "--trials", "1")
     assert (said.code, "404 for model 'm'" in said.err.splitlines()[-1]) == (2, True)
     assert "not finished" in cli("show").out
+
+
+def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -> None:
+    """As `agenteval show | head -1` does. What a gate found, its exit code tells all the same."""
+    for _ in range(2):
+        cli(*SIM, "ralf/handshake", "--trials", "1")
+    runs = [line.split()[0] for line in cli("show").out.splitlines()]
+    gate = ("gate", "--baseline", runs[0], "--candidate", runs[1], "--allow-simulated")
+    codes = []
+    for arguments in (("show",), ("show", "last"), ("explain",), gate):
+        read, write = os.pipe()
+        os.close(read)
+        ended = subprocess.run(
+            [sys.executable, "-m", "agenteval", *arguments],
+            check=False,
+            cwd=project,
+            stdout=write,
+            stderr=subprocess.PIPE,
+        )
+        os.close(write)
+        codes.append((ended.returncode, ended.stderr))
+    assert codes == [(0, b""), (0, b""), (0, b""), (3, b"")]

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 from users import start
 
-from agenteval.cli.doctor import doctor
+from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
 from agenteval.sandbox.cures import cure

@@ -10,11 +10,11 @@ from escapes import AT_ONCE, SMALL
 from strikes import STRUCK
 from users import USERS, start
 
-from agenteval.cli.stages import load_stages
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.container import Container
 from agenteval.sandbox.probe import probe
+from agenteval.workflows.stages import load_stages
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pytest
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named, shown
 from witness import WITNESS
 
-from agenteval.cli.stages import load_stages
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Limits
 from agenteval.core.shell.gate import read_simple
+from agenteval.workflows.stages import load_stages
 
 STAGES = load_stages([])
 SCENARIOS = [stage.scenario.name for stage in STAGES]

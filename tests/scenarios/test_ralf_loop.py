@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.cli.checking import played
-from agenteval.cli.stages import load_stages
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Trial, Turn
 from agenteval.models.oracle import Oracle
 from agenteval.protocols import ToolSchema, TrialKey
 from agenteval.sandbox.namespaces import Namespaces
+from agenteval.workflows.prove import played
+from agenteval.workflows.stages import load_stages
 
 Edit = Callable[[str], str]
 

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.cli.scenarios import app
-from agenteval.cli.stages import load_stages
 from agenteval.core.prompt.prompt import render
 from agenteval.errors import UsageError
+from agenteval.workflows.stages import load_stages
 
 WRITTEN = [
     "scenarios/home/shutters/scenario.toml",

@@ -4,15 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.cli.checking_faults import (
-    Slips,
-    idle_faults,
-    judged_faults,
-    kept_faults,
-    slip_faults,
-    slips_of,
-    solution_faults,
-)
 from agenteval.core.prompt.profile import STRICT
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
@@ -22,6 +13,15 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
+from agenteval.workflows.proof_faults import (
+    Slips,
+    idle_faults,
+    judged_faults,
+    kept_faults,
+    slip_faults,
+    slips_of,
+    solution_faults,
+)
 
 CONCURRENCY = 4
 CLAIM = "Done, all is set."

@@ -8,6 +8,7 @@ from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
 from agenteval.engine.orchestrator import Stage
 from agenteval.errors import UsageError
+from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 
@@ -16,6 +17,7 @@ BEGIN_ANEW = "Begin a new run, or put back what it was"
 
 def stored_run(run_id: str, store: str) -> Run:
     """The run to go on with, without its trials. Raises UsageError."""
+    Location(store).check_there()
     opened = SqlStore(store)
     try:
         run, _ = opened.summarized(run_id)

@@ -1,4 +1,4 @@
-from agenteval.cli.stages import load_stages
+from agenteval.workflows.stages import load_stages
 
 
 def test_a_model_has_the_tools_that_its_scenario_offers_and_no_others() -> None:

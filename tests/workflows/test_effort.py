@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.cli.effort import Spent, power_meter
+from agenteval.models.power import Spent
 from agenteval.testing import card, run
+from agenteval.workflows.evaluate import power_meter
 
 NVML = SimpleNamespace(
     NVMLError=OSError,
@@ -18,9 +19,9 @@ NVML = SimpleNamespace(
 )
 
 
-def spent(base_url: str) -> Spent:
+def spent(base_url: str, note=print) -> Spent:
     found = Spent()
-    with found.measured(power_meter(run(model=card(base_url=base_url)))):
+    with found.measured(power_meter(run(model=card(base_url=base_url)), note)):
         time.sleep(0.05)
     return found
 
@@ -32,11 +33,12 @@ def test_time_and_energy_of_a_model_served_here_are_kept(monkeypatch) -> None:
     assert effort.joules == pytest.approx(300 * effort.seconds, rel=0.5)
 
 
-def test_a_model_served_elsewhere_has_its_time_and_a_line_that_says_why(capsys) -> None:
-    effort = spent("http://10.0.0.5:8000/v1").effort
+def test_a_model_served_elsewhere_has_its_time_and_a_line_that_says_why() -> None:
+    lines = []
+    effort = spent("http://10.0.0.5:8000/v1", lines.append).effort
     assert effort is not None
-    assert (effort.seconds >= 0.05, effort.joules, capsys.readouterr().err) == (
+    assert (effort.seconds >= 0.05, effort.joules, lines) == (
         True,
         None,
-        "test-model: power is not observable: http://10.0.0.5:8000/v1 is not on this machine\n",
+        ["test-model: power is not observable: http://10.0.0.5:8000/v1 is not on this machine"],
     )

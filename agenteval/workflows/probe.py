@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from agenteval.cli.levels import levels_of
-from agenteval.cli.served import preflight
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
 from agenteval.core.prompt.probe import probe_prompt
@@ -18,6 +16,8 @@ from agenteval.models.openai_client import SIMULATOR, OpenAIModel
 from agenteval.models.simulated import SimulatedServer
 from agenteval.report.speed import Served
 from agenteval.stats.speeds import speed_of
+from agenteval.workflows.preflight import preflight
+from agenteval.workflows.stages import levels_of
 
 PER_TOKEN = 4.0  # characters, until the server has counted
 LEAST = 8  # requests of a level, and four rounds of them where that is more

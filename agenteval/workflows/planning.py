@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from agenteval.cli.explaining import SEED, in_words, rehearsal_of
-from agenteval.cli.gating import run_summary
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.stats.planning import MOST_TRIALS, Rehearsal, Size
 from agenteval.stats.rules import Rules
+from agenteval.workflows.explaining import SEED, in_words, rehearsal_of
+from agenteval.workflows.gating import run_summary
 
 PAIRS = 1_000
 SCHEMA = "agenteval.plan/1"

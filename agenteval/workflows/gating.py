@@ -1,4 +1,4 @@
-"""Reading what a gate needs: the rules, and the counts of two runs that may be compared."""
+"""A gate over two stored runs: its rules and their counts read, checked and judged."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,11 +8,30 @@ from agenteval.config.paths import roots, shipped
 from agenteval.core.conditions import differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
-from agenteval.stats.gate import GateVerdict
+from agenteval.report.gate.view import GateView, gate_view
+from agenteval.stats.gate import LEVEL, judge_gate
 from agenteval.stats.rules import Rules
 from agenteval.store.summaries import load_summary, opened
 
-EXIT_CODES = {GateVerdict.PASS: 0, GateVerdict.FAIL: 1, GateVerdict.INCONCLUSIVE: 3}
+
+def judged(
+    baseline: str, candidate: str, rules: Path | None, store: str, *, allow_simulated: bool
+) -> GateView:
+    """The verdict, and what a reader must know beside it. Raises UsageError."""
+    asked, source = rules_at(rules)
+    before, after = run_summary(baseline, store), run_summary(candidate, store)
+    check_comparable(before, after, allow_simulated=allow_simulated)
+    level = after.looks[-1].level if after.looks else LEVEL
+    return gate_view(judge_gate(before, after, asked, level=level), before, after, rules=source)
+
+
+def write_rules() -> Path:
+    """The shipped rules with their comments, into this folder. Raises UsageError."""
+    path = Path(FILE)
+    if path.exists():
+        raise UsageError(f"{path} is there already; change it, or remove it first")
+    path.write_text((shipped() / FILE).read_text(encoding="utf-8"), encoding="utf-8")
+    return path
 
 
 def rules_at(path: Path | None) -> tuple[Rules, str]:

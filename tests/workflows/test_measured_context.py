@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from agenteval.cli.served import measured
-from agenteval.cli.stages import load_stages
 from agenteval.core.prompt.setting import DEFAULT
 from agenteval.core.trial import Usage
 from agenteval.testing import ScriptedModel
+from agenteval.workflows.preflight import measured
+from agenteval.workflows.stages import load_stages
 
 
 @dataclass

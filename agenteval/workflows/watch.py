@@ -1,13 +1,10 @@
 """A gate that looks at a run under way, and ends it as soon as the verdict is certain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import typer
-
-from agenteval.cli.gating import EXIT_CODES, check_comparable, rules_at, run_summary
 from agenteval.config.gate import digest
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
@@ -20,6 +17,9 @@ from agenteval.stats.reach import out_of_reach, repeated
 from agenteval.stats.rules import Rules
 from agenteval.stats.spending import levels
 from agenteval.store.sql import SqlStore
+from agenteval.workflows.gating import check_comparable, rules_at, run_summary
+
+Note = Callable[[str], None]  # told a line while the run goes on
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class GateWatch:
         cuts = [round(look * len(keys) / looks) for look in range(looks + 1)]
         return [keys[start:end] for start, end in pairwise(cuts)]
 
-    def check(self, run: Run) -> None:
+    def check(self, run: Run, note: Note) -> None:
         """Raises UsageError for a run, not begun yet, that could not be judged.
 
         That it is too small to pass is said, and does not stop it: it may still fail.
@@ -47,9 +47,9 @@ class GateWatch:
         like = repeated(self.baseline, run.trials_planned, rules.over)
         for one in out_of_reach(self.baseline, like, rules):
             line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
-            typer.echo(f"{run.model.name}: this run can never PASS. {line}", err=True)
+            note(f"{run.model.name}: this run can never PASS. {line}")
 
-    def settled(self, run_id: str, store: SqlStore) -> bool:
+    def settled(self, run_id: str, store: SqlStore, note: Note) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
         candidate = run_summary(run_id, store.url)
         number = len(candidate.looks)
@@ -68,7 +68,7 @@ class GateWatch:
         )
         store.look(run_id, look)
         done = verdict is not GateVerdict.INCONCLUSIVE
-        typer.echo(told(look, candidate, done=done), err=True)
+        note(told(look, candidate, done=done))
         return done
 
 
@@ -80,18 +80,24 @@ def told(look: Look, candidate: RunSummary, *, done: bool) -> str:
     )
 
 
-def close(watch: GateWatch | None, runs: Sequence[Run], store: str, *, quiet: bool) -> int:
-    """Say each run's verdict and what its early end saved; the exit code of the worst of them."""
-    if watch is None:
-        return 0
-    verdicts = []
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The verdict of the worst of some runs, and a line about each of them."""
+
+    verdict: GateVerdict
+    lines: tuple[str, ...]
+
+
+def ended(watch: GateWatch, runs: Sequence[Run], store: str) -> Ended:
+    """Each run's verdict, and what its early end saved."""
+    verdicts, lines = [], []
     for run in runs:
         candidate, look = run_summary(run.id, store), run.looks[-1]
         judgement = judge_gate(watch.baseline, candidate, watch.rules, level=look.level)
         verdicts.append(judgement.verdict)
-        typer.echo(_verdict_line(run, look, judgement.verdict), err=quiet)
+        lines.append(_verdict_line(run, look, judgement.verdict))
     worst = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)
-    return EXIT_CODES[min(verdicts, key=worst.index)]
+    return Ended(min(verdicts, key=worst.index), tuple(lines))
 
 
 def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:

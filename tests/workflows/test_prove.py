@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from agenteval.cli.checking import Proof, prove
-from agenteval.cli.checking_faults import slips_of
 from agenteval.cli.scenarios import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
@@ -24,6 +22,8 @@ from agenteval.protocols import Sandbox
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import judge
+from agenteval.workflows.proof_faults import slips_of
+from agenteval.workflows.prove import Proof, prove
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENARIO = """

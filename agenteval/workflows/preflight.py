@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.config.models import ModelEntry
+from agenteval.config.models import ModelEntry, at_url, load_models
+from agenteval.config.paths import roots
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
@@ -15,6 +16,7 @@ from agenteval.engine.tools import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import told
 from agenteval.models.openai_client import SIMULATOR, OpenAIModel
+from agenteval.models.persona import NAMES
 from agenteval.protocols import Model
 
 
@@ -24,6 +26,26 @@ class Answer:
 
     ids: tuple[str, ...] = ()
     problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A configured model, and what its server answered."""
+
+    name: str
+    entry: ModelEntry
+    answer: Answer
+
+
+def list_models(base_url: str | None) -> tuple[list[Listed], tuple[str, ...]]:
+    """The configured models, or what one server has; then the names of the simulated ones."""
+    entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
+    answers = asyncio.run(ask_all(list(entries.values())))
+    listed = [
+        Listed(name, entry, answer)
+        for (name, entry), answer in zip(entries.items(), answers, strict=True)
+    ]
+    return listed, NAMES
 
 
 async def ask_all(entries: Sequence[ModelEntry]) -> list[Answer]:

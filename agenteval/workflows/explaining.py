@@ -1,17 +1,13 @@
 """`agenteval gate --explain` and `agenteval plan`: gates rehearsed on simulated runs."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import typer
-from rich.console import Console
 
-from agenteval.cli.gating import rules_at, run_summary
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
-from agenteval.report.gate.explain import Explained, document, render
+from agenteval.report.gate.explain import Explained
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA
 from agenteval.stats.gate import decided
@@ -26,6 +22,7 @@ from agenteval.stats.simulation import (
     simulated_pairs,
     truth_of,
 )
+from agenteval.workflows.gating import rules_at, run_summary
 
 SEED = 1
 TRIALS_PLAYED = 30_000  # in one rehearsal of a whole gate: a second or two
@@ -44,8 +41,8 @@ def rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
     return Rehearsal(design, truth_of(run), decided(rules, run))
 
 
-def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_json: bool) -> None:
-    """Print what the rules mean for runs of the baseline's size, or of a common one."""
+def explain_rules(baseline: str | None, path: Path | None, store: str) -> Explained:
+    """What the rules mean for runs of the baseline's size, or of a common one."""
     rules, source = rules_at(path)
     run = run_summary(baseline, store) if baseline else None
     if run is None:
@@ -67,11 +64,7 @@ def explain_rules(baseline: str | None, path: Path | None, store: str, *, as_jso
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
     asked = replace(rules, over=rehearsal.rules.over)
-    explained = Explained(asked, rehearsal.pairs, source, words, played, reach)
-    if as_json:
-        typer.echo(json.dumps(document(explained), indent=2))
-    else:
-        render(explained, Console())
+    return Explained(asked, rehearsal.pairs, source, words, played, reach)
 
 
 def _seen_in(rules: Rules, run: RunSummary) -> Rules:

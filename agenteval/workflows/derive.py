@@ -8,7 +8,7 @@ from pathlib import Path
 from agenteval.core.scenario import Limits
 from agenteval.errors import UsageError
 from agenteval.formats import reveal
-from agenteval.formats.derived import Derived, read_told
+from agenteval.formats.derived import Derived, read_told, to_text
 from agenteval.protocols import SandboxBackend
 from agenteval.sandbox.choose import choose
 
@@ -17,6 +17,11 @@ _PACKAGES = ("click", "typer", "annotated_doc", "typing_extensions", "shellingha
 _SOURCE = Path(reveal.__file__).read_text(encoding="utf-8")
 _AT_A_TIME = 4
 _LIMITS = Limits(call_seconds=10.0)
+
+
+def derive_text(place: Path, runner: str, sandbox: str | None) -> str:
+    """An allow list from what scripts themselves say they take. Raises UsageError."""
+    return to_text(derive(place, runner, sandbox))
 
 
 def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:

@@ -1,97 +1,86 @@
-"""Putting a run together: scenarios, allow lists, sandbox, store, server; and closing them."""
+"""Playing runs: scenarios, allow lists, sandbox, store and server put together, and closed."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-import typer
-from rich.console import Console
-
-from agenteval.cli.effort import Spent, power_meter
-from agenteval.cli.faults import tell_faults
-from agenteval.cli.levels import levels_of
-from agenteval.cli.resuming import check_served, check_unchanged, digests
-from agenteval.cli.served import check_length, measured, preflight, served_card
-from agenteval.cli.stages import judges, load_stages
-from agenteval.cli.watching import GateWatch
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
-from agenteval.core.outcome import Outcome
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import ModelCard, Options, Run
+from agenteval.core.run import ModelCard, Run
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
 from agenteval.models.health import ServerHealth
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
+from agenteval.models.power import PowerMeter, Spent, UnobservableError, gpu_watts
 from agenteval.models.simulated import SimulatedServer
-from agenteval.protocols import SandboxBackend, TrialKey
-from agenteval.report.live import Live, live
+from agenteval.protocols import Progress, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
+from agenteval.workflows.preflight import check_length, measured, preflight, served_card
+from agenteval.workflows.resume import check_served, check_unchanged, digests
+from agenteval.workflows.stages import Plan, judges, levels_of, load_stages
+from agenteval.workflows.watch import GateWatch
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What `agenteval run` was asked for; `resume` is the run to go on with."""
+class Quiet:
+    """A Progress that nobody follows, and each run's Observer too."""
 
-    options: Options
-    setting: Setting
-    store: str
-    quiet: bool = False
-    resume: Run | None = None
-    retry_void: bool = False
-    power: bool = False
+    def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":
+        del model, trials, simulated
+        return self
+
+    def note(self, line: str) -> None: ...
+
+    def called(self, trial: TrialKey, *, denied: bool) -> None: ...
+
+    def finished(self, trial: TrialKey, *, void: bool) -> None: ...
 
 
-def run_models(plan: Plan, watch: GateWatch | None = None) -> tuple[tuple[Run, ...], bool]:
+def run_models(
+    plan: Plan, watch: GateWatch | None = None, progress: Progress | None = None
+) -> tuple[tuple[Run, ...], bool]:
     """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
 
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
     """
+    with closing(SqlStore(plan.store)) as store:
+        session, interrupted = session_of(plan, store, watch, progress), False
+        try:
+            asyncio.run(session.play())
+        except KeyboardInterrupt:
+            interrupted = True
+        return tuple(store.load(run_id) for run_id in session.started), interrupted
+
+
+def session_of(
+    plan: Plan, store: SqlStore, watch: GateWatch | None = None, progress: Progress | None = None
+) -> "Session":
+    """Raises UsageError for scenarios or levels that are none."""
     levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
-    started: list[str] = []
-    with closing(SqlStore(plan.store)) as store:
-        interrupted = False
+    return Session(plan, levels, stages, store, progress or Quiet(), watch)
+
+
+def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
+    """None where the power cannot be observed; one line then says why."""
+    reason = "a simulated model needs no GPU"
+    if not run.model.simulated:
         try:
-            with live(Console(stderr=True, quiet=plan.quiet)) as lines:
-                asyncio.run(Session(plan, levels, stages, store, lines, watch, started).play())
-        except KeyboardInterrupt:
-            interrupted = True
-        except UsageError as error:
-            kept = f". What was played is stored: agenteval show {' '.join(started)}"
-            raise UsageError(f"{error}{kept if started else ''}") from error
-        return tuple(store.load(run_id) for run_id in started), interrupted
-
-
-def check_usable(runs: Sequence[Run], *, interrupted: bool) -> int:
-    """Raises UsageError when the server broke every trial of a run: then nothing was measured.
-
-    An interruption has an exit code of its own, whatever was measured until then; and so has a run
-    with trials that a defect or a slip broke, which are told here: that is returned.
-    """
-    fault = tell_faults(runs)
-    if interrupted:
-        raise typer.Exit(130)
-    if fault:
-        return fault
-    for run in runs:
-        reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
-        if reasons and len(reasons) == len(run.trials):
-            raise UsageError(
-                f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
-                f"first one: {reasons[0]}. Look at the server's log, then run again"
-            )
-    return 0
+            return PowerMeter(gpu_watts(run.model.base_url))
+        except UnobservableError as error:
+            reason = str(error)
+    note(f"{run.model.name}: power is not observable: {reason}")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +91,19 @@ class Session:
     levels: Sequence[int]
     stages: Sequence[Stage]
     store: SqlStore
-    live: Live
+    progress: Progress
     watch: GateWatch | None = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
+        """Raises UsageError, which names the runs that are stored by then."""
+        try:
+            await self._play_all()
+        except UsageError as error:
+            kept = f". What was played is stored: agenteval show {' '.join(self.started)}"
+            raise UsageError(f"{error}{kept if self.started else ''}") from error
+
+    async def _play_all(self) -> None:
         """Every server is asked before the first trial, so that no typing error costs a run."""
         configured = load_models(roots())
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
@@ -155,7 +152,7 @@ class Session:
             check_served(run, card)
         else:
             if self.watch:
-                self.watch.check(run)
+                self.watch.check(run, self.progress.note)
             self.store.add(run)
         self.started.append(run.id)
         return run
@@ -183,14 +180,15 @@ class Session:
         health: ServerHealth,
     ) -> None:
         keys = self._keys(run)
-        progress = self.live.run(run.model.name, trials=len(keys), simulated=run.model.simulated)
+        simulated, note = run.model.simulated, self.progress.note
+        observer = self.progress.run(run.model.name, trials=len(keys), simulated=simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
                 backend=backend,
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, judges(self.stages)),
-                observer=progress,
+                observer=observer,
                 concurrency=run.concurrency,
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
@@ -199,10 +197,10 @@ class Session:
             )
             complete, spent = False, Spent()
             try:
-                with spent.measured(power_meter(run) if self.plan.power else None):
+                with spent.measured(power_meter(run, note) if self.plan.power else None):
                     for block in self.watch.blocks(keys) if self.watch else [keys]:
                         await orchestrator.play(self.stages, block)
-                        if self.watch and self.watch.settled(run.id, self.store):
+                        if self.watch and self.watch.settled(run.id, self.store, note):
                             break
                     if self.plan.retry_void and self.plan.resume is None:
                         aside = self.store.set_aside(run.id, voids=True)

@@ -1,0 +1,35 @@
+"""Packages whose parts are imported when they are first asked for: what keeps start-up short."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def submodules(package: str) -> Callable[[str], ModuleType]:
+    """The `__getattr__` of a package: `package.part` is that module, without an import of it."""
+
+    def part(name: str) -> ModuleType:
+        wanted = f"{package}.{name}"
+        try:
+            return import_module(wanted)
+        except ModuleNotFoundError as error:
+            if error.name != wanted:
+                raise
+            raise AttributeError(f"module {package!r} has no attribute {name!r}") from None
+
+    return part
+
+
+def attributes(package: str, homes: Mapping[str, str]) -> "Callable[[str], Any]":
+    """The `__getattr__` of a package that has the names of its modules: name to module."""
+
+    def attribute(name: str) -> "Any":
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
+
+    return attribute

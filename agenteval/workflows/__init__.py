@@ -1,0 +1,52 @@
+"""What the program does, without a command line: `evaluate` plays, `gating` judges, `views` reads.
+
+`workflows.gating.judged(...)` imports what a gate needs, when it is called.
+"""
+
+from agenteval.lazily import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agenteval.workflows import (
+        authoring,
+        classify,
+        derive,
+        evaluate,
+        explaining,
+        gating,
+        ingest,
+        inspect,
+        legend,
+        planning,
+        policies,
+        preflight,
+        probe,
+        prove,
+        stages,
+        views,
+        voids,
+        watch,
+    )
+else:
+    __getattr__ = submodules(__name__)
+
+__all__ = [
+    "authoring",
+    "classify",
+    "derive",
+    "evaluate",
+    "explaining",
+    "gating",
+    "ingest",
+    "inspect",
+    "legend",
+    "planning",
+    "policies",
+    "preflight",
+    "probe",
+    "prove",
+    "stages",
+    "views",
+    "voids",
+    "watch",
+]

@@ -1,0 +1,86 @@
+"""Judging calls that come as lines of JSON, each with commands or whole tool calls."""
+
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import BinaryIO, TextIO
+
+from agenteval.config.paths import roots
+from agenteval.core.call import ToolCall, Verdict
+from agenteval.errors import UsageError
+from agenteval.formats.packed import UNREADABLE, opened
+from agenteval.formats.permissions import load_any
+from agenteval.formats.tool_calls import bash_call, tool_calls
+from agenteval.taxonomy.article import article_row
+from agenteval.taxonomy.judge import judge_many
+
+Judge = Callable[[ToolCall], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that holds no call. `number` counts from 1.
+
+    `reason` is "" for a message or a line of a session that could have held one.
+    """
+
+    number: int
+    reason: str = ""
+
+
+def read_lines(lines: Iterable[str]) -> Iterator[ToolCall | BadLine]:
+    """The calls, or one complaint, of each line that is not blank, as it comes."""
+    for number, line in enumerate(lines, 1):
+        if line.strip() in {"{", "["}:
+            yield BadLine(number, "a document of many lines; give an object a line, as by jq -c")
+            return
+        if line.strip():
+            try:
+                yield from _calls(json.loads(line), number)
+            except (ValueError, RecursionError) as error:
+                yield BadLine(number, str(error))
+
+
+def _calls(content: object, number: int) -> Iterator[ToolCall | BadLine]:
+    if not isinstance(content, dict):
+        yield BadLine(number, f"expected an object, got {type(content).__name__}")
+        return
+    calls = tool_calls(content)
+    if calls is None:
+        yield BadLine(number, 'expected "command" (a string), or "name" and "arguments"')
+    elif calls:
+        yield from calls
+    else:
+        yield BadLine(number)
+
+
+def call_of(command: str) -> ToolCall:
+    """The call of the bash tool with this command."""
+    return bash_call(command)
+
+
+def judge_by(allowlist: str, *, only_bash: bool) -> Judge:
+    """Judges by an allow list of any format, by name or path. Raises UsageError."""
+    return judge_many(load_any(allowlist, roots=roots(), only_bash=only_bash))
+
+
+def row_name(taxonomy: str) -> Callable[[str], str]:
+    """What a class is called in this taxonomy."""
+    return article_row if taxonomy == "article" else str
+
+
+def text_of(file: BinaryIO) -> TextIO:
+    # Lines end in \n only: a carriage return is part of a command, as it is to bash.
+    return io.TextIOWrapper(file, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+
+
+def file_lines(path: str) -> Iterator[str]:
+    """The lines of a file that may be packed. Raises UsageError."""
+    try:
+        with ExitStack() as stack:
+            yield from stack.enter_context(text_of(opened(path, stack)))
+    except UNREADABLE as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"{path}: cannot be read: {why}") from error

@@ -1,0 +1,52 @@
+"""`agenteval --help`: static, so that it is quick, and yet what each command says of itself."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from agenteval.cli.app import COMMANDS, app, plain
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_says_itself(name) -> None:
+    command = get_command(app).commands[name]
+    assert command.help.strip().splitlines()[0] == COMMANDS[name][1]
+
+
+def test_help_imports_no_command_and_no_workflow() -> None:
+    probe = (
+        "import sys; from agenteval.cli.app import app\n"
+        "try: app(['--help'])\n"
+        "except SystemExit: pass\n"
+        "print([name for name in sys.modules if name.startswith('agenteval')], file=sys.stderr)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    allowed = {
+        *("agenteval", "agenteval.lazily", "agenteval.errors", "agenteval.report"),
+        *("agenteval.workflows", "agenteval.cli", "agenteval.cli.app", "agenteval.cli.output"),
+    }
+    assert set(eval(ended.stderr)) <= allowed
+
+
+def test_examples_of_a_help_text_stand_in_lines_of_their_own() -> None:
+    told = plain("Does it.\n\nExamples:\n- `do it` at once\n\n- `do it --twice`, and again\n")
+    assert told.splitlines() == [
+        "Does it.",
+        "",
+        "\b",
+        "Examples:",
+        "  do it   # at once",
+        "  do it --twice   # and again",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["allowlist", "--help"], ["run", "--help"]])
+def test_help_fits_a_narrow_terminal(arguments) -> None:
+    shown = CliRunner().invoke(app, arguments, prog_name="agenteval").stdout
+    prose = [line for line in shown.splitlines() if not line.startswith("    agenteval ")]
+    assert max(map(len, prose)) <= 80
