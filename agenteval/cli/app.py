@@ -48,6 +48,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "classify:classify",
         "Say whether a tool call is allowed, and if it is denied, why.",
     ),
+    "rescore": (
+        "classify:rescore",
+        "Judge the stored calls of runs again, by today's taxonomy or another allow list.",
+    ),
     "explain": (
         "classify:explain",
         "Tell what a failure class is, with denied and allowed examples, or a kind of garble.",

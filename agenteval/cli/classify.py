@@ -1,4 +1,4 @@
-"""`agenteval classify` and `explain`: verdicts on commands or whole files, and what they mean."""
+"""`agenteval classify`, `rescore`, `explain`: verdicts on commands, files, runs; what they mean."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import classify_view as view
-from agenteval.cli.options import Taxonomy
+from agenteval.cli.options import DEFAULT_STORE, Store, Taxonomy
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,6 +121,32 @@ def _printer(*, as_json: bool, row: Callable[[str], str]) -> "Callable[[ToolCall
     # Without a terminal the colours are left out by typer, but it knows no NO_COLOR.
     color = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
     return lambda call, verdict: typer.echo(view.as_text(call, verdict, row), color=color)
+
+
+def rescore(
+    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    *,
+    allowlist: Annotated[
+        str | None,
+        typer.Option("--allowlist", "-a", help="Another allow list, as `classify` takes it."),
+    ] = None,
+    store: Store = DEFAULT_STORE,
+) -> None:
+    """Judge the stored calls of runs again, by today's taxonomy or another allow list.
+
+    No model is asked. The judgement before is kept beside the new one, with the versions of both.
+    How a trial ended, and what its calls did, stays as it happened.
+
+    Examples:
+    - `agenteval rescore last`
+
+    - `agenteval rescore last --allowlist allowlists/demo.toml`
+    """
+    for run in runs:
+        done = workflows.rescore.rescore(run, store, allowlist=allowlist)
+        typer.echo(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
+        for (before, now), count in sorted(done.moves.items(), key=lambda move: -move[1]):
+            typer.echo(f"  {count:6}  {before} -> {now}")
 
 
 def explain(

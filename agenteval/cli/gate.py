@@ -23,6 +23,12 @@ Explain = Annotated[
         help="Say what each line of the rules means and how often it passes whom, by simulation.",
     ),
 ]
+Rescore = Annotated[
+    bool,
+    typer.Option(
+        "--rescore", help="Judge runs of an older taxonomy again first (see agenteval rescore)."
+    ),
+]
 Init = Annotated[bool, typer.Option("--init", help="Write a gate.toml with comments here.")]
 Out = Annotated[
     Path | None, typer.Option(help="A folder for gate.json, gate.md and gate.xml (JUnit).")
@@ -46,6 +52,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     rules: o.RulesFile = None,
     store: o.Store = o.DEFAULT_STORE,
     allow_simulated: o.AllowSimulated = False,
+    rescore: Rescore = False,
     explain: Explain = False,
     init: Init = False,
     as_json: o.AsJson = False,
@@ -73,8 +80,9 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         return
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
-    judged = workflows.gating.judged
-    view = judged(baseline, candidate, rules, store, allow_simulated=allow_simulated)
+    view = workflows.gating.judged(
+        baseline, candidate, rules, store, allow_simulated=allow_simulated, rescored=rescore
+    )
     with output.reader_may_go():
         _show(view, as_json=as_json)
     _write(view, out=out, markdown=markdown, junit=junit)

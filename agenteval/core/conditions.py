@@ -8,6 +8,7 @@ from agenteval.core.run import ModelCard, Run
 Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
 
 READ_BY_THE_MODEL = ("profile", "prompt variant", "rules", "context")  # all of them in "prompts"
+TAXONOMY = "taxonomy version"
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
 
@@ -92,7 +93,7 @@ def _asked(run: Run) -> Texts:
         "context": options.context if options else "",
         "prompts": run.protocol,
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
-        "taxonomy version": run.taxonomy,
+        TAXONOMY: run.taxonomy,
     }
 
 

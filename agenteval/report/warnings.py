@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.conditions import Conditions, differing_asked, differing_other
+from agenteval.core.conditions import TAXONOMY, Conditions, differing_asked, differing_other
 from agenteval.report.side import Side
 from agenteval.report.view import RunView
 
@@ -84,7 +84,9 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
     one_model = len({view.run.model.served_id for view in views}) == 1
     several = "These runs differ in more than the model"
     lead = "These runs of one model differ in" if one_model else several
-    return [f"{lead}: {', '.join(differing)}."]
+    judged = any(one.startswith(TAXONOMY) for one in differing)
+    cure = " `agenteval rescore RUN` judges stored calls again." if judged else ""
+    return [f"{lead}: {', '.join(differing)}.{cure}"]
 
 
 def _other_worlds(views: Sequence[RunView]) -> list[str]:

@@ -97,7 +97,7 @@ def _call_fields(call: ToolCall) -> Values:
 def call_values(
     trial_id: int, record: CallRecord, *, agent: str, policy: str, taxonomy: str
 ) -> Values:
-    call, primary, ran = record.call, record.verdict.primary, record.execution
+    call, ran = record.call, record.execution
     return {
         "trial_id": trial_id,
         "agent": agent,
@@ -108,9 +108,7 @@ def call_values(
         "raw": call.raw,
         "arguments": None if call.arguments is None else dict(call.arguments),
         "garbled": call.garbled,
-        "allowed": record.verdict.allowed,
-        "failure_class": primary.failure_class if primary else "",
-        "findings": [_finding_fields(finding) for finding in record.verdict.findings],
+        **verdict_values(record.verdict),
         "objection": record.objection,
         "policy": policy,
         "taxonomy": taxonomy,
@@ -135,8 +133,18 @@ def call_value(row: CallRow) -> CallRecord:
     )
 
 
+def verdict_values(verdict: Verdict) -> Values:
+    primary = verdict.primary
+    return {
+        "allowed": verdict.allowed,
+        "failure_class": primary.failure_class if primary else "",
+        "findings": [_finding_fields(finding) for finding in verdict.findings],
+    }
+
+
 def _finding_fields(finding: Finding) -> Values:
-    return finding._asdict() | {"evidence": finding.evidence._asdict()}
+    shown = {"evidence": finding.evidence._asdict(), "facets": list(finding.facets)}
+    return finding._asdict() | shown
 
 
 def _verdict(row: CallRow) -> Verdict:

@@ -24,6 +24,7 @@ from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.names import meant
 from agenteval.store.recorder import RunRecorder
 from agenteval.store.replacing import IN_FORCE, replaced, set_aside
+from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
 from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
 from agenteval.store.serving import crashes, requests
 from agenteval.store.summaries import Query, summaries
@@ -164,6 +165,11 @@ class SqlStore:
             row = self._find(session, run_id)
             run = _run(session, row, ())
             return run, summaries(self.query(session.connection()), row.id)
+
+    def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+        """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
+        with Session(self._engine) as session:
+            return rescore(session, run_id, judge, basis)
 
     def claimed(self, run_id: str) -> AbstractContextManager[None]:
         """The run for one process alone. Raises UsageError while another one plays it."""

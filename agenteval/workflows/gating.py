@@ -3,26 +3,46 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from agenteval import workflows
 from agenteval.config.gate import FILE, find_rules, load_rules
 from agenteval.config.paths import roots, shipped
-from agenteval.core.conditions import differing_asked
+from agenteval.core.conditions import TAXONOMY, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate.view import GateView, gate_view
 from agenteval.stats.gate import LEVEL, judge_gate
 from agenteval.stats.rules import Rules
 from agenteval.store.summaries import load_summary, opened
+from agenteval.taxonomy.version import TAXONOMY_VERSION
 
 
-def judged(
-    baseline: str, candidate: str, rules: Path | None, store: str, *, allow_simulated: bool
+def judged(  # noqa: PLR0913 -- what a gate is asked for
+    baseline: str,
+    candidate: str,
+    rules: Path | None,
+    store: str,
+    *,
+    allow_simulated: bool,
+    rescored: bool = False,
 ) -> GateView:
-    """The verdict, and what a reader must know beside it. Raises UsageError."""
+    """The verdict, and what a reader must know beside it. Raises UsageError.
+
+    `rescored` judges a run's stored calls again first, where another taxonomy did.
+    """
     asked, source = rules_at(rules)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
+    if rescored:
+        before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     check_comparable(before, after, allow_simulated=allow_simulated)
     level = after.looks[-1].level if after.looks else LEVEL
     return gate_view(judge_gate(before, after, asked, level=level), before, after, rules=source)
+
+
+def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:
+    if run.of_counts or not _outdated(run):
+        return run
+    workflows.rescore.rescore(run.id, word if Path(word).is_file() else store)
+    return run_summary(word, store)
 
 
 def write_rules() -> Path:
@@ -65,10 +85,21 @@ def check_comparable(baseline: RunSummary, candidate: RunSummary, *, allow_simul
     check_simulated((baseline, candidate), allow_simulated=allow_simulated)
     differing = differing_asked([baseline.conditions, candidate.conditions])
     if differing:
+        outdated = " ".join(run.id for run in _outdated(baseline, candidate))
+        cure = (
+            f"`agenteval rescore {outdated}` judges the stored calls again; --rescore does it here"
+            if all(one.startswith(TAXONOMY) for one in differing)
+            else "Run one of them again as the other was"
+        )
         raise UsageError(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
-            f"{', '.join(differing)}. Run one of them again as the other was"
+            f"{', '.join(differing)}. {cure}"
         )
+
+
+def _outdated(*runs: RunSummary) -> list[RunSummary]:
+    """Those that were judged by another taxonomy than today's."""
+    return [run for run in runs if run.conditions.asked.get(TAXONOMY) != TAXONOMY_VERSION]
 
 
 def check_simulated(runs: Sequence[RunSummary], *, allow_simulated: bool) -> None:

@@ -28,7 +28,7 @@ def stored_run(run_id: str, store: str) -> Run:
     if run.taxonomy != TAXONOMY_VERSION:
         raise UsageError(
             f"--resume {run.id}: judged by taxonomy {run.taxonomy}, this agenteval has "
-            f"{TAXONOMY_VERSION}; use the agenteval that began it"
+            f"{TAXONOMY_VERSION}: `agenteval rescore {run.id}` judges it again, then it can go on"
         )
     return run
 

@@ -1,0 +1,146 @@
+"""Stored calls judged again: the new judgement is in force, and the one before it is kept."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import JSON, Column
+from sqlmodel import Field, Session, SQLModel, col, select
+
+from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.summary import summarize
+from agenteval.core.trial import CallRecord
+from agenteval.store.mapping import call_value, trial_value, verdict_values
+from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
+from agenteval.store.summaries import summary_values
+
+ALLOWED = "allowed"
+Moves = Mapping[tuple[str, str], int]  # from which class, or "allowed", to which: how many calls
+
+
+class RescoreRow(SQLModel, table=True):
+    """One time that a run was judged again; what its judgements were made by, before and since."""
+
+    __tablename__ = "rescore"
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    at: str  # ISO 8601, UTC
+    taxonomy_before: str
+    taxonomy: str
+    policies_before: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
+    policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class JudgementRow(SQLModel, table=True):
+    """What a call was judged before; of a call that is not here, the judgement did not change."""
+
+    __tablename__ = "judgement"
+
+    id: int | None = Field(default=None, primary_key=True)
+    rescore_id: int | None = Field(foreign_key="rescore.id", index=True)
+    call_id: int | None = Field(foreign_key="call.id", index=True)
+    allowed: bool
+    failure_class: str
+    findings: list[Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call was made: in which world, and by which sub-agent ("" is the first agent)."""
+
+    scenario: str
+    seed: int
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What calls are judged by: a taxonomy's version, and the digests of allow lists by name."""
+
+    taxonomy: str
+    policies: Mapping[str, str]
+    at: str  # ISO 8601, UTC
+
+
+Judge = Callable[[Place, ToolCall, CallRecord], tuple[Verdict, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescored:
+    """How a run's judgement changed. `calls` are all that were judged again."""
+
+    run_id: str
+    calls: int
+    moves: Moves
+
+    @property
+    def changed(self) -> int:
+        return sum(self.moves.values())
+
+
+def rescore(session: Session, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+    """Judge every call of a run's trials again, all or none.
+
+    `judge` takes where a call was made, the call as the model wrote it, and its record; it gives
+    the verdict and the digest of the allow list that gave it. How a trial ended, and what its calls
+    did, stays as it happened.
+    """
+    run = session.get_one(RunRow, run_id)
+    made = RescoreRow(
+        run_id=run_id,
+        at=basis.at,
+        taxonomy_before=run.taxonomy,
+        taxonomy=basis.taxonomy,
+        policies_before=run.policies,
+        policies=dict(basis.policies),
+    )
+    session.add(made)
+    session.flush()
+    rescoring = _Rescoring(session, made, judge)
+    trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
+    for row in session.exec(trials).all():
+        rescoring.trial(row)
+    run.taxonomy, run.policies = made.taxonomy, made.policies
+    session.commit()
+    return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
+
+
+@dataclass(slots=True)
+class _Rescoring:
+    """One time under way: what was judged so far."""
+
+    session: Session
+    made: RescoreRow
+    judge: Judge
+    calls: int = 0
+    moves: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def trial(self, row: TrialRow) -> None:
+        turns, calls = self._rows(TurnRow, row), self._rows(CallRow, row)
+        written = {(turn.agent, turn.number): turn.calls for turn in turns}
+        for call in calls:
+            meant = ToolCall(**written[call.agent, call.turn][call.position])
+            place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0])
+            verdict, call.policy = self.judge(place, meant, call_value(call))
+            call.taxonomy = self.made.taxonomy
+            self._put(call, verdict)
+        for name, value in summary_values(summarize(trial_value(row, turns, calls))).items():
+            setattr(row, name, value)
+
+    def _put(self, row: CallRow, verdict: Verdict) -> None:
+        """Put the verdict in force, and keep the one before it where they differ."""
+        self.calls += 1
+        new = verdict_values(verdict)
+        before = {name: getattr(row, name) for name in new}
+        if new == before:
+            return
+        self.session.add(JudgementRow(rescore_id=self.made.id, call_id=row.id, **before))
+        for name, value in new.items():
+            setattr(row, name, value)
+        self.moves[before["failure_class"] or ALLOWED, new["failure_class"] or ALLOWED] += 1
+
+    def _rows(self, table: type[Any], trial: TrialRow) -> list[Any]:
+        query = select(table).where(table.trial_id == trial.id).order_by(col(table.id))
+        return list(self.session.exec(query).all())

@@ -1,0 +1,90 @@
+"""Stored runs judged again: by today's taxonomy, or under another allow list, without a model."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+
+from agenteval.config.paths import roots
+from agenteval.config.prompts import load_setting
+from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.prompt.profile import STRICT, Profile
+from agenteval.core.run import Run
+from agenteval.core.trial import CallRecord
+from agenteval.engine.orchestrator import Stage
+from agenteval.errors import UsageError
+from agenteval.formats.permissions import load_any
+from agenteval.store.location import Location
+from agenteval.store.rescoring import Basis, Judge, Place, Rescored
+from agenteval.store.sql import SqlStore
+from agenteval.taxonomy.judge import deny, judge
+from agenteval.taxonomy.version import TAXONOMY_VERSION
+from agenteval.workflows.stages import load_stages
+
+
+def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
+    """Judge a run's stored calls again; both judgements are kept, the new one is in force.
+
+    Without `allowlist` by those that judged it, which must not have changed; else by that one, in
+    any format that an allow list has. Raises UsageError.
+    """
+    Location(store).check_there()
+    opened = SqlStore(store)
+    try:
+        found, summaries = opened.summarized(run)
+        stages = {
+            one.scenario.name: one for one in load_stages(sorted({s.scenario for s in summaries}))
+        }
+        other = load_any(allowlist, roots=roots()) if allowlist else None
+        by = {other.name: other.digest} if other else _unchanged(found, stages)
+        basis = Basis(TAXONOMY_VERSION, by, datetime.now(UTC).isoformat(timespec="seconds"))
+        with opened.claimed(found.id):
+            return opened.rescore(found.id, _judge(found, stages, other), basis)
+    finally:
+        opened.close()
+
+
+def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
+    """The allow lists that judged the run, by name. Raises UsageError where one is not the same."""
+    policies = [one for stage in stages.values() for one in (stage.policy, *stage.agents.values())]
+    now = {policy.name: policy.digest for policy in policies}
+    for name, digest in run.policies.items():
+        if now.get(name) != digest:
+            raise UsageError(
+                f"{run.id}: allow list {name!r} is no longer what judged it; put it back, or name "
+                "one with --allowlist"
+            )
+    return run.policies
+
+
+def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge:
+    profile = _profile(run)
+
+    @cache
+    def world(scenario: str, seed: int) -> World:
+        return World(frozenset(stages[scenario].files(seed)))
+
+    def judged(place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
+        stage = stages[place.scenario]
+        own = stage.agents[place.agent] if place.agent else stage.policy
+        policy = own if other is None else other
+        where = world(place.scenario, place.seed)
+        meant = profile.meant(call, tuple(own.tools))
+        if meant is None:
+            return deny(call, replace(policy, tools={}), where), policy.digest
+        verdict = judge(meant, policy, where)
+        if verdict.allowed and record.objection:
+            verdict = deny(meant, policy, where, objection=record.objection)
+        return verdict, policy.digest
+
+    return judged
+
+
+def _profile(run: Run) -> Profile:
+    """Whose tool names the run's model wrote; runs of before there was a choice wrote ours."""
+    options = run.options
+    if options is None:
+        return STRICT
+    setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
+    return setting.profile
