@@ -6,7 +6,9 @@ A fence says in its info string what is done with it; readers of the page do not
     sh run          every line is run, and shows nothing
     toml file=NAME  written to NAME, in the folder where the page's commands run
 
-`exit=3` is the exit code of the block's last command; `width=100` the columns of its terminal;
+`exit=3` is the exit code of the block's last command, `exit=0,1,3` any of these; `width=100` the
+columns of its terminal; `quick="--trials 1 mail"` is added to each `agenteval run`, so that seconds
+will do where a reader's run takes hours;
 `show="A...B"` the part of an output that the page shows: from the first line that A matches to the
 next that B matches (nothing: from the start, to the end), and more than one where it is repeated;
 `numbers=vary` lets figures differ, such as times; `folder=checkout` runs it where the project's own
@@ -112,7 +114,7 @@ def part(lines: list[str], shows: tuple[str, ...]) -> list[str]:
         begin, _, end = show.partition(GAP)
         first = next((at for at, line in enumerate(lines) if re.search(begin, line)), None)
         if first is None:
-            return [f"no line of the output matches {begin!r}"]
+            raise LookupError(f"no line of the output matches {begin!r}")
         last = next(
             (at for at in range(first, len(lines)) if end and re.search(end, lines[at])), None
         )

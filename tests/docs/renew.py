@@ -19,7 +19,7 @@ def renew(page: Path) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         outcomes = list(played(text, Path(folder)))
     _write(page, renewed(text, outcomes))
-    wrong = [one for one in outcomes if "exit code" in one.fault.partition("\n")[2]]
+    wrong = [one for one in outcomes if not one.ended_well]
     for one in wrong:
         sys.stderr.write(f"{page.relative_to(PROJECT)}: {one.fault}\n")
     return not wrong
