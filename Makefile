@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/paths.py,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check format lock clean
+.PHONY: help setup demo test servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,14 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/taxonomy/explained.py --check
 	@$(BIN)/python -m agenteval.taxonomy.page --check
+
+docs: $(READY) ## the documentation as a site in docs/_build, every link checked
+	@$(BIN)/uv pip install --quiet --group docs
+	@rm -rf docs/_build
+	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --conf-dir docs . docs/_build
+
+docs-refresh: $(READY) ## renew what README and docs/ show: outputs, options, picture; PAGE=file for one
+	@$(BIN)/python tests/docs/renew.py $(PAGE)
 
 format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/ruff format .
