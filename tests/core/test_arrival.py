@@ -111,6 +111,7 @@ def test_a_reply_of_text_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
+        ("plain", "plain"),
         ("ls -la\n\tü 🙂", "ls -la\n\tü 🙂"),
         ("a\0b\x1b[31m\r\x7f", "a\u2400b\u241b[31m\u240d\u2421"),
         ("\u202egpj.exe\u2066", "⟨U+202E⟩gpj.exe⟨U+2066⟩"),
