@@ -34,7 +34,8 @@ coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 10
 	@$(BIN)/coverage report --fail-under=90
 	@$(BIN)/coverage report --fail-under=100 --include='$(PURE)'
 
-fuzz: $(READY) ## a million accepted commands, and two minutes led by coverage, against bash itself
+fuzz: $(READY) ## a million commands, and two minutes led by coverage, against bash; 100,000 broken replies
+	@$(BIN)/python tests/fuzz_replies.py --replies 100000 --asked 3000
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
 	@$(BIN)/uv pip install --quiet --group fuzz
 	@$(BIN)/python tests/fuzz_guided.py -max_total_time=120

@@ -16,7 +16,8 @@ from agenteval.models.chunks import Call, Choice, Chunk, Function, ReplyError, S
 
 # Deeper than arguments may be, with the chunk around them; shallower than Python reads.
 DEEPEST = 200
-_MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
+# A text that is not closed goes to the end: looked for from each quote, that would take for ever.
+_MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _DIGITS = 300  # more are no number to anybody
 
 

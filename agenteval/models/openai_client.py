@@ -128,7 +128,7 @@ class OpenAIModel:
         self._served = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
-            said = f"{self._url}: {turn.model} answers, where {self._answers} did before"
+            said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
             raise InfrastructureError(said, Cause.MODEL_CHANGED)
         self._pace.took(turn)
         return replace(turn, ended=time.time())  # noqa: TID251 -- of the wall, for all processes

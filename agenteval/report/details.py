@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agenteval.core.legible import visible
 from agenteval.core.summary import TrialSummary
 from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
@@ -53,7 +54,7 @@ def void_lines(view: View) -> list[str]:
 
 
 def _why(void: TrialSummary) -> str:
-    said = void.reason.partition("\n")[0] or "no reason was kept"
+    said = visible(void.reason.partition("\n")[0]) or "no reason was kept"
     return f"{void.cause}: {said}" if void.cause else said
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from agenteval.core.legible import visible
 from agenteval.errors import UsageError
 from agenteval.report.chart import signature_chart
 from agenteval.report.details import detail_tables, void_lines
@@ -34,6 +35,7 @@ def page(view: View) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=_shown,
     )
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
     return templates.get_template("report.html").render(
@@ -49,3 +51,8 @@ def page(view: View) -> str:
         voids=void_lines(view),
         trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
     )
+
+
+def _shown(value: object) -> object:
+    """Every value of the page: a model's words stay where they are, and hide nothing."""
+    return visible(value) if type(value) is str else value

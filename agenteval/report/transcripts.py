@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.garble import Garble
+from agenteval.core.legible import shortened
 from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import AgentPart, CallRecord, Trial
 
-REPLY_SHOWN = 1500  # characters; a report is read, the store keeps the whole
+# Characters; a report is read, the store keeps the whole.
+REPLY_SHOWN = 1500
+TEXT_SHOWN = 4000  # of a call before and in its evidence, of what a model said, of a traceback
+AFTER_SHOWN = 1000  # of a call behind its evidence, of a hint
+NAME_SHOWN = 200  # of a name, the reason of an end
 TRIALS_SHOWN = 100  # of one run, so that the page of a long run still opens
 
 Place = tuple[int | None, int | None]  # turn and position of a call
@@ -53,16 +58,22 @@ class AgentShown:
     denials: int
     turns: tuple[TurnShown, ...]
     agents: "tuple[AgentShown, ...]"
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
-    """The first agent's turns; sub-agents stand in them as in `AgentShown`."""
+    """The first agent's turns; sub-agents stand in them as in `AgentShown`.
+
+    `trace` is what stands behind the first line of the reason of its end.
+    """
 
     trial: Trial
     denials: int
     turns: tuple[TurnShown, ...]
     agents: tuple[AgentShown, ...] = ()
+    reason: str = ""
+    trace: str = ""
 
 
 def shown_trials(trials: Sequence[Trial]) -> tuple[TrialShown, ...]:
@@ -74,7 +85,9 @@ def shown_trials(trials: Sequence[Trial]) -> tuple[TrialShown, ...]:
 
 def _trial(trial: Trial) -> TrialShown:
     turns, agents = _acted(trial, 0)
-    return TrialShown(trial, _denials(trial), turns, agents)
+    reason, _, trace = trial.reason.partition("\n")
+    reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
+    return TrialShown(trial, _denials(trial), turns, agents, reason, trace)
 
 
 def _denials(acted: Trial | AgentPart) -> int:
@@ -90,7 +103,8 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
     for part in trial.agents:
         if part.parent == number:
             own = replace(trial, turns=part.turns, calls=part.calls)
-            shown = AgentShown(part, _denials(part), *_acted(own, part.number))
+            reason = shortened(part.reason, NAME_SHOWN)
+            shown = AgentShown(part, _denials(part), *_acted(own, part.number), reason)
             asked.setdefault((part.turn, part.position), []).append(shown)
     followed = {
         (one.turn, one.position): str(one.recovery) for one in trial_recovery(trial).aftermaths
@@ -101,28 +115,40 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
         shown_call = _call(record, followed.get(place, ""), asked.pop(place, []))
         calls.setdefault(record.turn, []).append(shown_call)
     turns = tuple(
-        TurnShown(at + 1, turn.text, tuple(calls.get(at, ())), turn.garbles)
+        TurnShown(at + 1, shortened(turn.text, TEXT_SHOWN), tuple(calls.get(at, ())), turn.garbles)
         for at, turn in enumerate(trial.turns)
     )
     return turns, tuple(one for agents in asked.values() for one in agents)
 
 
 def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> CallShown:
-    before, marked, after = marked_text(record.call, record.verdict)
+    before, marked, after = _parts(*marked_text(record.call, record.verdict))
     primary = record.verdict.primary
     return CallShown(
-        tool=record.call.name,
+        tool=shortened(record.call.name, NAME_SHOWN),
         named=primary is not None and primary.evidence.text == record.call.name,
         before=before,
         marked=marked,
         after=after,
         classes=tuple(finding.failure_class for finding in record.verdict.findings),
-        hint=primary.hint if primary else "",
+        hint=shortened(primary.hint, AFTER_SHOWN) if primary else "",
         followed=followed,
         reply=record.reply[:REPLY_SHOWN],
         cut=max(0, len(record.reply) - REPLY_SHOWN),
         state=_state(record),
         agents=tuple(agents),
+    )
+
+
+def _parts(before: str, marked: str, after: str) -> tuple[str, str, str]:
+    """The three so that a page holds them: what is nearest to the evidence is kept."""
+    left = len(before) - TEXT_SHOWN
+    if marked and left > 0:
+        before = f"({left} more characters) {before[-TEXT_SHOWN:]}"
+    return (
+        shortened(before, 2 * TEXT_SHOWN),
+        shortened(marked, TEXT_SHOWN),
+        shortened(after, AFTER_SHOWN),
     )
 
 

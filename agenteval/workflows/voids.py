@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from agenteval.core.legible import visible
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Run
 from agenteval.core.trial import Trial
@@ -41,7 +42,7 @@ def _line(count: int, whose: str, run: Run, trial: Trial) -> str:
     reason, _, trace = trial.reason.partition("\n")
     line = (
         f"{count} {'trial is' if count == 1 else 'trials are'} void by {whose}. The first one: "
-        f"{trial.scenario} #{trial.number}, seed {trial.seed}: {reason}"
+        f"{trial.scenario} #{trial.number}, seed {trial.seed}: {visible(reason)}"
     )
     where = f"in the report, and in `reason` of `agenteval show {run.id} --json`"
     return f"{line}\nTraceback: {where}" if trace else line

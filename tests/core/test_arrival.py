@@ -7,7 +7,7 @@ import pytest
 from agenteval.core import plain_json
 from agenteval.core.arrival import LONGEST_NAME, arrived
 from agenteval.core.garble import Received, ReceivedCall
-from agenteval.core.legible import decoded, is_legible, legible, paired
+from agenteval.core.legible import decoded, is_legible, legible, paired, shortened, visible
 
 HALF, OTHER = "\ud83d", "\ude00"
 
@@ -106,3 +106,23 @@ def test_a_reply_is_text_in_each_of_its_parts_and_says_which_were_not() -> None:
 def test_a_reply_of_text_stays_as_it_is() -> None:
     received = Received("ü", "🙂", (ReceivedCall("bash", '{"a": "\\ud83d"}', "c"),), "stop")
     assert arrived(received) == received
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain", "plain"),
+        ("ls -la\n\tü 🙂", "ls -la\n\tü 🙂"),
+        ("a\0b\x1b[31m\r\x7f", "a\u2400b\u241b[31m\u240d\u2421"),
+        ("\u202egpj.exe\u2066", "⟨U+202E⟩gpj.exe⟨U+2066⟩"),
+        ("a\u200bb\ufeff\x9b", "a⟨U+200B⟩b⟨U+FEFF⟩⟨U+009B⟩"),
+        ("\ud83d", "⟨U+D83D⟩"),
+    ],
+)
+def test_what_would_hide_is_a_sign(text, shown) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(("text", "shown"), [("abc", "abc"), ("abcde", "abc (2 more characters)")])
+def test_a_long_text_is_cut_and_says_so(text, shown) -> None:
+    assert shortened(text, 3) == shown

@@ -1,0 +1,170 @@
+"""The whole way of one reply without a server: bytes, turn, verdict, next request, store, pages."""
+
+import io
+import json
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from sqlalchemy.dialects import postgresql, sqlite
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.models import ModelEntry
+from agenteval.config.paths import roots
+from agenteval.core.call import ToolCall
+from agenteval.core.likeness import likeness, same_call, same_intent
+from agenteval.core.loops import looped
+from agenteval.core.outcome import Ending, outcome
+from agenteval.core.policy.policy import World
+from agenteval.core.prompt.profiles import PROFILES
+from agenteval.core.recovery import trial_recovery
+from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
+from agenteval.engine import tools
+from agenteval.models.chunks import ReplyError
+from agenteval.models.refusals import RefusedError, refused_call
+from agenteval.models.requests import asked_of, request_body
+from agenteval.models.stream import StreamReader
+from agenteval.models.turns import turn_of
+from agenteval.models.wire import read_reply
+from agenteval.report import console, html, markdown
+from agenteval.report import json as json_report
+from agenteval.report.build import build_view
+from agenteval.store import mapping
+from agenteval.store.rows import CallRow, TurnRow
+from agenteval.taxonomy.judge import judge
+from agenteval.testing import run, trial
+
+BEGIN = (Message("system", "You keep notes."), Message("user", "List them."))
+WORLD = World(frozenset(("scripts/notes.py",)))
+ENTRIES = (
+    ModelEntry(base_url="http://127.0.0.1/v1", model="m"),
+    ModelEntry(base_url="http://127.0.0.1/v1", model="m", tool_parser="qwen3_coder"),
+    *(
+        ModelEntry(base_url="http://127.0.0.1/v1", model="m", tools="text", dialect=name)
+        for name in ("hermes", "qwen3_coder", "json")
+    ),
+)
+DIALECTS = (postgresql.dialect(), sqlite.dialect())
+UNSHOWN = {*range(32), 127, *range(128, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+UNSHOWN -= {ord("\n"), ord("\t")}
+
+
+class ReplyPath:
+    def __init__(self) -> None:
+        self.policy = load_policy("notes", roots=roots())
+
+    def turn(self, body: bytes, chance: random.Random, *, stream: bool) -> Turn | None:
+        """The turn in a reply; None for one that is the server's fault."""
+        profile = PROFILES[chance.choice(sorted(PROFILES))]
+        schemas = tools.schemas(profile, tuple(self.policy.tools))
+        entry = chance.choice(ENTRIES)
+        asked = asked_of(entry, BEGIN, schemas)
+        try:
+            received, usage = _streamed(body, chance) if stream else read_reply(body)
+        except ReplyError as error:
+            str(error).encode()
+            return None
+        except RefusedError as error:
+            if (received := refused_call(error.said)) is None:
+                return None
+            usage = Usage()
+        turn = turn_of(received, asked, usage=usage, raw="{}", seconds=1.0)
+        records = [self._handled(at, call, profile, chance) for at, call in enumerate(turn.calls)]
+        said = [Message("tool", one.reply, call_id=one.call.id) for one in records]
+        messages = [*BEGIN, Message("assistant", turn.text, turn.calls), *said]
+        json.loads(request_body(entry, messages, schemas, 1).decode())
+        _compared(turn, records)
+        self._stored(turn, records)
+        return turn
+
+    def _handled(self, at: int, call: ToolCall, profile, chance: random.Random) -> CallRecord:
+        """As `engine.hands` does, up to the sandbox."""
+        policy, meant = self.policy, profile.meant(call, tuple(self.policy.tools))
+        if meant is None:
+            policy, meant = replace(policy, tools={}), call
+        verdict = judge(meant, policy, WORLD)
+        reply = "ok" if verdict.allowed else tools.denial(meant, verdict, profile, policy)
+        return CallRecord(0, at, meant, verdict, reply)
+
+    def _stored(self, turn: Turn, records: Sequence[CallRecord]) -> None:
+        _bound(TurnRow, mapping.turn_values(1, 0, turn, agent=""))
+        for record in records:
+            values = mapping.call_values(1, record, agent="", policy="p", taxonomy="t")
+            _bound(CallRow, values)
+
+    def played(self, turns: Sequence[Turn], number: int) -> Trial:
+        """A trial of these turns, its calls judged."""
+        profile, chance = PROFILES["strict"], random.Random(1)
+        calls = tuple(
+            replace(self._handled(at, call, profile, chance), turn=which)
+            for which, turn in enumerate(turns)
+            for at, call in enumerate(turn.calls)
+        )
+        return replace(trial(number=number), turns=tuple(turns), calls=calls)
+
+
+def _streamed(body: bytes, chance: random.Random):
+    reader = StreamReader()
+    size = chance.choice((1 << 20, 1 << 20, 100, 7))
+    for at in range(0, len(body), size):
+        reader.feed(body[at : at + size], float(at))
+    reader.raw().encode()
+    received = reader.received()
+    reader.timing()
+    return received
+
+
+def _compared(turn: Turn, records: Sequence[CallRecord]) -> None:
+    """What reads the calls of a trial once it is played."""
+    played = replace(trial(), turns=(turn,), calls=tuple(records))
+    trial_recovery(played)
+    str(looped(list(records) * 5))
+    for one in records:
+        for other in records:
+            likeness(one.call, other.call)
+            same_call(one.call, other.call)
+            same_intent(one.call, other.call)
+    outcome(Ending.STOPPED, goal_met=False, last_denied=False, last_text=turn.text)
+
+
+def _bound(table, values) -> None:
+    """Every value is one that SQLite and PostgreSQL take, and comes back as it was."""
+    for name, value in values.items():
+        kind = table.__table__.c[name].type
+        for dialect in DIALECTS:
+            given, taken = kind.bind_processor(dialect), kind.result_processor(dialect, None)
+            stored = given(value) if given else value
+            back = taken(stored) if taken else stored
+            if dialect.name == "postgresql" and not isinstance(stored, str | None | int | float):
+                stored = json.dumps(stored, allow_nan=False)
+            _storable(name, stored)
+            if isinstance(stored, str) and isinstance(back, str):
+                assert back == value, name
+
+
+def _storable(name: str, stored: object) -> None:
+    if isinstance(stored, str):
+        stored.encode()
+        assert "\0" not in stored, name
+        assert "NaN" not in stored or "NaN" in json.dumps(stored), name
+    elif isinstance(stored, float):
+        assert math.isfinite(stored), name
+    elif isinstance(stored, int):
+        assert -(1 << 31) <= stored < 1 << 31, name
+
+
+def drawn(trials: Sequence[Trial]) -> None:
+    """Every page of a run of these trials can be written, and shows nothing that hides."""
+    view = build_view([run(*trials)])
+    page = html.page(view)
+    page.encode()
+    hidden = {hex(ord(one)) for one in page if ord(one) in UNSHOWN}
+    assert not hidden, hidden
+    assert len(page) < 40_000_000
+    json.loads(json_report.dumps(view))
+    markdown.dumps(view).encode()
+    out = Console(file=io.StringIO(), width=100, color_system=None)
+    console.render(view, out)
+    out.file.getvalue().encode()  # type: ignore[attr-defined] -- a StringIO
