@@ -20,7 +20,6 @@ from broken_replies import broken_wire, good_wire
 from hostile import serving
 from reply_path import ReplyPath, drawn
 
-from agenteval.cli.stages import judges, load_stages
 from agenteval.config.models import ModelEntry
 from agenteval.core.outcome import Outcome
 from agenteval.core.trial import Trial, Turn
@@ -32,6 +31,7 @@ from agenteval.protocols import TrialKey
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, run
+from agenteval.workflows.stages import judges, load_stages
 
 SCENARIO = "notes/append"
 TURNS = 4  # of a trial in a whole run

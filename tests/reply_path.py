@@ -18,9 +18,9 @@ from agenteval.core.likeness import likeness, same_call, same_intent
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending, outcome
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profiles import PROFILES
 from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
+from agenteval.dialects.registry import profiles
 from agenteval.engine import tools
 from agenteval.models.chunks import ReplyError
 from agenteval.models.refusals import RefusedError, refused_call
@@ -57,7 +57,7 @@ class ReplyPath:
 
     def turn(self, body: bytes, chance: random.Random, *, stream: bool) -> Turn | None:
         """The turn in a reply; None for one that is the server's fault."""
-        profile = PROFILES[chance.choice(sorted(PROFILES))]
+        profile = profiles()[chance.choice(sorted(profiles()))]
         schemas = tools.schemas(profile, tuple(self.policy.tools))
         entry = chance.choice(ENTRIES)
         asked = asked_of(entry, BEGIN, schemas)
@@ -96,7 +96,7 @@ class ReplyPath:
 
     def played(self, turns: Sequence[Turn], number: int) -> Trial:
         """A trial of these turns, its calls judged."""
-        profile, chance = PROFILES["strict"], random.Random(1)
+        profile, chance = profiles()["strict"], random.Random(1)
         calls = tuple(
             replace(self._handled(at, call, profile, chance), turn=which)
             for which, turn in enumerate(turns)

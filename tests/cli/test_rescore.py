@@ -58,7 +58,7 @@ def test_a_run_that_is_judged_alike_again_changes_nothing(cli, played):
 
 
 def test_another_allow_list_judges_the_same_calls(cli, played, project):
-    (project / "strict.toml").write_text("description = \"Nothing.\"\n[bash]\nallow = [\"true\"]\n")
+    (project / "strict.toml").write_text('description = "Nothing."\n[bash]\nallow = ["true"]\n')
     said = cli("rescore", "last", "--allowlist", "strict.toml")
     calls = asked(played, "SELECT count(*) FROM call")[0][0]
     bash = asked(played, "SELECT count(*) FROM call WHERE name = 'bash'")[0][0]
