@@ -2,29 +2,44 @@
 
 import asyncio
 import os
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from agenteval.core.answers import Question
 from agenteval.core.scenario import Limits
+from agenteval.engine.world import declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
 from agenteval.sandbox.interpreter import interpreter
 from agenteval.sandbox.probe import probe
 
+
+def world_of(*statements: str) -> bytes:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+        return connection.serialize()
+
+
 TRUE = ["/bin/true"]
 SCRIPT = ["python3", "scripts/show.py", "one", "two"]
 UV = ["uv", "run", *SCRIPT[1:]]
-FILES = {"scripts/show.py": b"import json, sys\nprint(json.dumps(sys.argv[1:]))\n"}
-CALLS, SCRIPTS, STARTS, HELD = 200, 100, 50, 20
+FILES = {
+    "scripts/show.py": b"import json, sys\nprint(json.dumps(sys.argv[1:]))\n",
+    "world.db": world_of("CREATE TABLE t (x)", "INSERT INTO t VALUES (1), (2)"),
+}
+CALLS, SCRIPTS, STARTS, HELD, ROUNDS = 200, 100, 50, 20, 5
 PER_TRIAL, IN_FLIGHT, CHUNK = 10, 4, 10
 BULK_SECONDS = (
     100.0  # no further chunk is begun after that: the table says how many trials it is of
@@ -77,6 +92,38 @@ async def per_call(worlds: Mapping[str, World], argv: Sequence[str], count: int)
             await world.run(argv)
             spent[name].append(time.perf_counter() - started)
     return {name: statistics.median(times) * 1000 for name, times in spent.items()}
+
+
+async def per_question(worlds: Mapping[str, World]) -> Row:
+    """Milliseconds of CPU, here and inside, to ask a world that was changed; the median of rounds.
+
+    Four questions at once, as a scenario with two goals and two steps of a handshake has them.
+    """
+    asked = [Question("SELECT count(*) FROM t WHERE x > 0")] * 4
+    spent = {name: [] for name in worlds}
+    for _ in range(ROUNDS):
+        for name, world in worlds.items():
+            before = spent_cpu()
+            for _ in range(CALLS // ROUNDS):
+                await world.ask("world.db", asked, declared(FILES["world.db"]))
+            spent[name].append((spent_cpu() - before) / (CALLS // ROUNDS))
+    return {name: statistics.median(times) * 1000 for name, times in spent.items()}
+
+
+def spent_cpu() -> float:
+    """Seconds of this process and of all below it, those that have ended included."""
+    parents, spent = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(path.parent.name)
+        parents[pid], spent[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    family = {os.getpid()}
+    while grown := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return sum(spent[pid] for pid in family) / os.sysconf("SC_CLK_TCK")
 
 
 async def per_start(backends: Mapping[str, Backend]) -> Row:
@@ -154,6 +201,7 @@ async def measure(backends: Mapping[str, Backend], trials: int) -> dict[str, Row
             "/bin/true ms": await per_call(worlds, TRUE, CALLS),
             "script ms": await per_call(worlds, SCRIPT, SCRIPTS),
             "uv run ms": await per_call(isolated, UV, SCRIPTS),
+            "judge, CPU ms": await per_question(isolated),
         }
     sandboxes = {name: backend for name, backend in backends.items() if name != Plain.name}
     table["start ms"] = await per_start(sandboxes)

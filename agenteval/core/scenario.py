@@ -26,9 +26,9 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CodeTest:
-    """A Python program about the workspace: the test holds when it exits with 0.
+    """A Python program about the workspace: the test holds when it comes to its end.
 
-    It gets the trial's variables as JSON in its only argument, and leaves no file behind.
+    It has the trial's variables, runs where no code of the model's can see it, and leaves no file.
     """
 
     name: str

@@ -5,27 +5,45 @@ import marshal
 import secrets
 import signal
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from inspect import getsource
+from typing import Any, Final
 
 from agenteval.core.answers import Answer, Answers, Question, Schema
 from agenteval.core.trial import Execution
-from agenteval.sandbox.inside import program_help, subject, wire
+from agenteval.sandbox.inside import hidden, program_help, subject, wire
 
+# What any process of a test may show: it tells nothing of the test.
+PUBLIC: Final = getsource(subject)
 FLAT = int | float | str | None
 
 
-def question_order(database: str, questions: Sequence[Question], schema: Schema) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What goes past the runner to a judge, and what opens the judge's words again."""
+
+    key: bytes
+    content: bytes
+
+    def opened(self, said: bytes) -> bytes:
+        return hidden.sealed(self.key, said)
+
+
+def _order(content: dict[str, Any]) -> Order:
+    key = secrets.token_bytes(32)
+    return Order(key, marshal.dumps(content | {"key": key}, wire.PORTABLE))
+
+
+def question_order(database: str, questions: Sequence[Question], schema: Schema) -> Order:
     """What inside/inquiry.py acts on."""
     asked = [(question.query, question.rows) for question in questions]
-    order = {"database": database, "questions": asked, "schema": list(schema)}
-    return marshal.dumps(order, wire.PORTABLE)
+    return _order({"database": database, "questions": asked, "schema": list(schema)})
 
 
-def program_order(source: str, argument: str, word: str) -> bytes:
+def program_order(source: str, argument: str, word: str) -> Order:
     """What inside/judging.py acts on."""
-    order = {"source": source, "argument": argument, "word": word} | _texts()
-    return marshal.dumps(order, wire.PORTABLE)
+    return _order({"source": source, "argument": argument, "word": word} | _texts())
 
 
 @cache

@@ -16,6 +16,7 @@ from agenteval.sandbox.inside import wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
 from agenteval.sandbox.link import Link, Reply
+from agenteval.sandbox.orders import Order
 from agenteval.sandbox.reported import reported
 
 START_SECONDS = 20.0
@@ -50,17 +51,18 @@ class Session:
         order = orders.program_order(source, argument, word)
         return orders.vouched(await self._run({"do": "judge"}, order), word)
 
-    async def _run(self, request: dict[str, Any], hidden: bytes = b"") -> Execution:
-        """`hidden` goes past the runner, to the process that it starts."""
+    async def _run(self, request: dict[str, Any], order: Order | None = None) -> Execution:
+        """An order goes past the runner, to the process that it starts."""
         seconds = max(self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
-        request |= {"size": len(hidden)}
+        beyond = order.content if order else b""
         async with self._lock:
-            frames = wire.request(request) + hidden
+            frames = wire.request(request | {"size": len(beyond)}) + beyond
             reply, kept = await self._link.ask(frames, seconds=seconds)
         if "error" in reply or not reply.get("clean", True):
             reason = reply.get("error", "a process of the command could not be killed")
             raise InfrastructureError(f"sandbox: {reason}")
-        return _execution(reply, kept.decode(errors="replace"))
+        said = order.opened(kept) if order else kept
+        return _execution(reply, said.decode(errors="replace"))
 
     async def read(self, path: str) -> bytes:
         reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)

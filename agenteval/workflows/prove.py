@@ -13,6 +13,7 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
 from agenteval.protocols import Model, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
+from agenteval.workflows.cheats import cheat_faults
 from agenteval.workflows.proof_faults import (
     Slips,
     idle_faults,
@@ -113,6 +114,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
         faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
         faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
         faults += [fault async for fault in kept_faults(stage, backend)]
+        faults += [fault async for fault in cheat_faults(stage, backend)]
         proofs.append(_proof(stage, trials, made, faults))
     return proofs
 

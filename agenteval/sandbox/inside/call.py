@@ -52,9 +52,7 @@ class Runner:
         """Ask the world's database; the questions are the next bytes of the peer."""
         inquiry.prepare()
         return self._followed(
-            lambda nothing, sink: hidden.start(
-                self.peer, size, [nothing, sink, nothing], inquiry.act
-            ),
+            lambda nothing, sink: hidden.start(self.peer, size, nothing, sink, inquiry.act),
             inquiry.WALL_SECONDS,
             look=inquiry.WALL_SECONDS,  # what it may use, the kernel keeps
         )
@@ -63,7 +61,7 @@ class Runner:
         """Run a program of the scenario's; it is the next bytes of the peer."""
         return self._followed(
             lambda nothing, sink: hidden.start(
-                self.peer, size, [nothing, sink, sink], lambda order: judging.act(order, self.env)
+                self.peer, size, nothing, sink, lambda order: judging.act(order, self.env)
             ),
             self.limits["call_seconds"],
         )

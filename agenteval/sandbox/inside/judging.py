@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from agenteval.sandbox.inside import prefork
@@ -14,18 +13,18 @@ if TYPE_CHECKING:
 HELP = "agenteval_test"  # what programs import
 
 
-def act(order: wire.Message, env: dict[str, str]) -> None:
-    """Run it as a Python that was just started would, and end.
+def act(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
+    """Run it as a Python that was just started would.
 
     Only one that comes to its end says `order["word"]`, which nobody else knows, as its last word.
     """
+    import io  # noqa: PLC0415 - as prefork
+
     prefork.furnish(env)
     sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
+    said = sys.stdout = sys.stderr = io.StringIO()
     made = sys.modules[HELP] = type(sys)(HELP)
     exec(compile(order["help"], HELP, "exec"), made.__dict__)  # noqa: S102 - our own
-    code = 0 if made.begin(order) else 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if code == 0:
-        os.write(1, order["word"].encode())
-    os._exit(code)
+    held = made.begin(order)
+    text = said.getvalue() + (order["word"] if held else "")
+    return 0 if held else 1, text.encode(errors="replace")

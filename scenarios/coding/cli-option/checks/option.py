@@ -1,24 +1,20 @@
 """Does src/worktimes.py have the option that the ticket asks for, and all else as before?"""
 
-import json
-import sqlite3
-import subprocess
-import sys
+from agenteval_test import known, run, select
 
-asked = json.loads(sys.argv[1])
-names = (f"--{asked['option']}", f"-{asked['short']}")
-with sqlite3.connect("file:data/tracker.db?mode=ro", uri=True) as world:
-    rows = world.execute(
-        "SELECT day, person, ticket_id, minutes, kind FROM work_log "
-        "JOIN tickets ON tickets.id = ticket_id ORDER BY day, work_log.id"
-    ).fetchall()
+names = (f"--{known['option']}", f"-{known['short']}")
+_, rows = select(
+    "SELECT day, person, ticket_id, minutes, kind FROM work_log "
+    "JOIN tickets ON tickets.id = ticket_id ORDER BY day, work_log.id",
+    database="data/tracker.db",
+)
 person = rows[7][1]
 
 
 def printed(*words: str) -> str:
-    tool = [sys.executable, "-B", "src/worktimes.py", *words]
-    done = subprocess.run(tool, capture_output=True, text=True, timeout=20, check=True)
-    return done.stdout.strip()
+    done = run("src/worktimes.py", *words)
+    assert done.code == 0, done.errors
+    return done.output.strip()
 
 
 def expected(month: str = "", who: str = "", least: int = 0, kinds: tuple[str, ...] = ()) -> str:
@@ -38,7 +34,7 @@ assert printed() == expected()
 assert printed("--month", "2025-02", "--person", person) == expected("2025-02", person)
 assert names[0] in printed("--help")
 for name in names:
-    if asked["metavar"] == "MINUTES":
+    if known["metavar"] == "MINUTES":
         assert printed(name, "60") == expected(least=60)
         assert printed("--person", person, name, "100") == expected(who=person, least=100)
         assert printed(name, "0") == expected()

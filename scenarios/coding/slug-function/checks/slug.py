@@ -1,23 +1,22 @@
 """Does src/slug.py make the names that the ticket asks for?"""
 
-import atexit
-import json
-import os
 import re
-import sys
-from pathlib import Path
 
-asked = json.loads(sys.argv[1])
-atexit.register(os._exit, 1)  # a module that ends the program is no pass
-mark, limit = asked["mark"], asked["limit"]
-written = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "&": f" {asked['ampersand']} "}
+from agenteval_test import call, known
+
+mark, limit = known["mark"], known["limit"]
+written = {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "&": f" {known['ampersand']} "}
 
 
 def right(text: str, most: int) -> str:
     words = re.findall("[a-z0-9]+", text.lower().translate(str.maketrans(written)))
     while len(words) > 1 and len(mark.join(words)) > most:
         words.pop()
-    return mark.join(words)[:most] or asked["empty"]
+    return mark.join(words)[:most] or known["empty"]
+
+
+def slug(*arguments: object, **options: object) -> object:
+    return call("src/slug.py", "slug", *arguments, **options)
 
 
 titles = [
@@ -40,12 +39,7 @@ titles = [
     f"{'x' * limit} y",
     f"{'x' * (limit - 2)} y z",
 ]
-module: dict[str, object] = {"__name__": "slug"}
-exec(compile(Path("src/slug.py").read_text(encoding="utf-8"), "src/slug.py", "exec"), module)
-slug = module["slug"]
-assert callable(slug)
 for title in titles:
     assert slug(title) == right(title, limit), title
     for most in (12, 19, 30):
         assert slug(title, most) == slug(title, limit=most) == right(title, most), (title, most)
-atexit.unregister(os._exit)

@@ -1,52 +1,49 @@
 """Does the query file give the rows that the ticket asks for, whatever lies in the tables?"""
 
-import json
-import sqlite3
-import sys
+from functools import partial
 from pathlib import Path
 
-asked = json.loads(sys.argv[1])
-query = Path(f"queries/{asked['name']}.sql").read_text(encoding="utf-8")
-kind, month, threshold = asked["kind"], asked["month"], asked["threshold"]
-world = sqlite3.connect(":memory:")
-with sqlite3.connect("file:data/tracker.db?mode=ro", uri=True) as stored:
-    stored.backup(world)
+from agenteval_test import known, select
+
+query = Path(f"queries/{known['name']}.sql").read_text(encoding="utf-8")
+kind, month, threshold = known["kind"], known["month"], known["threshold"]
+asked = partial(select, database="data/tracker.db")
 
 
-def expected() -> list[tuple[str, int]]:
+def expected(before: list[tuple[str, list[object]]]) -> list[list[object]]:
+    _, booked = asked(
+        "SELECT person, day, kind, minutes FROM work_log JOIN tickets ON tickets.id = ticket_id",
+        before=before,
+    )
     sums: dict[str, int] = {}
-    for person, day, ticket_kind, minutes in world.execute(
-        "SELECT person, day, kind, minutes FROM work_log JOIN tickets ON tickets.id = ticket_id"
-    ):
+    for person, day, ticket_kind, minutes in booked:
         if ticket_kind == kind and day.startswith(month):
             sums[person] = sums.get(person, 0) + minutes
-    rows = [(person, minutes) for person, minutes in sums.items() if minutes > threshold]
+    rows = [[person, minutes] for person, minutes in sums.items() if minutes > threshold]
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def same() -> bool:
-    cursor = world.execute(query)
-    columns = [column[0] for column in cursor.description]
-    return columns == ["person", "minutes"] and cursor.fetchall() == expected()
+def same(before: list[tuple[str, list[object]]]) -> bool:
+    columns, rows = asked(query, before=before)
+    return columns == ["person", "minutes"] and rows == expected(before)
 
 
-assert same()
-(ticket,) = world.execute("SELECT id FROM tickets WHERE kind = ?", [kind]).fetchone()
-(other,) = world.execute("SELECT id FROM tickets WHERE kind <> ?", [kind]).fetchone()
+_, tickets = asked("SELECT id, kind FROM tickets ORDER BY id")
+ticket = next(number for number, its_kind in tickets if its_kind == kind)
+other = next(number for number, its_kind in tickets if its_kind != kind)
 year, number = month.split("-")
 far = f"{int(year) - 1}-{number}-05"
-for person, day, where, minutes in [
-    ("zora", f"{month}-01", ticket, 500),
-    ("yuri", f"{month}-28", ticket, 500),
-    ("at the threshold", f"{month}-03", ticket, threshold),
-    ("just above", f"{month}-04", ticket, threshold + 1),
-    ("other kind", f"{month}-04", other, 900),
-    ("other year", far, ticket, 900),
-]:
-    world.execute(
-        "INSERT INTO work_log (person, ticket_id, day, minutes) VALUES (?, ?, ?, ?)",
-        [person, where, day, minutes],
-    )
-assert same()
-world.execute("DELETE FROM work_log")
-assert same()
+more = [
+    ("INSERT INTO work_log (person, ticket_id, day, minutes) VALUES (?, ?, ?, ?)", row)
+    for row in [
+        ["zora", ticket, f"{month}-01", 500],
+        ["yuri", ticket, f"{month}-28", 500],
+        ["at the threshold", ticket, f"{month}-03", threshold],
+        ["just above", ticket, f"{month}-04", threshold + 1],
+        ["other kind", other, f"{month}-04", 900],
+        ["other year", ticket, far, 900],
+    ]
+]
+assert same([])
+assert same(more)
+assert same([*more, ("DELETE FROM work_log", [])])

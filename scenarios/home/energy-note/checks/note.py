@@ -1,11 +1,10 @@
 """The week's note: the right circuit, and its kWh in both weeks, whatever else it says."""
 
-import json
 import re
-import sys
 from pathlib import Path
 
-known = json.loads(sys.argv[1])
+from agenteval_test import known
+
 text = Path(f"notes/energy/{known['monday']}.md").read_text(encoding="utf-8").lower()
 lines = dict(re.findall(r"^[\s*_-]*(circuit|before|now)[*_]*\s*:[*_\s]*(.+)$", text, re.MULTILINE))
 assert known["circuit"] in lines["circuit"], lines
