@@ -46,6 +46,7 @@ ENTRIES = (
         for name in ("hermes", "qwen3_coder", "json")
     ),
 )
+PROFILES = profiles()
 DIALECTS = (postgresql.dialect(), sqlite.dialect())
 UNSHOWN = {*range(32), 127, *range(128, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 UNSHOWN -= {ord("\n"), ord("\t")}
