@@ -19,6 +19,7 @@ class _Plugin(NamedTuple):
     source: str  # the distribution that it is of, with its version
 
 
+@cache
 def load(group: str, fits: Callable[[Any], bool] = lambda _: True) -> Mapping[str, Any]:
     """The plug-ins of a group by name, in the order of the alphabet.
 
@@ -57,7 +58,8 @@ def _loaded(group: str) -> Mapping[str, _Plugin]:
     for point in sorted(entry_points(group=group), key=lambda each: each.name):
         source = f"{point.dist.name}/{point.dist.version}" if point.dist else "?"
         if point.name in found:
-            leave_out(group, point.name, f"{found[point.name].source} has one of that name too")
+            first = found[point.name].source
+            leave_out(group, point.name, f"{source}: {first} has one of that name too")
             continue
         try:
             found[point.name] = _Plugin(point.load(), source)

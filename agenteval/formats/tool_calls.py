@@ -1,4 +1,8 @@
-"""Tool calls as programs write them down: a table of shapes, in whatever message they stand."""
+"""Tool calls as programs write them down: a table of shapes, in whatever message they stand.
+
+A plug-in (group `agenteval.formats`) is a function that takes the object of a line and gives the
+calls in it. It is asked about lines in which no shape of the table is found.
+"""
 
 import json
 import re
@@ -6,7 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
+
+GROUP = "agenteval.formats"
 
 
 class _Shape(NamedTuple):
@@ -54,7 +61,7 @@ def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
     identifier = str(content.get("id", ""))
     if (command := _command(content)) is not None:
         return [bash_call(command, identifier)]
-    if calls := list(_within(content)):
+    if calls := list(_within(content)) or list(_plugged(content)):
         return calls
     name = _at(content, "function.name") or content.get("name")
     if isinstance(name, str) and not content.keys() & {"role", "content", "output"}:
@@ -64,6 +71,11 @@ def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
 
 def bash_call(command: str, identifier: str = "") -> ToolCall:
     return ToolCall(identifier, BASH, command, {"command": command})
+
+
+def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
+    for read in plugins.load(GROUP, callable).values():
+        yield from read(content) or ()
 
 
 def _within(content: object) -> Iterator[ToolCall]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from agenteval import plugins
 from agenteval.errors import UsageError
 from agenteval.protocols import SandboxBackend
 from agenteval.sandbox.bubblewrap import Bubblewrap
@@ -10,7 +11,9 @@ from agenteval.sandbox.namespaces import Namespaces
 from agenteval.sandbox.none import Bare
 from agenteval.sandbox.probe import Probe, probe
 
-BACKENDS: dict[str, Callable[..., SandboxBackend]] = {
+GROUP = "agenteval.sandboxes"
+Backend = Callable[..., SandboxBackend]
+BACKENDS: dict[str, Backend] = {
     "bubblewrap": Bubblewrap,
     "namespaces": Namespaces,
     "container": Container,
@@ -26,13 +29,14 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     Raises UsageError, with the reason and the cure, when its probe fails. `none` isolates nothing
     and is never chosen but by name.
     """
-    if name is not None and name not in BACKENDS:
-        raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(BACKENDS)}")
+    known = BACKENDS if name is None or name in BACKENDS else BACKENDS | _plugged()
+    if name is not None and name not in known:
+        raise UsageError(f"--sandbox {name}: no such sandbox. Known: {', '.join(known)}")
     if name == Bare.name:
         return Bare(prefork=prefork)
     failed = []
     for candidate in AUTOMATIC if name is None else (name,):
-        backend = BACKENDS[candidate](prefork=prefork)
+        backend = known[candidate](prefork=prefork)
         seen = await probe(backend)
         if seen.works:
             return backend
@@ -42,7 +46,17 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
 
 async def probe_all() -> list[Probe]:
     """What every backend that isolates shows here, in the order of choice."""
-    return [await probe(BACKENDS[name]()) for name in ISOLATING]
+    shipped = [BACKENDS[name] for name in ISOLATING]
+    return [await probe(backend()) for backend in (*shipped, *_plugged().values())]
+
+
+def _plugged() -> dict[str, Backend]:
+    """Those of plug-ins, chosen by name only; they are probed as any other."""
+    found = dict(plugins.load(GROUP, callable))
+    for name in found.keys() & BACKENDS.keys():
+        plugins.leave_out(GROUP, name, "there is a sandbox of that name")
+        del found[name]
+    return found
 
 
 def told(seen: Probe) -> str:

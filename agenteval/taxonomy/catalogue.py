@@ -1,12 +1,46 @@
 """All failure classes in their order: the first that matches a denied call is its primary one."""
 
+from collections.abc import Iterator
+from types import ModuleType
+
+from agenteval import plugins
 from agenteval.taxonomy import calls, commands, redirects, structure, syntax
 from agenteval.taxonomy.registry import FailureClass, classes_of
+from agenteval.taxonomy.version import SHIPPED_VERSION
 
+GROUP = "agenteval.failure_classes"
 _FAMILIES = (calls, syntax, structure, redirects, commands)
-_CLASSES = tuple(found for family in _FAMILIES for found in classes_of(family))
+SHIPPED = tuple(found for family in _FAMILIES for found in classes_of(family))
+
+
+def _plugged() -> Iterator[tuple[str, FailureClass]]:
+    """Those of plug-ins, each with the plug-in's name: a class, or a module of some."""
+    taken = {each.id for each in SHIPPED}
+    for name, found in plugins.load(GROUP, _is_one_or_some).items():
+        for each in classes_of(found) if isinstance(found, ModuleType) else (found,):
+            if each.rest or each.id in taken:
+                plugins.leave_out(GROUP, name, f"{each.id}: its id is taken, or it takes the rest")
+                continue
+            taken.add(each.id)
+            yield name, each
+
+
+def _is_one_or_some(found: object) -> bool:
+    return isinstance(found, FailureClass | ModuleType)
+
+
+_PLUGGED = tuple(_plugged())
+_LAST = classes_of(commands)
+_CLASSES = (*SHIPPED[: -len(_LAST)], *(each for _, each in _PLUGGED), *_LAST)
+# Stored with every verdict, so it names whoever else explains.
+TAXONOMY_VERSION = "+".join(
+    (SHIPPED_VERSION, *plugins.sources(GROUP, (name for name, _ in _PLUGGED)))
+)
 
 
 def failure_classes() -> tuple[FailureClass, ...]:
-    """Every class, in the order of the families above and within each that of its source."""
+    """Every class, in the order of the families above and within each that of its source.
+
+    Those of plug-ins stand before `commands`, which explains whatever program was asked for.
+    """
     return _CLASSES

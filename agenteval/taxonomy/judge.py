@@ -18,12 +18,11 @@ from agenteval.core.shell.gate import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.wrappers import is_wrapper
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import facts_of
 from agenteval.taxonomy.parts import take, take_simple
 from agenteval.taxonomy.registry import FailureClass, Seen
-from agenteval.taxonomy.version import TAXONOMY_VERSION
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 

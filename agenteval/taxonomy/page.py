@@ -10,11 +10,11 @@ from pathlib import Path
 
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy.article import article_row
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.catalogue import SHIPPED
 from agenteval.taxonomy.garble_registry import GarbleKind
 from agenteval.taxonomy.garbles import KINDS
 from agenteval.taxonomy.registry import FailureClass
-from agenteval.taxonomy.version import TAXONOMY_VERSION
+from agenteval.taxonomy.version import SHIPPED_VERSION
 
 README = Path(__file__).with_name("README.md")
 _HEAD = f"""\
@@ -22,7 +22,7 @@ _HEAD = f"""\
 
 <!-- Written by `make format` from the blocks in this folder: edit those, not this file. -->
 
-Why a tool call was denied: taxonomy version {TAXONOMY_VERSION}. The policy decides, these classes
+Why a tool call was denied: taxonomy version {SHIPPED_VERSION}. The policy decides, these classes
 only explain. They are asked in this order; the first that matches a denied call is its primary
 class, the others that match are kept beside it. Examples are judged by `allowlists/demo.toml`.
 """
@@ -38,7 +38,7 @@ with the turn, and so does every repair of what was sent back in its place.
 
 def render() -> str:
     """README.md as it must be."""
-    classes = (page(each) for each in failure_classes())
+    classes = (page(each) for each in SHIPPED)
     return "\n".join((_HEAD, *_table(), *classes, _GARBLES, *map(garble_page, KINDS)))
 
 
@@ -74,7 +74,7 @@ def _hidden(command: str) -> bool:
 def _table() -> Iterator[str]:
     yield "| | class | what it is |"
     yield "|---|---|---|"
-    for number, each in enumerate(failure_classes(), 1):
+    for number, each in enumerate(SHIPPED, 1):
         yield f"| {number} | [{each.id}](#{each.id}) | {each.title} |".replace("||", "\\|\\|")
     yield ""
 

@@ -13,7 +13,7 @@ from agenteval.report.gate.view import GateView, gate_view
 from agenteval.stats.gate import LEVEL, judge_gate
 from agenteval.stats.rules import Rules
 from agenteval.store.summaries import load_summary, opened
-from agenteval.taxonomy.version import TAXONOMY_VERSION
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 
 
 def judged(  # noqa: PLR0913 -- what a gate is asked for

@@ -18,8 +18,8 @@ from agenteval.formats.permissions import load_any
 from agenteval.store.location import Location
 from agenteval.store.rescoring import Basis, Judge, Place, Rescored
 from agenteval.store.sql import SqlStore
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
-from agenteval.taxonomy.version import TAXONOMY_VERSION
 from agenteval.workflows.stages import load_stages
 
 

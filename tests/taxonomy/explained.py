@@ -14,13 +14,13 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy import version
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.catalogue import SHIPPED
 from agenteval.taxonomy.judge import judge
 
 ROOT = Path(__file__).parents[2]
 MODULE = ROOT / "agenteval" / "taxonomy" / "version.py"
 COMMANDS = ROOT / "tests" / "corpus" / "commands.txt"
-_VERSION = re.compile(r'(?<=TAXONOMY_VERSION = ")\d+')
+_VERSION = re.compile(r'(?<=SHIPPED_VERSION = ")\d+')
 _DIGEST = re.compile(r'(?<=EXPLAINED = ")[0-9a-f]+')
 
 
@@ -28,7 +28,7 @@ def digest() -> str:
     """What the classes say of all examples and of the corpus, under the demo policy."""
     demo = load_policy("demo", roots=[shipped()])
     commands = COMMANDS.read_text(encoding="utf-8").split("\n%%\n")
-    calls = [call for each in failure_classes() for call in (*each.bad, *each.good)]
+    calls = [call for each in SHIPPED for call in (*each.bad, *each.good)]
     calls += [ToolCall("", "bash", "", {"command": command}) for command in commands]
     found = [[each.failure_class for each in judge(call, demo).findings] for call in calls]
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]

@@ -5,7 +5,7 @@ from explained import digest, renewed
 
 from agenteval.taxonomy.version import EXPLAINED
 
-MODULE = 'TAXONOMY_VERSION = "{}"  # stored\nEXPLAINED = "{}"  # digest\n'
+MODULE = 'SHIPPED_VERSION = "{}"  # stored\nEXPLAINED = "{}"  # digest\n'
 
 
 def test_what_is_explained_how_is_what_the_version_records() -> None:

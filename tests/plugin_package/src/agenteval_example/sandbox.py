@@ -1,0 +1,7 @@
+"""A sandbox that says it isolates, and does not: only a probe can tell."""
+
+from agenteval.sandbox.none import Bare
+
+
+class Plain(Bare):
+    name = "plain"
