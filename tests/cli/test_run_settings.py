@@ -67,7 +67,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--profile", "cursor"), "no profile 'cursor'. Known: strict, opencode, claude-code"),
+        (("--profile", "cursor"), "no profile 'cursor'. Known: strict, claude-code, codex"),
         (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
         (("--context", "100"), "--context 100: the prompt of media/rendered-plot alone has about"),
         (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
