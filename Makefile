@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/paths.py,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check docs docs-refresh format lock clean
+.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,12 @@ demo: $(READY) ## three simulated models through three scenarios, and the table
 
 test: $(READY) ## all tests
 	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)
+
+lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
+	@sh .ci/lowest $(PYTEST)
+
+wheel: $(READY) ## build dist/, and play every scenario once from the wheel alone, in an empty folder
+	@sh .ci/wheel
 
 servers: $(READY) ## get the real servers that tests/servers asks, into a cache of their own
 	@$(BIN)/python tests/servers/llama.py
@@ -85,4 +91,4 @@ lock: $(READY) ## renew requirements.lock from pyproject.toml
 		--group dev --output-file requirements.lock pyproject.toml
 
 clean: ## remove .venv and all caches; reports/ stays
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	@rm -rf $(VENV) .venv-lowest .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage dist

@@ -8,12 +8,15 @@ import typer
 from agenteval.cli.app import app
 from agenteval.cli.output import reader_may_go
 from agenteval.errors import UsageError
+from agenteval.neighbours import warning
 
 _QUOTED = re.compile(r"'(--?[a-z-]+)'")  # an option is known by its dashes
 _NUMBERS = {"valid int range": "whole number", "valid float range": "number"}
 
 
 def main() -> None:
+    if beside := warning():
+        print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
     try:
         code = app(prog_name="agenteval", standalone_mode=False)
     except UsageError as error:

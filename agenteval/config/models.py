@@ -134,8 +134,9 @@ def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | Non
     if entry is None and base_url is None:
         known = ", ".join(sorted(configured)) or "none"
         raise UsageError(
-            f"no model {name!r} in {PROJECT_FILE} (known: {known}). Add [models.{name!r}], "
-            f"or give --base-url http://HOST:PORT/v1, or try a simulated one: "
+            f"no model {name!r} (known: {known}). Say under [models.{name!r}] of an "
+            f"{PROJECT_FILE} where it is served, or give --base-url http://HOST:PORT/v1, or try a "
+            f"simulated one: "
             f"--model {SIMULATED}qwen3.6-35b"
         )
     if base_url is None and entry is not None:

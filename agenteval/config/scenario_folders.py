@@ -18,7 +18,7 @@ def first(places: Sequence[Path]) -> Path:
 
 def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Name and folder of every scenario that a target means. Raises UsageError if it means none."""
-    starts = (Path(target), *(place / target for place in places))
+    starts = (Path(target), *(place / target for place in places), *_by_path(target, places))
     for start in starts:
         folders = sorted(file.parent for file in start.rglob(FILE)) if start.is_dir() else []
         if folders:
@@ -35,6 +35,13 @@ def find(target: str, places: Sequence[Path]) -> Iterator[tuple[str, Path]]:
         f"no scenario or folder {target!r} in {_listed(places)}. "
         f"Known: {', '.join(known) or 'none'}"
     )
+
+
+def _by_path(target: str, places: Sequence[Path]) -> Iterator[Path]:
+    """`scenarios/` and what is below it, where the folder here has none, as in an empty project."""
+    path = Path(target)
+    if not path.is_dir() and ".." not in path.parts:
+        yield from (place.parent / path for place in places if path.parts[:1] == (place.name,))
 
 
 def _base(start: Path, places: Sequence[Path]) -> Path:

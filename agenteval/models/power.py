@@ -92,7 +92,9 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
     try:
         import pynvml  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError as error:
-        raise UnobservableError("install agenteval[power], which brings nvidia-ml-py") from error
+        raise UnobservableError(
+            "install agenteval-gate[power], which brings nvidia-ml-py"
+        ) from error
 
     try:
         pynvml.nvmlInit()

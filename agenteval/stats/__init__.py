@@ -1,1 +1,1 @@
-"""What can be said from these counts: over scipy and statsmodels, not by hand."""
+"""What can be said from these counts; by hand, with scipy and statsmodels as the tests' oracles."""

@@ -1,14 +1,15 @@
-"""Tails and quantiles of the binomial and of Student's t, through the incomplete beta function.
+"""Tails and quantiles of the beta distribution and of Student's t: the incomplete beta function.
 
 scipy.special has all of this, and is the oracle of the tests; but it takes longer to import than
 `agenteval gate` may take altogether.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from math import exp, lgamma, log, log1p
 
 _HALVINGS = 60
+_EXACT = 1e-12
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
@@ -36,6 +37,31 @@ def _fraction(a: float, b: float, x: float) -> float:
             change *= above * below
         value *= change
     return value
+
+
+def beta_quantiles(a: float, b: float, shares: Iterable[float]) -> list[float]:
+    """What a beta variable stays below with each of these chances, which rise."""
+    found = [0.0]
+    for share in shares:
+        found.append(_beta_quantile(a, b, share, found[-1]))
+    return found[1:]
+
+
+def _beta_quantile(a: float, b: float, share: float, low: float) -> float:
+    """By Newton's steps from `low` upwards, and by halving where one leads out."""
+    if not 0 < share < 1:
+        return float(share >= 1)
+    scale, high = lgamma(a + b) - lgamma(a) - lgamma(b), 1.0
+    x = low or a / (a + b)
+    for _ in range(_HALVINGS):
+        beyond = incomplete_beta(a, b, x) - share
+        low, high = (low, x) if beyond > 0 else (x, high)
+        log_density = scale + (a - 1) * log(x) + (b - 1) * log1p(-x)
+        step = beyond * exp(min(-log_density, 700.0))  # beyond 709 it is no number any more
+        if min(abs(step), high - low) < _EXACT:
+            break
+        x = x - step if low < x - step < high else (low + high) / 2
+    return x
 
 
 def t_tail(t: float, df: float) -> float:

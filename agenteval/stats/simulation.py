@@ -13,6 +13,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.summary import RunSummary, TrialSummary, World
 from agenteval.core.trial import HandshakeStep
 from agenteval.stats.criteria import CRITERIA, as_it_ended
+from agenteval.stats.quantiles import beta_quantiles
 from agenteval.stats.rates import design_effect
 from agenteval.stats.rules import Over
 
@@ -233,12 +234,11 @@ def _beta_quantiles(
 ) -> "NDArray[np.float64]":
     """Of the beta distribution with this mean, whose draws correlate so much."""
     import numpy as np  # noqa: PLC0415 - as above
-    from scipy.special import betaincinv  # noqa: PLC0415 - as above
 
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)
     spread = (1 - icc) / icc
-    quantiles = betaincinv(mean * spread, (1 - mean) * spread, grid)
+    quantiles = beta_quantiles(mean * spread, (1 - mean) * spread, grid.tolist())
     found: NDArray[np.float64] = np.interp(shares, grid, quantiles)
     return found

@@ -49,7 +49,7 @@ class SqlStore:
         except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             cure = (
-                "install its driver (for PostgreSQL: agenteval[postgres])"
+                "install its driver (for PostgreSQL: agenteval-gate[postgres])"
                 if isinstance(error, ModuleNotFoundError)
                 else ("give a file path or a database URL such as sqlite:///runs.db")
             )

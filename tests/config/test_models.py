@@ -65,8 +65,12 @@ def test_a_base_url_and_a_name_are_enough() -> None:
 
 
 def test_an_unknown_model_names_the_known_and_the_ways_out() -> None:
-    with pytest.raises(UsageError, match=r"no model 'x' .*known: m.*--base-url.*sim/"):
+    with pytest.raises(UsageError) as caught:
         resolve("x", {"m": ENTRY}, None)
+    assert str(caught.value) == (
+        "no model 'x' (known: m). Say under [models.'x'] of an agenteval.toml where it is served, "
+        "or give --base-url http://HOST:PORT/v1, or try a simulated one: --model sim/qwen3.6-35b"
+    )
 
 
 def test_a_base_url_that_is_none_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,12 @@ def test_no_rules_at_all_are_no_allow_list(tmp_path: Path) -> None:
         "codex:: names no file: expected one behind the colon",
         f"{tmp_path}: a folder without any .rules file",
     ]
+
+
+def test_without_starlark_the_extra_that_brings_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.rules"
+    path.write_text("")
+    monkeypatch.setitem(sys.modules, "starlark", None)  # as Python has it: not to be imported
+    assert complaint(str(path)) == f"{path}: needs Starlark: install agenteval-gate[codex]"

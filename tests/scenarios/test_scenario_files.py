@@ -153,6 +153,22 @@ def test_a_name_is_looked_up_in_each_root(root, tmp_path):
     assert names(["coffee", "tea"], *places) == ["coffee", "tea"]
 
 
+def test_a_target_may_begin_with_the_folders_name_where_there_is_none(root, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert names(["scenarios/"], root) == ["ralf/evaluate", "ralf/handshake", "tea"]
+    assert names(["scenarios/ralf", "scenarios/tea"], root) == names(["ralf", "tea"], root)
+    assert complaint(["scenarios/../tea"], root).startswith("no scenario or folder")
+
+
+def test_a_folder_of_ones_own_is_never_filled_with_what_is_shipped(root, tmp_path, monkeypatch):
+    (tmp_path / "here" / "scenarios").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+
+    assert complaint(["scenarios/"], root).startswith("scenarios: no scenario.toml in it")
+
+
 def complaint(targets: list[str], *places: Path) -> str:
     with pytest.raises(UsageError) as caught:
         load_scenarios(targets, roots=projects(places))

@@ -1,9 +1,9 @@
 """Tails and quantiles, beside scipy's."""
 
 import pytest
-from scipy.special import betainc, stdtr, stdtrit
+from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
-from agenteval.stats.quantiles import falling, incomplete_beta, t_quantile, t_tail
+from agenteval.stats.quantiles import beta_quantiles, falling, incomplete_beta, t_quantile, t_tail
 
 
 @pytest.mark.parametrize("b", [0.3, 1, 7.5, 320, 9000.0])
@@ -12,6 +12,15 @@ def test_the_incomplete_beta_function_is_scipys(a, b):
     points = [0, 1e-9, 0.01, 0.2, a / (a + b), 0.5, 0.77, 0.999, 1]
     found = [incomplete_beta(a, b, x) for x in points]
     assert found == pytest.approx([betainc(a, b, x) for x in points], abs=1e-9)
+
+
+@pytest.mark.parametrize("icc", [1e-4, 0.01, 0.1, 0.4, 0.99])
+@pytest.mark.parametrize("mean", [1e-4, 0.05, 0.5, 0.93, 0.9999])
+def test_quantiles_of_the_beta_distribution_are_scipys(mean, icc):
+    a, b = (share * (1 - icc) / icc for share in (mean, 1 - mean))
+    shares = [at / 400 for at in range(401)]
+    found = beta_quantiles(a, b, shares)
+    assert found == pytest.approx([betaincinv(a, b, share) for share in shares], abs=1e-11)
 
 
 @pytest.mark.parametrize("df", [1, 1.5, 19, 2500])

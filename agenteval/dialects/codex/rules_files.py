@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from itertools import islice, product
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,8 @@ def _engine(files: list[Path]) -> Codex:
 
 def _run(path: Path) -> list[RuleCall]:
     """The calls that a rules file makes, in their order; UsageError when it is no program."""
+    if find_spec("starlark") is None:
+        raise UsageError(f"{path}: needs Starlark: install agenteval-gate[codex]")
     with naming(path):
         text = path.read_text(encoding="utf-8")
     answer = _answer(text)
