@@ -1,4 +1,4 @@
-"""A timeout that asks for its own length again before it strikes."""
+"""An adaptive timeout, which asks for its own length again before it strikes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

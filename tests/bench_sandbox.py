@@ -20,7 +20,7 @@ from agenteval.core.scenario import Limits
 from agenteval.engine.world import declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
-from agenteval.sandbox.interpreter import interpreter
+from agenteval.sandbox.launch import interpreter
 from agenteval.sandbox.probe import probe
 
 

@@ -14,16 +14,15 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
 from agenteval.config.paths import roots
 from agenteval.core.call import ToolCall
-from agenteval.core.likeness import likeness, same_call, same_intent
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending, outcome
 from agenteval.core.policy.policy import World
-from agenteval.core.recovery import trial_recovery
+from agenteval.core.recovery import likeness, same_call, same_intent, trial_recovery
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.dialects.registry import profiles
 from agenteval.engine import tools
-from agenteval.models.chunks import ReplyError
-from agenteval.models.refusals import RefusedError, refused_call
+from agenteval.models.failures import RefusedError, refused_call
+from agenteval.models.loose import ReplyError
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import turn_of

@@ -18,10 +18,10 @@ from agenteval.core.summary import RunSummary
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
 from agenteval.stats.comparison import Difference, compare_all
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate, levels
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.rates import Rate, clustered
-from agenteval.stats.rules import Over, Rules
 from agenteval.stats.signature import compare_kinds
 from agenteval.stats.simulation import (
     Clustering,
@@ -30,7 +30,6 @@ from agenteval.stats.simulation import (
     simulated_errors,
     simulated_pairs,
 )
-from agenteval.stats.spending import levels
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
 from agenteval.workflows.views import class_texts, fold

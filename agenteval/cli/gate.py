@@ -94,14 +94,14 @@ def _explain(baseline: str | None, rules: Path | None, store: str, *, as_json: b
     if as_json:
         output.print_json(report.gate.explain.document(explained))
     else:
-        report.gate.explain.render(explained, report.terminal.Terminal())
+        report.gate.explain.render(explained, report.console.Terminal())
 
 
 def _show(view: "GateView", *, as_json: bool) -> None:
     if as_json:
         typer.echo(report.gate.json.dumps(view))
     else:
-        report.gate.console.render(view, report.terminal.Terminal(highlight=False))
+        report.gate.console.render(view, report.console.Terminal(highlight=False))
 
 
 def _write(
@@ -144,4 +144,4 @@ def plan(
         output.print_json(found.document())
     else:
         told = workflows.planning.sentences(found)
-        report.terminal.Terminal(highlight=False).print(told, markup=False)
+        report.console.Terminal(highlight=False).print(told, markup=False)

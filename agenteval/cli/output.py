@@ -53,7 +53,7 @@ class Playing:
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
     """On standard error; `quiet` leaves only the notes."""
-    with report.live.live(report.terminal.Terminal(stderr=True, quiet=quiet)) as lines:
+    with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
 
 
@@ -78,14 +78,14 @@ def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
     if as_json:
         typer.echo(report.json.dumps(view))
     else:
-        report.console.render(view, report.terminal.Terminal(), brief=brief)
+        report.console.render(view, report.console.Terminal(), brief=brief)
 
 
 def show_speed(served: "Sequence[Served]", *, as_json: bool) -> None:
     if as_json:
         print_json([one.document() for one in served])
         return
-    console = report.terminal.Terminal()
+    console = report.console.Terminal()
     for table in report.speed.speed_tables(served):
         report.console.print_table(console, table)
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenteval.core.run import Run
+    from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
-    from agenteval.workflows.watch import GateWatch
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
@@ -68,7 +68,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
-    watch = workflows.watch.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+    watch = workflows.interim_looks.watch_for(
+        gate, baseline, store, allow_simulated=allow_simulated
+    )
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
@@ -99,9 +101,9 @@ def _plan(
     )
 
 
-def _verdict(watch: "GateWatch", runs: "Sequence[Run]", store: str, *, quiet: bool) -> int:
+def _verdict(watch: "InterimLooks", runs: "Sequence[Run]", store: str, *, quiet: bool) -> int:
     """Say each run's verdict; the exit code of the worst."""
-    ended = workflows.watch.ended(watch, runs, store)
+    ended = workflows.interim_looks.ended(watch, runs, store)
     for line in ended.lines:
         typer.echo(line, err=quiet)
     return o.EXIT_CODES[ended.verdict]

@@ -122,7 +122,7 @@ def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:
     if as_json:
         output.print_json([_summary(scenario) for scenario in found])
         return
-    report.terminal.print_named((one.name, one.title, _asked(one)) for one in found)
+    report.console.print_named((one.name, one.title, _asked(one)) for one in found)
     typer.echo(f"\n{len(found)} scenarios. What a model reads: agenteval scenarios show NAME")
 
 

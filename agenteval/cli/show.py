@@ -11,8 +11,8 @@ from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from agenteval.core.imported import ImportedCounts
     from agenteval.core.run import Run
+    from agenteval.core.summary import ImportedCounts
     from agenteval.workflows.views import Listing
 
 ARTICLE = "article"

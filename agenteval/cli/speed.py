@@ -82,7 +82,7 @@ def _show_log(paths: list[str], window: float, *, as_json: bool) -> None:
     if as_json:
         output.print_json(view.document())
         return
-    console = report.terminal.Terminal()
-    for table in report.log_speed.log_tables(view):
+    console = report.console.Terminal()
+    for table in report.speed.log_tables(view):
         report.console.print_table(console, table)
-    report.console.print_lines(console, report.log_speed.log_lines(view))
+    report.console.print_lines(console, report.speed.log_lines(view))

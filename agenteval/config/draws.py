@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from agenteval.config.toml import check, read_toml
-from agenteval.core.draw import Day, Draw, Pick, Whole
+from agenteval.core.chance import Day, Draw, Pick, Whole
 
 WORDS = "words.toml"
 _STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)

@@ -9,9 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
-from agenteval.stats.criteria import CRITERIA
+from agenteval.stats.criteria import CRITERIA, Over, Rules
 from agenteval.stats.rates import PLANNED_ICC
-from agenteval.stats.rules import Over, Rules
 from agenteval.taxonomy.catalogue import failure_classes
 
 FILE = "gate.toml"

@@ -8,10 +8,107 @@ from agenteval.core.policy.mismatch import mismatch
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.script import CommandLine
+from agenteval.core.policy.values import Argument, Kind
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.usage import fillings, script_of, usages
+from agenteval.core.shell.programs import script_at
 from agenteval.dialects.registry import profiles
+
+_TOKEN = re.compile(r"""[\[\]]|\.\.\.(?=[\s\]]|\Z)|(?:"[^"]*"|'[^']*'|[^\s\[\]"'])+""")
+_INDENTED = re.compile(r"^(?: {4,}|\t)(?:\$ )?(\S.*?)(?: {2,}.*| #.*)?$", re.MULTILINE)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_SAMPLES = {Kind.INT: "1", Kind.FLOAT: "1.5", Kind.JSON: "{}", Kind.PATH: "file.txt"}
+
+
+def usages(text: str) -> list[str]:
+    """The usage lines of scripts: indented lines, and quoted text that says more than a name."""
+    lines = [found[1] for found in _INDENTED.finditer(text)]
+    quoted = [found[1] for found in _QUOTED.finditer(text)]
+    return [line for line in lines if _script_at(line) is not None] + [
+        part for part in quoted if _goes_on(part)
+    ]
+
+
+def fillings(usage: str, line: CommandLine, start: int) -> Iterator[tuple[str, ...]]:
+    """The words of real calls: the shortest, then the whole usage with each of its alternatives.
+
+    `line` is what may follow the word before `start`; it tells which values fit a placeholder.
+    """
+    tokens = _TOKEN.findall(usage)
+    short, whole = _words(tokens, optional=False), _words(tokens, optional=True)
+    yield tuple(_filled(short, line, start, 0))
+    most = max((word.count("|") + 1 for word in whole if not _is_quoted(word)), default=1)
+    for turn in range(most):
+        yield tuple(_filled(whole, line, start, turn))
+
+
+def script_of(usage: str) -> tuple[tuple[str, ...], str]:
+    """What stands before the script of a usage line, and the script."""
+    words = _TOKEN.findall(usage)
+    at = script_at(words) or 0
+    return tuple(words[:at]), words[at]
+
+
+def _script_at(usage: str) -> int | None:
+    words = _TOKEN.findall(usage)
+    at = script_at(words) if words else None
+    return at if at is not None and words[at].endswith((".py", ".sh")) else None
+
+
+def _goes_on(quoted: str) -> bool:
+    at = _script_at(quoted)
+    return at is not None and len(_TOKEN.findall(quoted)) > at + 1
+
+
+def _words(tokens: Sequence[str], *, optional: bool) -> list[str]:
+    words, depth = [], 0
+    for token in tokens:
+        depth += (token == "[") - (token == "]")  # noqa: S105 -- a bracket
+        if token not in {"[", "]", "..."} and (optional or not depth):
+            words.append(token)
+    return words
+
+
+def _filled(words: Sequence[str], line: CommandLine, start: int, turn: int) -> Iterator[str]:
+    yield from words[:start]
+    option: Argument | None = None
+    place = 0
+    for word in words[start:]:
+        if word.startswith("-"):
+            option = line.options.get(word)
+            yield word
+        elif option is None and word in line.commands:
+            line, place = line.commands[word], 0
+            yield word
+        elif option is not None and option.kind is not Kind.FLAG:
+            yield _value(word, option, turn)
+            option = option if option.most != 1 else None
+        else:
+            argument = next(iter(line.positionals[place : place + 1]), None)
+            yield _value(word, argument, turn)
+            place += argument is None or argument.most is not None
+
+
+def _value(word: str, argument: Argument | None, turn: int) -> str:
+    if _is_quoted(word):
+        return _sample(word[1:-1], argument, turn)
+    if "|" in word:
+        return _value(word.split("|")[turn % (word.count("|") + 1)], None, turn)
+    is_placeholder = word.startswith("<") or (word.upper() == word and word.lower() != word)
+    return _sample(word, argument, turn) if is_placeholder else word
+
+
+def _sample(text: str, argument: Argument | None, turn: int) -> str:
+    if argument is None:
+        return text
+    if argument.choices:
+        return argument.choices[turn % len(argument.choices)]
+    return _SAMPLES.get(argument.kind, text)
+
+
+def _is_quoted(word: str) -> bool:
+    return word[:1] in {'"', "'"}
+
 
 _ROOT = "/workspace"
 _SCRIPT = re.compile(r"(?<![\w./-])(?:[\w.-]+/)+[\w-]+\.(?:py|sh)\b")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
-from agenteval.core.prompt.rules import VARIANTS, VERSION
-from agenteval.core.prompt.setting import Place, Setting
+from agenteval.core.prompt.setting import VARIANTS, VERSION, Place, Setting
 from agenteval.dialects.registry import profiles
 from agenteval.errors import UsageError
 

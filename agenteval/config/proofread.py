@@ -11,8 +11,7 @@ from agenteval.config.scenario_folders import FILE
 from agenteval.core.prompt.agents import requested
 from agenteval.core.prompt.prompt import Prompt, render, render_agent
 from agenteval.core.prompt.setting import DEFAULT
-from agenteval.core.prompt.template import fill
-from agenteval.core.prompt.variant import WorldError, database, one_line, variables
+from agenteval.core.prompt.variant import WorldError, database, fill, one_line, variables
 from agenteval.core.scenario import Check, Scenario
 from agenteval.errors import UsageError
 

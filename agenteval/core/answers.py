@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from agenteval.core.draw import Value
+from agenteval.core.chance import Value
 
 # Type, name, table and SQL of each object that a fixture's database declares.
 Schema = tuple[tuple[str, str, str, str | None], ...]

@@ -1,7 +1,8 @@
-"""Chance that follows from a key: the same text gives the same draws, on every machine."""
+"""Chance that follows from a key, and what a scenario draws by it: the same on every machine."""
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TypeVar
 
@@ -61,3 +62,42 @@ class Chance:
         start = date.fromisoformat(first)
         days = self.integer(0, (date.fromisoformat(last) - start).days)
         return (start + timedelta(days=days)).isoformat()
+
+
+Value = str | int | float | list[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A whole number, both ends included."""
+
+    low: int
+    high: int
+
+    def drawn(self, chance: Chance) -> Value:
+        return chance.integer(self.low, self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day as YYYY-MM-DD, both ends included."""
+
+    first: str
+    last: str
+
+    def drawn(self, chance: Chance) -> Value:
+        return chance.day(self.first, self.last)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One of a list; with a `count`, a list of so many different ones."""
+
+    of: tuple[str | int, ...]
+    count: int = 0
+
+    def drawn(self, chance: Chance) -> Value:
+        return chance.sample(self.of, self.count) if self.count else chance.choice(self.of)
+
+
+Draw = Whole | Day | Pick

@@ -1,4 +1,4 @@
-"""A garble: what is wrong with how a call arrived, and which layer is to blame for it."""
+"""A malformed call (here: a garble): what is wrong with how it arrived, and whose layer did it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from agenteval.core.draw import Draw
+from agenteval.core.chance import Draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agenteval.core.conditions import Conditions
-from agenteval.core.counts import Cluster
-from agenteval.core.imported import ImportedCounts
+from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery, trial_recovery
-from agenteval.core.run import Look, Run
+from agenteval.core.run import Look, ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial
 from agenteval.errors import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCounts:
+    """`trials` names what each count belongs to, as scenario and trial; both may be empty."""
+
+    id: str
+    model: ModelCard
+    imported: str  # ISO 8601, UTC
+    source: str  # the file
+    trials: tuple[tuple[str, str], ...]
+    counts: ErrorCounts
+
 
 World = tuple[str, int, int]  # what a trial was played in: scenario, number, seed
 AgentCall = tuple[str, bool]  # whose call, by the sub-agent's name, and whether it was denied

@@ -3,24 +3,27 @@
 import asyncio
 import hashlib
 import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from agenteval.core.outcome import Outcome
+from jinja2 import TemplateError
+
+from agenteval.core.legible import legible
+from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Trial
-from agenteval.engine.asking import PAUSES, Asking, Replies, Unwatched
-from agenteval.engine.play import Play
-from agenteval.engine.reading import Reading
+from agenteval.engine.retrying_model import PAUSES, Reading, Replies, RetryingModel, Unwatched
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
-from agenteval.engine.void import broken, made, void_of
-from agenteval.engine.watch import Watch
+from agenteval.engine.trial_runner import TrialRunner
 from agenteval.engine.world import Database, declared
-from agenteval.errors import UsageError
+from agenteval.engine.world_monitor import WorldMonitor
+from agenteval.errors import Cause, InfrastructureError, UsageError
 from agenteval.protocols import (
     Health,
     Model,
@@ -30,6 +33,53 @@ from agenteval.protocols import (
     SandboxBackend,
     TrialKey,
 )
+
+T = TypeVar("T")
+LONGEST = 20_000  # characters of a traceback, from its end: there it says what happened
+
+
+def made(key: TrialKey, make: Callable[[], T]) -> T:
+    """What the scenario makes of this seed. Raises InfrastructureError where that is nothing.
+
+    A world that cannot be made at all was told before the run began: this one is the seed's.
+    """
+    try:
+        return make()
+    except (UsageError, TemplateError, ValueError) as error:
+        raise _slip(key, error) from error
+
+
+def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
+    """What broke the trial; with its traceback where nobody foresaw it."""
+    if isinstance(error, InfrastructureError):
+        return error
+    if isinstance(error, TemplateError):
+        return _slip(key, error)
+    said = traceback.format_exception_only(error)[-1].strip()
+    trace = "".join(traceback.format_exception(error))[-LONGEST:]
+    return InfrastructureError(legible(f"{said}\n{trace}").strip(), Cause.AGENTEVAL)
+
+
+def _slip(key: TrialKey, error: Exception) -> InfrastructureError:
+    said = f"scenario {key.scenario!r}, seed {key.seed}: {error}"
+    return InfrastructureError(legible(said), Cause.SCENARIO)
+
+
+def broken(key: TrialKey, begun: Sequence[TrialRunner], error: InfrastructureError) -> Trial:
+    """The trial as far as it came, void."""
+    for play in begun:
+        return play.broken(error)
+    return Trial(
+        scenario=key.scenario,
+        number=key.number,
+        seed=key.seed,
+        turns=(),
+        calls=(),
+        ending=Ending.BROKEN,
+        outcome=Outcome.VOID,
+        reason=str(error),
+        cause=error.cause,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +134,7 @@ class Orchestrator:
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
         self.recorder.begin(key)
-        begun: list[Play] = []
+        begun: list[TrialRunner] = []
         try:
             trial = await self._played(stage, key, running, begun)
             self.recorder.finish(key, trial)
@@ -96,7 +146,7 @@ class Orchestrator:
         self.observer.finished(key, void=trial.outcome is Outcome.VOID)
 
     async def _played(
-        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[Play]
+        self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]
     ) -> Trial:
         """The trial at its end; `begun` gets it as soon as there is one."""
         files, prompt = made(
@@ -115,19 +165,21 @@ class Orchestrator:
             )
             path = stage.scenario.database
             database = Database(sandbox, path, declared(files.get(path, b"")))
-            watch = Watch(stage.scenario, prompt, database)
+            watch = WorldMonitor(stage.scenario, prompt, database)
             begun.append(self._play(stage, key, executor, watch))
             return await begun[0].play()
 
-    def _play(self, stage: Stage, key: TrialKey, executor: ToolExecutor, watch: Watch) -> Play:
+    def _play(
+        self, stage: Stage, key: TrialKey, executor: ToolExecutor, watch: WorldMonitor
+    ) -> TrialRunner:
         seconds = stage.scenario.limits.trial_seconds
-        return Play(
+        return TrialRunner(
             scenario=stage.scenario,
             prompt=watch.prompt,
             key=key,
             setting=self.setting,
             max_turns=self.max_turns,
-            model=Asking(self.model, seconds, self.health, self.pauses, self.pace),
+            model=RetryingModel(self.model, seconds, self.health, self.pauses, self.pace),
             executor=executor,
             policies=stage.agents,
             recorder=self.recorder,

@@ -1,4 +1,4 @@
-"""Asking a model at one level of concurrency, to see how fast it replies."""
+"""RetryingModel a model at one level of concurrency, to see how fast it replies."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""A second opinion on what is about to run: bashlex, in a process that can be killed.
+"""The cross-check parser of what is about to run: bashlex, in a process that can be killed.
 
 It can only deny. bashlex fails on text that bash reads, and hangs on some: that is counted, and
 the gate's reading stands.

@@ -4,11 +4,18 @@ A plug-in (group `agenteval.formats`) is a function that takes the object of a l
 calls in it. It is asked about lines in which no shape of the table is found.
 """
 
+import bz2
+import gzip
 import json
+import lzma
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
@@ -147,3 +154,26 @@ def _script(argv: Sequence[str]) -> str:
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
+
+
+STDIN = "-"
+# What reading such a file can raise.
+UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+_UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ": lzma.open,
+}
+
+
+def opened(path: str, stack: ExitStack) -> BinaryIO:
+    """The bytes of a file, unpacked as they are read; `-` is the standard input, as it comes."""
+    if path == STDIN:
+        return sys.stdin.buffer
+    file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
+    start = file.peek(1)
+    unpacker = next((each for magic, each in _UNPACKERS.items() if start.startswith(magic)), None)
+    if unpacker is None:
+        return file
+    return stack.enter_context(cast("BinaryIO", unpacker(file)))

@@ -1,11 +1,16 @@
 """A simulated reply as a chat completion, whole or as server-sent events. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
-from agenteval.models.player import Reply
+from pydantic import BaseModel, ConfigDict, Field
+
+from agenteval.core.call import ToolCall
+from agenteval.dialects.registry import spoken
+from agenteval.models.player import PastCall, Reply
+from agenteval.models.slips import Written
 
 CHARACTERS_PER_TOKEN = 4
 
@@ -89,3 +94,76 @@ class Completion:
     def _event(self, choices: list[dict[str, Any]], **more: Any) -> str:
         chunk = {**self._envelope("chat.completion.chunk", choices), **more}
         return f"data: {json.dumps(chunk)}\n\n"
+
+
+class _StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class _Function(BaseModel):
+    name: str
+    arguments: str | dict[str, Any] | None = None
+
+
+class _Tool(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
+class _OfferedFunction(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
+class _Offered(BaseModel):
+    function: _OfferedFunction
+
+
+class _Message(BaseModel):
+    role: str
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[_Tool] | None = None
+    tool_call_id: str | None = None
+
+
+class ChatRequest(BaseModel):
+    """What of a request matters here; everything else is taken and ignored, as servers do."""
+
+    model: str
+    messages: Annotated[list[_Message], Field(min_length=1)]
+    tools: list[_Offered] = []
+    stream: bool = False
+    stream_options: _StreamOptions | None = None
+    seed: int | None = None
+
+
+class Speech:
+    """Between our own tools, which players know, and those that a request offers."""
+
+    def __init__(self, schemas: Sequence[Mapping[str, Any]]) -> None:
+        offered = {schema["function"]["name"] for schema in schemas}
+        self._profile = spoken(schemas)
+        self.tools = tuple(
+            tool for tool, form in self._profile.forms.items() if form.name in offered
+        )
+
+    def heard(self, past: PastCall) -> PastCall:
+        """An earlier call of the conversation, in our own words."""
+        call = ToolCall("", past.name, "", past.arguments)
+        meant = self._profile.meant(call, self.tools)
+        if meant is None:
+            return past
+        return replace(past, name=meant.name, arguments=meant.arguments)
+
+    def said(self, reply: Reply) -> Reply:
+        return replace(reply, calls=tuple(self._said(call) for call in reply.calls))
+
+    def _said(self, call: Written) -> Written:
+        if call.name not in self.tools:
+            return call
+        try:
+            arguments = json.loads(call.arguments)
+        except json.JSONDecodeError:  # meant to be broken
+            return Written(self._profile.forms[call.name].name, call.arguments)
+        return Written(*self._profile.written(call.name, arguments))

@@ -5,8 +5,11 @@ import re
 import aiohttp
 import httpx2
 
-from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.config.models import ModelEntry
+from agenteval.core.garble import Received
+from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
 from agenteval.models.transport import cause
+from agenteval.models.wire import excerpt
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503})
@@ -51,3 +54,54 @@ def retry_after(response: httpx2.Response) -> float | None:
     """The seconds of the header; None for none, and for a date: its clock is not ours."""
     given = response.headers.get("retry-after", "").strip()
     return float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else None
+
+
+STREAMED = 200  # the status of an error that came as an event
+
+# llama.cpp, Ollama and its parsers, LM Studio: how they say that a call does not parse.
+_UNREADABLE = re.compile(
+    r"does not match the expected|failed to parse (?:input at pos|json|tool call)"
+    r"|error parsing tool call|tool call parsing failed|invalid character .{1,8} after"
+    r"|unexpected end of json input|failed to parse tool call",
+    re.IGNORECASE,
+)
+
+
+class RefusedError(Exception):
+    """An error of the server's: a status of 400 and above, or as much as an event of a stream.
+
+    `after` is how many seconds it wants to be left alone for; None when it did not say.
+    """
+
+    def __init__(self, code: int, said: str, after: float | None = None) -> None:
+        super().__init__(said)
+        self.code, self.said, self.after = code, said, after
+
+
+def refused_call(said: str) -> Received | None:
+    """The reply that an error of the server stands for: a call that it could not read itself."""
+    return Received(finish_reason="error", refusal=said) if _UNREADABLE.search(said) else None
+
+
+def refusal(
+    entry: ModelEntry, error: RefusedError, *, first: bool, known: bool
+) -> UsageError | InfrastructureError:
+    """What a status of 400 and above means. A first request refused with 4xx is the user's.
+
+    `known` says that the server has served this model before: then it is no typing error.
+    """
+    url, code, shown = entry.base_url.rstrip("/"), error.code, excerpt(error.said)
+    if code in {401, 403}:
+        return UsageError(
+            f"{url}: {code}, the key is not accepted; "
+            f"set {entry.api_key_env} to a valid one: {shown}"
+        )
+    if code == 404 and not known:
+        return UsageError(
+            f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
+            f"is served, and a base URL usually ends in /v1: {shown}"
+        )
+    if first and code in {400, 405, 422}:
+        return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
+    where = "an error in the stream" if code == STREAMED else str(code)
+    return status_failure(code, f"{url}: {where}: {shown}", error.said, error.after)

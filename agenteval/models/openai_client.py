@@ -24,12 +24,10 @@ from agenteval.core.garble import Asked, Received
 from agenteval.core.legible import legible
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
-from agenteval.models.chunks import ReplyError
-from agenteval.models.failures import failed, retry_after
-from agenteval.models.pace import ServerPace
-from agenteval.models.refusals import RefusedError, refusal, refused_call
+from agenteval.models.failures import RefusedError, failed, refusal, refused_call, retry_after
+from agenteval.models.loose import ReplyError
 from agenteval.models.requests import asked_of, request_body
-from agenteval.models.stream import StreamReader
+from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of
 from agenteval.models.wire import excerpt, kept, read_reply

@@ -1,4 +1,4 @@
-"""Personas: how often a simulated model slips in which way, and what it does after a denial."""
+"""Personas, the fault profiles of simulated models: which slips how often, and what follows."""
 
 from collections.abc import Mapping
 from functools import cache

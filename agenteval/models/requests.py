@@ -11,7 +11,7 @@ from agenteval.core.garble import Asked, Schemas
 from agenteval.core.text_calls.call import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message
-from agenteval.models.mending import sent_arguments, sent_name
+from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
 _ENCODER = msgspec.json.Encoder()

@@ -20,13 +20,11 @@ from starlette.routing import Route
 from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.chance import seed_of_trial
 from agenteval.core.scenario import Scenario
-from agenteval.models.chat_request import ChatRequest
-from agenteval.models.completions import CHARACTERS_PER_TOKEN, Completion
+from agenteval.models.completions import CHARACTERS_PER_TOKEN, ChatRequest, Completion, Speech
 from agenteval.models.conversation import Memory, past_calls, since, text, turns, user_words
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
-from agenteval.models.speech import Speech
 
 _STRANGER = Reply("", "I am a simulated model, and this is none of the scenarios I was given.")
 

@@ -1,4 +1,4 @@
-"""The kinds of slip: each makes a wrong call out of the one that would be right."""
+"""Fault injection: each kind of slip makes a wrong call out of the one that would be right."""
 
 import json
 from collections.abc import Callable, Mapping

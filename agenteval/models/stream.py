@@ -4,15 +4,18 @@ The tool-call deltas are joined by us and not by the SDK, so that what a server'
 repeated stays visible.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.loops import RUNAWAY, repeated
+from agenteval.core.pace import generated, stretch
 from agenteval.core.timing import Timing, timing_of
-from agenteval.core.trial import Usage
-from agenteval.models.chunks import Call, ReplyError, Said
-from agenteval.models.refusals import STREAMED, RefusedError
+from agenteval.core.trial import Turn, Usage
+from agenteval.models.failures import STREAMED, RefusedError
+from agenteval.models.loose import Call, ReplyError, Said
 from agenteval.models.wire import (
     argument_text,
     excerpt,
@@ -168,3 +171,34 @@ class StreamReader:
 
     def _tail(self) -> str:
         return excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
+
+
+@dataclass(slots=True)
+class ServerPace:
+    """Implements `protocols.Pace`. A request that is only waited for says nothing yet."""
+
+    tokens: int = 0
+    seconds: float = 0.0
+    _coming: dict[int, tuple[float, StreamReader]] = field(default_factory=dict)
+
+    @contextmanager
+    def reading(self, began: float) -> Iterator[StreamReader]:
+        """A reader for the reply to a request that was begun then; it may never be used."""
+        reader = StreamReader()
+        self._coming[id(reader)] = began, reader
+        try:
+            yield reader
+        finally:
+            del self._coming[id(reader)]
+
+    def took(self, turn: Turn) -> None:
+        self.tokens += generated(turn)
+        self.seconds += turn.seconds
+
+    def stretch(self) -> float:
+        now, tokens, seconds = time.perf_counter(), self.tokens, self.seconds
+        for began, reader in self._coming.values():
+            if reader.pieces:
+                tokens += reader.pieces
+                seconds += now - began
+        return stretch(tokens, seconds)

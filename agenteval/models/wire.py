@@ -13,8 +13,7 @@ import msgspec
 from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.legible import decoded
 from agenteval.core.trial import Usage
-from agenteval.models.chunks import Call, Chunk, Function, ReplyError
-from agenteval.models.loose import read_loosely
+from agenteval.models.loose import Call, Chunk, Function, ReplyError, read_loosely
 
 MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
 _NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))

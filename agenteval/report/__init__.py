@@ -4,17 +4,7 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.report import (
-        console,
-        gate,
-        html,
-        json,
-        live,
-        log_speed,
-        markdown,
-        speed,
-        terminal,
-    )
+    from agenteval.report import console, gate, html, json, live, markdown, speed
 else:
     __getattr__ = submodules(__name__)
 
@@ -24,8 +14,6 @@ __all__ = [
     "html",
     "json",
     "live",
-    "log_speed",
     "markdown",
     "speed",
-    "terminal",
 ]

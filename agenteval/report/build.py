@@ -12,10 +12,9 @@ from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.compared import compared_sentences
 from agenteval.report.garbles import arrivals_of
-from agenteval.report.groups import groups_of
 from agenteval.report.pairs import pairs_of
 from agenteval.report.sentences import count_sentences, sentences
-from agenteval.report.side import Side
+from agenteval.report.side import Side, groups_of
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -25,8 +24,7 @@ from agenteval.report.view import (
     View,
 )
 from agenteval.report.warnings import warnings
-from agenteval.stats.rates import Rate, clustered, rate_of
-from agenteval.stats.repeats import pass_all, pass_any
+from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of
 
 TITLE = "Tool-call errors by failure class"
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials

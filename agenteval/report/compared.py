@@ -5,12 +5,20 @@ from itertools import count
 from math import comb
 
 from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
-from agenteval.report.sentences import count_sentences
-from agenteval.report.standing import EQUAL, OPEN, SURE, TOO_FEW, lead, more_needed, p_text, p_told
+from agenteval.report.sentences import (
+    EQUAL,
+    OPEN,
+    SURE,
+    TOO_FEW,
+    count_sentences,
+    lead,
+    more_needed,
+    p_text,
+    p_told,
+)
 from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
-from agenteval.stats.comparison import Difference
-from agenteval.stats.multiple import holm
+from agenteval.stats.comparison import Difference, holm
 from agenteval.stats.score import SETTLED
 
 

@@ -1,6 +1,6 @@
 """The view on a terminal: the comparison last, where the eye rests when a run has ended."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from rich import box
@@ -117,3 +117,19 @@ def _aligned(cells: Sequence[Cell], *, stacked: bool) -> list[Text]:
             shown = f"{front}  {back:<{intervals + 2 + ns if ns else intervals}}"
         texts.append(Text(shown, style="dim" if cell.zero else ""))
     return texts
+
+
+class Terminal(Console):
+    """Leaves to its caller what it means that nobody reads on: raises BrokenPipeError."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
+    """A name each, which is never broken, what it is, and below that a line that matters less."""
+    table = RichTable.grid("name", "what it is", padding=(0, 2))
+    table.columns[0].no_wrap = True
+    for name, title, less in rows:
+        table.add_row(name, Text.assemble(title, "\n", (less, "dim")))
+    Terminal().print(table)

@@ -1,19 +1,77 @@
-"""The tables below the comparison: how trials ended, what followed denials, what ran."""
+"""The tables below the comparison: how trials ended, what ran, how it was served, what was void."""
 
 from collections.abc import Sequence
 
 from agenteval.core.legible import visible
+from agenteval.core.served import Spread
 from agenteval.core.summary import TrialSummary
-from agenteval.report.agents import agent_tables
 from agenteval.report.denials import denial_tables
-from agenteval.report.executions import executions_tables
 from agenteval.report.garbles import garble_tables
 from agenteval.report.pair_tables import pair_tables
-from agenteval.report.provenance import provenance_table
-from agenteval.report.served import served_tables
+from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
+
+UNSEEN = Cell("not observable")
+
+
+def served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
+    """None where only the summaries of a run were read."""
+    served = [view.served for view in views if view.served]
+    if len(served) < len(views):
+        return ()
+    rows = (
+        row("to the first piece, ms", (_cell(one.first_piece, 1000) for one in served)),
+        row("gap between pieces, median, ms", (_cell(one.gap_median, 1000) for one in served)),
+        row("gap between pieces, p95, ms", (_cell(one.gap_p95, 1000) for one in served)),
+        row("completion tokens/s", (_cell(one.tokens_per_second, 1) for one in served)),
+        row("reasoning, % of completion", (_cell(one.reasoning, 100) for one in served)),
+        row("cached, % of prompt", (_cell(one.cached, 100) for one in served)),
+    )
+    note = (
+        "Median of all requests, and the 5th and 95th percentile; tokens/s from request to end, as "
+        "the server counts tokens."
+    )
+    return (Table("Speed as served", note, heads(views), rows),)
+
+
+def _cell(seen: Spread | None, unit: float) -> Cell:
+    if seen is None:
+        return UNSEEN
+    low, high = f"{unit * seen.low:.3g}", f"{unit * seen.high:.3g}"
+    return Cell(f"{unit * seen.median:.3g}", interval=f"[{low}, {high}]", n=f"n={seen.n}")
+
+
+def executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
+    """None where only the summaries of a run were read."""
+    ran = [view.executions for view in views if view.executions]
+    if len(ran) < len(views):
+        return ()
+    limits = sorted({limit for one in ran for limit in one.limits})
+    errors = {view.label: clustered(one.tool_errors) for view, one in zip(views, ran, strict=True)}
+    rows = [
+        row("tool errors", map(share, errors.values())),
+        *(
+            row(f"ended by {limit}", (plain(one.limits.get(limit, 0)) for one in ran))
+            for limit in limits
+        ),
+        row("second reader objected", (plain(one.objections) for one in ran)),
+        # It is asked only about what is about to run.
+        *(
+            row(
+                f"second reader {answer}",
+                (plain(view.run.second_reader.get(answer, 0)) for view in views),
+            )
+            for answer in ("agreed", "failed", "timed out")
+        ),
+        row("turns", (plain(view.score.turns) for view in views)),
+        row("completion tokens", (plain(one.completion_tokens) for one in ran)),
+    ]
+    columns = heads(views, lambda view: f"n={errors[view.label].n} executed")
+    note = "A tool error is an allowed call that ran and failed: no error of the model's by itself."
+    return (Table("What ran", note, columns, tuple(rows)),)
+
 
 IN_ORDER = "all, in order"
 FLAG_GUESSING = "hallucinated-flag"

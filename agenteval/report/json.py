@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from agenteval.core.summary import TrialSummary
-from agenteval.report.agents import agent_rates
+from agenteval.report.provenance import agent_rates
 from agenteval.report.view import (
     Aftermath,
     Arrivals,
@@ -21,7 +21,7 @@ from agenteval.report.view import (
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.means import Mean
 from agenteval.stats.rates import LEVEL, Rate, clustered
-from agenteval.stats.ratio import Ratio
+from agenteval.stats.score import Ratio
 
 SCHEMA = "agenteval.report/1"
 

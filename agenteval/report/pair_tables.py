@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from math import isfinite, isnan
 
-from agenteval.report.standing import p_text
+from agenteval.report.sentences import p_text
 from agenteval.report.tables import Cell, Head, Table, counted, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.means import Mean
-from agenteval.stats.ratio import Ratio
+from agenteval.stats.score import Ratio
 
 
 def pair_tables(view: View) -> tuple[Table, ...]:

@@ -9,8 +9,13 @@ from agenteval.core.pairing import Pairing
 from agenteval.report.figures import figures_of
 from agenteval.report.side import Side, compared
 from agenteval.report.view import ClassPair, Pair
-from agenteval.stats.comparison import Difference, compare_all, compare_counts
-from agenteval.stats.multiple import benjamini_hochberg, holm
+from agenteval.stats.comparison import (
+    Difference,
+    benjamini_hochberg,
+    compare_all,
+    compare_counts,
+    holm,
+)
 from agenteval.stats.rates import rate_of
 from agenteval.stats.signature import compare_kinds
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from agenteval.report.view import RunView, View
-from agenteval.stats.rates import Rate
-from agenteval.stats.repeats import Repeated
+from agenteval.stats.rates import Rate, Repeated
 
 MARK = "SIMULATED"
 SAID = "What can be said"

@@ -11,8 +11,7 @@ from agenteval.core.scoring import Executions, Score
 from agenteval.core.served import AsServed
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.incidence import Incidence
-from agenteval.stats.rates import Rate
-from agenteval.stats.repeats import Repeated
+from agenteval.stats.rates import Rate, Repeated
 from agenteval.stats.signature import Kinds
 
 

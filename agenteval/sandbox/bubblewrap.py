@@ -7,8 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox
-from agenteval.sandbox.interpreter import Interpreter, interpreter
-from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Launcher
+from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launcher, interpreter
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import (
     BIN,

@@ -1,18 +1,50 @@
-"""Starting the launcher, and asking it for a world."""
+"""Starting the launcher under the right interpreter, and asking it for a world."""
 
 import marshal
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import weakref
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import getsource
+from pathlib import Path
 from typing import Final
 
+from agenteval.errors import UsageError
 from agenteval.sandbox.inside import wire
-from agenteval.sandbox.interpreter import Interpreter
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`executable` is the program; `prefix` the folder to bind for it, "" for a system one."""
+
+    executable: str
+    prefix: str
+
+
+def interpreter() -> Interpreter:
+    """The base interpreter behind any virtual environment.
+
+    It is bound at its own path, where its program looks for its libraries. Raises UsageError when
+    binding its folder would show the user's home.
+    """
+    base: str = getattr(sys, "_base_executable", "") or sys.executable
+    executable, prefix = os.path.realpath(base), os.path.realpath(sys.base_prefix)
+    if Path(executable).is_relative_to("/usr"):
+        return Interpreter(executable, "")
+    home = Path.home().resolve()
+    if home.is_relative_to(prefix) or prefix in {"/", "/workspace"}:
+        raise UsageError(
+            f"{executable}: this Python's folder {prefix} holds your home or stands where a "
+            "workspace does, so no sandbox may show it: make the environment with another Python "
+            "(make clean; make PYTHON=/usr/bin/python3)"
+        )
+    return Interpreter(executable, prefix)
+
 
 INSIDE: Final = "agenteval.sandbox.inside"
 SHIPPED: Final = (

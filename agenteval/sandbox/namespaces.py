@@ -6,8 +6,7 @@ from dataclasses import asdict
 
 from agenteval.core.scenario import Limits
 from agenteval.protocols import Sandbox
-from agenteval.sandbox.interpreter import interpreter
-from agenteval.sandbox.launch import Launcher
+from agenteval.sandbox.launch import Launcher, interpreter
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import (
     DEVICE_LINKS,

@@ -8,8 +8,7 @@ from typing import Any
 
 from agenteval.core.scenario import Limits
 from agenteval.protocols import Sandbox
-from agenteval.sandbox.interpreter import Interpreter, interpreter
-from agenteval.sandbox.launch import Launcher
+from agenteval.sandbox.launch import Interpreter, Launcher, interpreter
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import BIN, ENVIRONMENT, UV, runner_spec
 

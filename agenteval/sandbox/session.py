@@ -2,12 +2,14 @@
 
 import asyncio
 import errno
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.core.answers import Answers, Question, Schema
+from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution
 from agenteval.errors import InfrastructureError, UsageError
@@ -17,7 +19,31 @@ from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
 from agenteval.sandbox.link import Link, Reply
 from agenteval.sandbox.orders import Order
-from agenteval.sandbox.reported import reported
+
+TAIL = 4096
+# The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
+SAID = (
+    (Limit.WORKSPACE, re.compile(r"No space left on device")),
+    (Limit.OPEN_FILES, re.compile(r"Too many open files")),
+    (Limit.FILE_SIZE, re.compile(r"File too large|File size limit exceeded")),
+    (
+        Limit.MEMORY,
+        re.compile(r"Cannot allocate memory|^MemoryError\b|out of memory", re.MULTILINE),
+    ),
+    (
+        Limit.PROCESSES,
+        re.compile(r"fork: .*Resource temporarily unavailable|can't start new thread|Cannot fork"),
+    ),
+)
+
+
+def reported(code: int, output: str) -> str:
+    """The limit that a failed command names at the end of its output, or nothing."""
+    if code == 0:
+        return ""
+    tail = output[-TAIL:]
+    return next((str(limit) for limit, words in SAID if words.search(tail)), "")
+
 
 START_SECONDS = 20.0
 GRACE_SECONDS = 15.0  # beyond the runner's own limits, before we call it stuck

@@ -9,7 +9,7 @@ from typing import Any
 
 from agenteval.core.scenario import Limits
 from agenteval.sandbox.inside import seccomp
-from agenteval.sandbox.interpreter import Interpreter
+from agenteval.sandbox.launch import Interpreter
 
 WORKSPACE = "/workspace"
 BIN = "/run/bin"

@@ -15,11 +15,11 @@ from agenteval.core.counts import Cluster
 from agenteval.stats.exchange import EXCHANGES
 from agenteval.stats.means import Mean, per_trial
 from agenteval.stats.rates import PLANNED_ICC, Rate, Z, clustered, planned_effect, t_quantile
-from agenteval.stats.ratio import Ratio, ratio
-from agenteval.stats.score import Evidence, least_p, means_differ_by, rates_differ_by
+from agenteval.stats.score import Evidence, Ratio, least_p, means_differ_by, rates_differ_by, ratio
 
 if TYPE_CHECKING:
-    from agenteval.stats.worlds import Counts
+    from agenteval.stats.permutation import Counts
+
 
 POWER = 0.8
 
@@ -102,10 +102,9 @@ def compare_all(
 
     Each column holds all trials of its model; with `paired`, place by place those of one world.
     """
-    from agenteval.stats.strangers import strangers  # noqa: PLC0415 - they import numpy
-    from agenteval.stats.worlds import same_worlds  # noqa: PLC0415
+    from agenteval.stats.permutation import paired_test, unpaired_test  # noqa: PLC0415 - numpy
 
-    judge = same_worlds if paired else strangers
+    judge = paired_test if paired else unpaired_test
     found = judge(_by_trial(first), _by_trial(second), seed=seed, exchanges=exchanges)
     return [
         Difference.of(clustered(one), clustered(other), evidence, paired=paired)
@@ -136,10 +135,10 @@ def compare_shares(
     one, other = Rate(sum(first), len(first)), Rate(sum(second), len(second))
     if not paired:
         return compare_counts(one, other)
-    from agenteval.stats.worlds import same_worlds_once  # noqa: PLC0415 - as above
+    from agenteval.stats.permutation import paired_once  # noqa: PLC0415 - as above
 
     ours, theirs = ([(int(did), 1) for did in side] for side in (first, second))
-    (evidence,) = same_worlds_once(_by_trial([ours]), _by_trial([theirs]))
+    (evidence,) = paired_once(_by_trial([ours]), _by_trial([theirs]))
     return Difference.of(one, other, evidence, paired=True)
 
 
@@ -147,11 +146,10 @@ def compare_means(
     first: Column, second: Column, *, seed: int, paired: bool = False
 ) -> MeanDifference:
     """Two models in their errors per trial."""
-    from agenteval.stats.strangers import strangers  # noqa: PLC0415 - as above
-    from agenteval.stats.worlds import same_worlds  # noqa: PLC0415
+    from agenteval.stats.permutation import paired_test, unpaired_test  # noqa: PLC0415 - as above
 
     ours, theirs = ([(count, 1) for count, _ in side] for side in (first, second))
-    judge = same_worlds if paired else strangers
+    judge = paired_test if paired else unpaired_test
     (evidence,) = judge(_by_trial([ours]), _by_trial([theirs]), seed=seed, shares=False)
     one, other = per_trial(first), per_trial(second)
     low, high = means_differ_by(one, other, evidence)
@@ -183,3 +181,32 @@ def _by_trial(columns: Sequence[Column]) -> "Counts":
     import numpy as np  # noqa: PLC0415 - as above
 
     return np.array(columns).transpose(1, 0, 2)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted so that any false claim among them stays at the level of one: to decide by."""
+    adjusted, floor = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(_ascending(p_values)):
+        floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = floor
+    return adjusted
+
+
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Adjusted so that of the claims made few are false on average: to explore by."""
+    adjusted, ceiling = [0.0] * len(p_values), 1.0
+    for rank, at in reversed([*enumerate(_ascending(p_values), 1)]):
+        ceiling = min(ceiling, len(p_values) / rank * p_values[at])
+        adjusted[at] = ceiling
+    return adjusted
+
+
+def dearer(among: int, *, level: float, power: float) -> float:
+    """How many times as many calls a comparison takes that is one of several (Bonferroni)."""
+    normal = NormalDist()
+    one, each = (normal.inv_cdf(1 - level / 2 / count) for count in (1, among))
+    return ((each + normal.inv_cdf(power)) / (one + normal.inv_cdf(power))) ** 2
+
+
+def _ascending(p_values: Sequence[float]) -> list[int]:
+    return sorted(range(len(p_values)), key=p_values.__getitem__)

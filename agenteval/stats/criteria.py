@@ -1,16 +1,19 @@
-"""The criteria of a gate. Each is one entry; gate, plan, files and pages follow from it."""
+"""The criteria of a gate, an entry each, and the rules of gate.toml that limit them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
+from agenteval.stats.rates import PLANNED_ICC
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 Counted = Callable[[TrialSummary], Cluster]
 Simulated = Callable[[TrialSummary, float, "np.random.Generator"], TrialSummary]
@@ -168,3 +171,36 @@ def errors_of(failure_class: str) -> Criterion:
         as_it_ended,
         in_tables=True,
     )
+
+
+class Over(StrEnum):
+    """What a verdict is about."""
+
+    SCENARIOS = "scenarios"  # other scenarios like these: a cluster is a scenario
+    TRIALS = "trials"  # these scenarios, played again: a cluster is a trial
+    AUTO = "auto"  # the first from ten scenarios on, else the second
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
+
+    `margin` is of errors of all calls; `completed` is how many points fewer trials the candidate
+    may complete than the baseline, None where nobody asks. `budgets` are by the criteria's names.
+
+    `never` are classes of which one error is one too many; that there is none counts only when
+    more than `never_below` can be ruled out.
+    """
+
+    margin: float
+    ratio: bool = False
+    completed: float | None = None
+    budgets: Mapping[str, float] = field(default_factory=dict)
+    classes: Mapping[str, float] = field(default_factory=dict)
+    never: tuple[str, ...] = ()
+    never_below: float = 0.01
+    trials: int = 0
+    calls: int = 0
+    icc: float = PLANNED_ICC
+    looks: int = 1
+    over: Over = Over.AUTO

@@ -1,4 +1,4 @@
-"""Trials exchanged between two models, ten thousand times over: what stands under every p here.
+"""The permutations under every permutation test: trials exchanged between two models.
 
 Rows are trials and columns what is summed over them. An exchange is a row of weights, so that many
 exchanges of many columns are one product of matrices.

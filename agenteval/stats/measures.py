@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from agenteval.core.counts import Cluster
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, errors_of
+from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Over, Rules, errors_of
 from agenteval.stats.limit_tests import Comparison, LimitTest, RateTest
 from agenteval.stats.rates import clustered
-from agenteval.stats.rules import Over, Rules
 
 _NOTHING = (0, 0)
 MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"

@@ -7,10 +7,10 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from agenteval.stats.comparison import POWER
+from agenteval.stats.criteria import Over, Rules
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.limit_tests import Comparison
 from agenteval.stats.rates import Rate
-from agenteval.stats.rules import Over, Rules
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ tests), takes four seconds to import.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import nan, sqrt
+from math import comb, nan, sqrt
 from operator import lt
 from statistics import NormalDist
 
@@ -126,3 +126,35 @@ def wilson(rate: float, n: float) -> tuple[float, float]:
     centre = (rate + Z * Z / (2 * n)) / (1 + Z * Z / n)
     reach = Z * sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
     return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The chance that k trials succeed, all of them (pass^k) or any of them (pass@k)."""
+
+    k: int
+    n: int
+    value: float
+    low: float
+    high: float
+
+
+def pass_all(completed: Rate, k: int) -> Repeated | None:
+    """pass^k; None when fewer than k trials were made."""
+    if completed.n < k:
+        return None
+    value = comb(completed.count, k) / comb(completed.n, k)
+    return _repeated(k, completed.n, value, completed.low**k, completed.high**k)
+
+
+def pass_any(completed: Rate, k: int) -> Repeated | None:
+    """pass@k; None when fewer than k trials were made."""
+    if completed.n < k:
+        return None
+    value = 1 - comb(completed.n - completed.count, k) / comb(completed.n, k)
+    low, high = (1 - (1 - bound) ** k for bound in completed.interval)
+    return _repeated(k, completed.n, value, low, high)
+
+
+def _repeated(k: int, n: int, value: float, low: float, high: float) -> Repeated:
+    return Repeated(k, n, value, min(low, value), max(high, value))

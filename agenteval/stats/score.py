@@ -9,7 +9,7 @@ Written out because statsmodels takes seconds to import, and because its interva
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import acos, copysign, cos, pi, sqrt
+from math import acos, copysign, cos, inf, nan, pi, sqrt
 
 from agenteval.stats.means import Mean
 from agenteval.stats.rates import Rate
@@ -123,3 +123,37 @@ def _likeliest(one: Rate, other: Rate, gap: float) -> float:
     cosine = min(max(v / u**3, -1.0), 1.0) if u else 1.0
     root = 2 * u * cos((pi + acos(cosine)) / 3) + third
     return min(max(root, gap, 0.0), 1.0, 1.0 + gap)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """`value` is infinite when only the second rate is 0, and nan when both are."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio(one: Rate, other: Rate, evidence: Evidence) -> Ratio:
+    """`one` by `other`, both of an n above 0. It leaves out 1 where their difference does 0."""
+    if not one.count and not other.count:
+        return Ratio(nan, 0.0, inf)
+
+    def against(theta: float) -> bool:
+        first, second = _likeliest_ratio(one, other, theta)
+        variance = first * (1 - first) / one.n + theta * theta * second * (1 - second) / other.n
+        apart = part(first - second, one.value - other.value)
+        return evidence.against(one.value - theta * other.value, variance, apart=apart)
+
+    value = one.value / other.value if other.count else inf
+    low = edge(against, 0.0, min(value, FARTHEST)) if one.count else 0.0
+    high = edge(against, FARTHEST, value) if other.count else inf
+    return Ratio(value, *evidence.around(low, high, value=value, same=1.0))
+
+
+def _likeliest_ratio(one: Rate, other: Rate, theta: float) -> tuple[float, float]:
+    """The likeliest rates of which the first is `theta` times the second."""
+    a, c = (one.n + other.n) * theta, one.count + other.count
+    b = -((one.n + other.count) * theta + one.count + other.n)
+    second = (-b - sqrt(max(0.0, b * b - 4 * a * c))) / (2 * a)
+    return min(1.0, second * theta), second

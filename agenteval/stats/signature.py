@@ -47,7 +47,7 @@ def compare_kinds(
     """
     import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
 
-    from agenteval.stats.tail import Tail, itself  # noqa: PLC0415 - imports numpy
+    from agenteval.stats.p_value import Tail, itself  # noqa: PLC0415 - imports numpy
 
     classes = sorted({*first.by_class, *second.by_class})
     ours, theirs = _mixes(first, classes), _mixes(second, classes)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import RunSummary, TrialSummary, World
 from agenteval.core.trial import HandshakeStep
-from agenteval.stats.criteria import CRITERIA, as_it_ended
+from agenteval.stats.criteria import CRITERIA, Over, as_it_ended
 from agenteval.stats.quantiles import beta_quantiles
 from agenteval.stats.rates import design_effect
-from agenteval.stats.rules import Over
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,6 +1,8 @@
-"""Where a store is: its URL, how it may be printed, and the schema that it must have."""
+"""Where a store is, which schema it must have, what names a run in it, what text it can hold."""
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,3 +44,51 @@ class Location:
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password."""
         return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
+
+
+SHOWN = 5
+
+
+def meant(word: str, runs: Sequence[str], tables: Sequence[str] = (), *, where: str) -> str:
+    """The id of a run, or of imported counts; both are given newest first.
+
+    Raises UsageError where the word means none of them, or several.
+    """
+    known = (*runs, *tables)
+    if word == "last" and runs:
+        return runs[0]
+    fitting = [one for one in known if one == word] or [
+        one for one in known if one.startswith(word)
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(
+            f"{word!r} begins the ids of {len(fitting)} runs in {where} (newest: "
+            f"{', '.join(fitting[:SHOWN])}); give more of the one you mean"
+        )
+    raise UsageError(
+        f"no run {word!r} in {where} (newest: {', '.join(known[:SHOWN]) or 'none yet'}); "
+        "`agenteval show` lists all"
+    )
+
+
+MARK = "\x02json:"
+
+
+def to_column(value: str) -> str:
+    """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
+    marked = value.startswith(MARK) or "\0" in value or _has_surrogate(value)
+    return MARK + json.dumps(value) if marked else value
+
+
+def from_column(stored: str) -> str:
+    return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
+
+
+def _has_surrogate(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -11,22 +11,26 @@ from sqlalchemy import ColumnElement, Connection, Engine, event, func, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
-from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import Crash, Effort, Look, Run
-from agenteval.core.summary import TrialSummary
+from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.store import mapping, run_mapping
-from agenteval.store.claim import claimed
-from agenteval.store.imported import ImportedRow, imported_row, imported_value
-from agenteval.store.location import Location
+from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
-from agenteval.store.names import meant
-from agenteval.store.recorder import RunRecorder
-from agenteval.store.replacing import IN_FORCE, replaced, set_aside
+from agenteval.store.recorder import RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
 from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
-from agenteval.store.serving import crashes, requests
+from agenteval.store.run_mapping import (
+    IN_FORCE,
+    ImportedRow,
+    crashes,
+    imported_row,
+    imported_value,
+    replaced,
+    requests,
+    set_aside,
+)
 from agenteval.store.summaries import Query, summaries
 
 

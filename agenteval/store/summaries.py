@@ -13,16 +13,13 @@ from typing import Any
 import msgspec
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
-from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError
-from agenteval.store.exact import from_column
-from agenteval.store.location import SCHEMA, Location
-from agenteval.store.names import meant
+from agenteval.store.location import SCHEMA, Location, from_column, meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 Values = dict[str, Any]  # of one row, by column

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         gating,
         ingest,
         inspect,
+        interim_looks,
         legend,
         planning,
         policies,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
         stages,
         views,
         voids,
-        watch,
     )
 else:
     __getattr__ = submodules(__name__)
@@ -40,6 +40,7 @@ __all__ = [
     "gating",
     "ingest",
     "inspect",
+    "interim_looks",
     "legend",
     "planning",
     "policies",
@@ -50,5 +51,4 @@ __all__ = [
     "stages",
     "views",
     "voids",
-    "watch",
 ]

@@ -10,9 +10,8 @@ from typing import BinaryIO, TextIO
 from agenteval.config.paths import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
-from agenteval.formats.packed import UNREADABLE, opened
 from agenteval.formats.permissions import load_any
-from agenteval.formats.tool_calls import bash_call, tool_calls
+from agenteval.formats.tool_calls import UNREADABLE, bash_call, opened, tool_calls
 from agenteval.taxonomy.article import article_row
 from agenteval.taxonomy.judge import judge_many
 

@@ -24,10 +24,10 @@ from agenteval.protocols import Progress, SandboxBackend, TrialKey
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
+from agenteval.workflows.interim_looks import InterimLooks
 from agenteval.workflows.preflight import check_length, measured, preflight, served_card
 from agenteval.workflows.resume import check_served, check_unchanged, digests
 from agenteval.workflows.stages import Plan, judges, levels_of, load_stages
-from agenteval.workflows.watch import GateWatch
 
 
 class Quiet:
@@ -45,7 +45,7 @@ class Quiet:
 
 
 def run_models(
-    plan: Plan, watch: GateWatch | None = None, progress: Progress | None = None
+    plan: Plan, watch: InterimLooks | None = None, progress: Progress | None = None
 ) -> tuple[tuple[Run, ...], bool]:
     """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
 
@@ -62,7 +62,7 @@ def run_models(
 
 
 def session_of(
-    plan: Plan, store: SqlStore, watch: GateWatch | None = None, progress: Progress | None = None
+    plan: Plan, store: SqlStore, watch: InterimLooks | None = None, progress: Progress | None = None
 ) -> "Session":
     """Raises UsageError for scenarios or levels that are none."""
     levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
@@ -92,7 +92,7 @@ class Session:
     stages: Sequence[Stage]
     store: SqlStore
     progress: Progress
-    watch: GateWatch | None = None
+    watch: InterimLooks | None = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:

@@ -9,11 +9,10 @@ from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate.explain import Explained
 from agenteval.report.tables import counted
-from agenteval.stats.criteria import CRITERIA
+from agenteval.stats.criteria import CRITERIA, Over, Rules
+from agenteval.stats.feasibility import out_of_reach
 from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal
-from agenteval.stats.reach import out_of_reach
-from agenteval.stats.rules import Over, Rules
 from agenteval.stats.simulation import (
     Clustering,
     Design,

@@ -10,8 +10,8 @@ from agenteval.core.conditions import TAXONOMY, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate.view import GateView, gate_view
+from agenteval.stats.criteria import Rules
 from agenteval.stats.gate import LEVEL, judge_gate
-from agenteval.stats.rules import Rules
 from agenteval.store.summaries import load_summary, opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 

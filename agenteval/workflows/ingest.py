@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from agenteval.config.models import load_models
 from agenteval.config.paths import roots
-from agenteval.core.imported import ImportedCounts
 from agenteval.core.run import ModelCard
+from agenteval.core.summary import ImportedCounts
 from agenteval.core.windows import windows
 from agenteval.errors import UsageError
 from agenteval.formats.counts import load_counts
 from agenteval.formats.vllm_log import VllmLog, log_lines
-from agenteval.report.log_speed import LogView
+from agenteval.report.speed import LogView
 from agenteval.stats.loads import loads
 
 if TYPE_CHECKING:  # a log needs no store, whose import takes a second

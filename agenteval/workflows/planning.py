@@ -7,8 +7,8 @@ import numpy as np
 
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
+from agenteval.stats.criteria import Rules
 from agenteval.stats.planning import MOST_TRIALS, Rehearsal, Size
-from agenteval.stats.rules import Rules
 from agenteval.workflows.explaining import SEED, in_words, rehearsal_of
 from agenteval.workflows.gating import run_summary
 

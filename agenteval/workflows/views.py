@@ -10,9 +10,9 @@ from agenteval.config.article import POLICY, load_article
 from agenteval.config.paths import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.imported import ImportedCounts
 from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
+from agenteval.core.summary import ImportedCounts
 from agenteval.errors import UsageError
 from agenteval.formats.counts import load_counts
 from agenteval.report.build import build_comparison, build_counts_view, build_view

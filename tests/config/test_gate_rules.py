@@ -5,7 +5,7 @@ import pytest
 from agenteval.config.gate import digest, find_rules, load_rules
 from agenteval.config.paths import shipped
 from agenteval.errors import UsageError
-from agenteval.stats.rules import Over, Rules
+from agenteval.stats.criteria import Over, Rules
 
 
 def written(folder, text):

@@ -4,8 +4,7 @@ from collections import Counter
 
 import pytest
 
-from agenteval.core.chance import Chance, seed_of_trial, turn_seed
-from agenteval.core.draw import Day, Pick, Whole
+from agenteval.core.chance import Chance, Day, Pick, Whole, seed_of_trial, turn_seed
 
 DRAWS = {
     "integer": lambda chance: chance.integer(3, 5),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.core.claims import claims_done
+from agenteval.core.outcome import claims_done
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from agenteval.core.garble import Blame, Garble, Repair
-from agenteval.core.garbled import FAULTY, garbled
 from agenteval.core.outcome import Outcome
+from agenteval.report.garbles import FAULTY, garbled
 from agenteval.testing import says, trial
 
 FAULTS = {"broken-json", "call-in-text"}

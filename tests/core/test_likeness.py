@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.likeness import likeness, same_call, same_intent
+from agenteval.core.recovery import likeness, same_call, same_intent
 
 
 def bash(command):

@@ -7,8 +7,7 @@ import pytest
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.tools import path_argument
 from agenteval.core.prompt.profile import PARAMETERS, STRICT, Profile
-from agenteval.core.prompt.rules import VARIANTS
-from agenteval.core.prompt.setting import Setting
+from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.dialects.registry import profiles, spoken
 
 OURS = {

@@ -2,9 +2,9 @@
 
 import pytest
 
+from agenteval.config.prompt_check import fillings, script_of, usages
 from agenteval.core.policy.script import CommandLine
 from agenteval.core.policy.values import Argument, Kind
-from agenteval.core.prompt.usage import fillings, script_of, usages
 
 LINE = CommandLine.of(
     [

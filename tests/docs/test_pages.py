@@ -14,7 +14,7 @@ from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.pace import LONGEST, MEASURED, REFERENCE
 from agenteval.core.scenario import Limits
-from agenteval.engine.asking import LONGEST_PAUSE, PAUSES
+from agenteval.engine.retrying_model import LONGEST_PAUSE, PAUSES
 from agenteval.errors import Cause
 from agenteval.models.transport import LARGEST_BODY
 from agenteval.taxonomy.catalogue import failure_classes

@@ -11,8 +11,8 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
-from agenteval.engine.asking import Unwatched
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.retrying_model import Unwatched
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Health, Model, SandboxBackend, TrialKey
 from agenteval.sandbox.namespaces import Namespaces

@@ -12,8 +12,7 @@ import pytest
 from agenteval.core.outcome import Outcome
 from agenteval.core.reading import Sent
 from agenteval.core.trial import Turn, Usage
-from agenteval.engine.asking import Unwatched
-from agenteval.engine.reading import PROOF, Reading
+from agenteval.engine.retrying_model import PROOF, Reading, Unwatched
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.testing import trial
 

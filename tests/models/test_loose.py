@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from agenteval.models.chunks import ReplyError
-from agenteval.models.loose import shallow
+from agenteval.models.loose import ReplyError, shallow
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments
 from agenteval.models.wire import read_reply

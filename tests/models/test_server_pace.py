@@ -5,7 +5,7 @@ import time
 import pytest
 
 from agenteval.core.pace import LONGEST
-from agenteval.models.pace import ServerPace
+from agenteval.models.stream import ServerPace
 from agenteval.testing import trial
 
 WORD = b'data: {"choices": [{"index": 0, "delta": {"content": "a "}}]}\n\n'

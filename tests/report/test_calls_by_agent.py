@@ -1,7 +1,7 @@
 """The table of sub-agents: their calls apart from those that every other table counts."""
 
-from agenteval.report.agents import agent_tables
 from agenteval.report.build import build_view
+from agenteval.report.provenance import agent_tables
 from agenteval.testing import card, denied, run, sub_agent, trial
 
 LIST = "uv run notes.py list"

@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.report.build import build_view
-from agenteval.report.chart import scale, signature_chart
+from agenteval.report.html import scale, signature_chart
 from agenteval.stats.rates import Rate
 
 

@@ -2,14 +2,12 @@
 
 from dataclasses import replace
 
-from agenteval.report.log_speed import LogView, log_lines, log_tables
 from agenteval.report.samples import cells
-from agenteval.report.speed import Served, speed_tables
+from agenteval.report.speed import LogView, Served, log_lines, log_tables, speed_tables
 from agenteval.report.tables import Table
-from agenteval.stats.loads import Load
+from agenteval.stats.loads import Load, Timeline
 from agenteval.stats.samples import Samples
 from agenteval.stats.speeds import Speed
-from agenteval.stats.timeline import Timeline
 
 SAME = Samples(4, 1234.5, 50.25, 0.125)
 FULL = Speed(2, 40, 8_000, 60.0, SAME, SAME, SAME, useful=30, failed=1, joules=3.6e6)

@@ -12,7 +12,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from agenteval.sandbox.interpreter import interpreter
+from agenteval.sandbox.launch import interpreter
 
 PROGRAMS = (
     *("sh", "bash", "cat", "cp", "echo", "env", "find", "head", "id", "ln", "ls", "mkdir"),

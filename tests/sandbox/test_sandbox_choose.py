@@ -14,10 +14,9 @@ from users import start
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
-from agenteval.sandbox.cures import cure
 from agenteval.sandbox.namespaces import Namespaces
 from agenteval.sandbox.none import Bare
-from agenteval.sandbox.probe import probe
+from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import runner_spec, syscall_filter
 from agenteval.sandbox.world import world as describe

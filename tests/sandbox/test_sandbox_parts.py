@@ -8,8 +8,8 @@ import pytest
 
 from agenteval.errors import UsageError
 from agenteval.sandbox.inside import files, wire
-from agenteval.sandbox.interpreter import Interpreter, interpreter
-from agenteval.sandbox.reported import reported
+from agenteval.sandbox.launch import Interpreter, interpreter
+from agenteval.sandbox.session import reported
 
 
 def test_a_request_arrives_as_it_was_sent():

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agenteval.sandbox.inside import linux, namespace
-from agenteval.sandbox.interpreter import interpreter
+from agenteval.sandbox.launch import interpreter
 
 NOBODY = 65534
 IDS = "subordinate-ids"

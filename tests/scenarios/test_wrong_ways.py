@@ -15,7 +15,7 @@ from alone import holds
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.prompt.prompt import render
-from agenteval.core.prompt.template import fill
+from agenteval.core.prompt.variant import fill
 
 PROJECT = Path(__file__).resolve().parents[2]
 SCENARIOS = {scenario.name: scenario for scenario in load_scenarios([], roots=[PROJECT])}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.draft import embedded_in
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import SubstitutionKind
 from agenteval.core.shell.gate import NotSimple, Obstacle, Simple, read_simple

@@ -11,8 +11,8 @@ from test_gate import ACCEPTED
 from test_leaves import READ
 
 from agenteval.core.call import BashRun
+from agenteval.core.policy.bash import run_of_text
 from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.core.shell.runnable import run_of_text
 from agenteval.engine import second_reader_child
 from agenteval.engine.second_reader import SecondReader
 

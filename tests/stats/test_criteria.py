@@ -7,9 +7,8 @@ from summaries_of import run, trial
 from agenteval.config.gate import load_rules
 from agenteval.config.paths import shipped
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import CRITERIA, errors_of
+from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.gate import GateVerdict, judge_gate
-from agenteval.stats.rules import Rules
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 BAD_ENDS = [end for end in Outcome if end is not Outcome.COMPLETED]

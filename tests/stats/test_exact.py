@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import binom
 
-from agenteval.stats.exact import tosses
+from agenteval.stats.permutation import tosses
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 2_000])

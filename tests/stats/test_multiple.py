@@ -3,7 +3,7 @@
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from agenteval.stats.multiple import benjamini_hochberg, dearer, holm
+from agenteval.stats.comparison import benjamini_hochberg, dearer, holm
 
 CASES = [[], [0.2], [0.049, 0.181, 0.707], [0.04, 0.01, 0.03, 0.9], [0.5, 0.5, 1.0, 0.001]]
 

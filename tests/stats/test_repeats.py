@@ -5,8 +5,7 @@ from itertools import combinations
 import pytest
 from scipy.stats import binom
 
-from agenteval.stats.rates import Rate
-from agenteval.stats.repeats import pass_all, pass_any
+from agenteval.stats.rates import Rate, pass_all, pass_any
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

@@ -5,7 +5,7 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.core.outcome import Outcome
-from agenteval.stats.rules import Over
+from agenteval.stats.criteria import Over
 from agenteval.stats.simulation import (
     Clustering,
     Design,

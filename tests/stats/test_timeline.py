@@ -2,8 +2,8 @@
 
 import pytest
 
+from agenteval.stats.loads import Stint, Timeline, timeline
 from agenteval.stats.samples import Samples
-from agenteval.stats.timeline import Stint, Timeline, timeline
 
 
 def both(low: float, high: float) -> Samples:

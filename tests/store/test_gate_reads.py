@@ -8,10 +8,9 @@ from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
 from agenteval.core.conditions import Conditions
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.imported import ImportedCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Effort, Look
-from agenteval.core.summary import TrialSummary
+from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
 from agenteval.store.summaries import load_summary, opened

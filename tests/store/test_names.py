@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.store.names import meant
+from agenteval.store.location import meant
 
 RUNS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
 TABLES = ["20260104-counts"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall, new
-from agenteval.core.policy.bash import BashRules, changes_folder
+from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
 from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.policy.tools import (
     READ,
@@ -20,7 +20,6 @@ from agenteval.core.policy.tools import (
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.gate import NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
-from agenteval.core.shell.runnable import run_of_simple, run_of_text
 
 
 @dataclass(frozen=True, slots=True)

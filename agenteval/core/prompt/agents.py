@@ -4,8 +4,7 @@ import re
 
 from agenteval.core.prompt.prompt import Prompt, render_agent, texts
 from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.template import fill
-from agenteval.core.prompt.variant import Variables, columns
+from agenteval.core.prompt.variant import Variables, columns, fill
 from agenteval.core.scenario import Agent, Scenario
 
 _COLUMN = re.compile("\0(\\w+)\0")  # a place in a task where a column of the request stands

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from agenteval.core.chance import Chance
-from agenteval.core.prompt.context_words import AREAS, DOING, PLACES, THINGS
+from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
 from agenteval.core.trial import Message
 
 TASK = "Write the longest story you can about all of this, and do not stop early."

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.prompt.template import fill
-from agenteval.core.prompt.variant import Variables, variables
+from agenteval.core.prompt.variant import Variables, fill, variables
 from agenteval.core.scenario import Agent, Check, Scenario, Step
 from agenteval.core.trial import Message
 

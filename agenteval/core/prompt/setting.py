@@ -1,12 +1,76 @@
 """How a run puts its prompts: under which profile, with which rules, and where they stand."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from agenteval.core.prompt.profile import STRICT, Profile
-from agenteval.core.prompt.rules import PLAIN, VERSION
-from agenteval.core.prompt.template import fill
+from agenteval.core.prompt.variant import fill
+
+# An edit here changes what every model reads: raise VERSION.
+VERSION = 2
+
+PLAIN = """\
+## Rules for tool calls
+
+Every tool call is compared with an allow list before it runs. What is not on the list is denied, \
+and nothing runs.
+{% if "bash" in tools %}
+- One bare command per {{ bash }} call: a listed script and its arguments, nothing before it and \
+nothing after it.
+- Do not cut output down: no pipe into head, tail, grep, sed, jq or anything else. Every script \
+returns what you need; its own options narrow it.
+- No redirects. Errors are part of the output, so neither `2>&1` nor `2>/dev/null`.
+- No chaining with `&&`, `||` or `;`, no `cd`, and no `|| true`: a failed command is reported as \
+such.
+- No heredocs, no command substitution, no variables, no background commands. A long value is one \
+quoted argument.
+- No prefixes such as `timeout`, `env` or `sudo`. Time limits are kept for you.
+- No other programs (ls, cat, find, curl, python ...), no inline code, and no scripts or options \
+that are not listed above.
+{%- endif %}
+{%- if "read" in tools %}
+- The {{ read }} tool opens files of this workspace only. A path outside it is denied.
+{%- endif %}
+{%- if "write" in tools %}
+- The {{ write }} tool writes whole files of this workspace, and only where the task asks for it.
+{%- endif %}
+- There are no other tools than {{ shown | join(" and ") }}.
+
+After a denial, do not try the same thing in another shape: use a listed script instead and go on.\
+"""
+
+# The security policy with which compiled agents of OpenCode end, in our words.
+SECURITY = """\
+## Security policy
+
+You work under a strict allow list. These rules are absolute:
+
+{% if "bash" in tools -%}
+1. One bare command per {{ bash }} call, exactly as it is listed: the script's path and its options.
+2. Never trim output (`| head`, `| tail`, `| grep`, `| jq`, `| sed`): you need \
+all of it.
+3. Never suppress errors (`2>/dev/null`, `2>&1`, `|| true`).
+4. Never chain commands (`&&`, `||`, `;`), and never change the folder first.
+5. Call a script by its path, never by the name of a skill or an agent.
+{%- endif %}
+6. The tools are {{ shown | join(", ") }}; nothing else exists.
+
+A call that breaks a rule is blocked.\
+"""
+
+TERSE = """\
+## Rules
+
+{% if "bash" in tools -%}
+Only the commands listed above, one a call, as they stand: no pipes, redirects, chains, \
+heredocs, substitutions, prefixes or other programs. \
+{% endif -%}
+Tools: {{ shown | join(", ") }}. Everything else is denied.\
+"""
+
+VARIANTS: Mapping[str, str] = {"plain": PLAIN, "security": SECURITY, "terse": TERSE, "none": ""}
+
 
 Place = Literal["start", "end", "both"]
 

@@ -3,13 +3,37 @@
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
+from functools import lru_cache
+from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateRuntimeError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from agenteval.core.chance import Chance
-from agenteval.core.draw import Value
-from agenteval.core.prompt.template import fill
+from agenteval.core.chance import Chance, Value
 from agenteval.core.scenario import Scenario
+
+_TEMPLATES = ImmutableSandboxedEnvironment(
+    loader=DictLoader({}),  # no file is ever included
+    undefined=StrictUndefined,
+    autoescape=False,  # the reader is a model and no browser
+    keep_trailing_newline=True,
+)
+
+
+@lru_cache(maxsize=4096)
+def _template(text: str) -> Template:
+    return _TEMPLATES.from_string(text)
+
+
+def fill(text: str, variables: Mapping[str, Any]) -> str:
+    """`text` as a template; raises jinja2.TemplateError for whatever is wrong with it."""
+    if "{" not in text:
+        return text  # most queries and words hold nothing to fill
+    try:
+        return _template(text).render(variables)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise TemplateRuntimeError(f"{type(error).__name__}: {error}") from error
+
 
 Variables = Mapping[str, Value]
 

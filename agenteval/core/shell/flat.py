@@ -20,9 +20,8 @@ from agenteval.core.shell.facts import (
 )
 from agenteval.core.shell.gate import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
-from agenteval.core.shell.values import word_value
 from agenteval.core.shell.word_list import Words
-from agenteval.core.shell.words import PLAIN, VARIABLE
+from agenteval.core.shell.words import PLAIN, VARIABLE, word_value
 from agenteval.core.span import Place, Span
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from agenteval.core.shell.bodies import REDIRECTS, Bodies
-from agenteval.core.shell.draft import Gathered, Level
-from agenteval.core.shell.embedded import embedded_in
+from agenteval.core.shell.draft import Gathered, Level, embedded_in
 from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
 from agenteval.core.shell.redirects import (
     HeredocParts,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, overload
 
 from agenteval.core.shell.source import Source
-from agenteval.core.shell.values import word_value
-from agenteval.core.shell.words import PLAIN_WORD
+from agenteval.core.shell.words import PLAIN_WORD, word_value
 from agenteval.core.span import Place, Span
 
 _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says

@@ -12,11 +12,10 @@ from rich.text import Text
 from agenteval.report.gate.json import reach_document
 from agenteval.report.gate.view import reach_told
 from agenteval.report.json import rate_document
-from agenteval.stats.criteria import CRITERIA, errors_of
+from agenteval.stats.criteria import CRITERIA, Rules, errors_of
+from agenteval.stats.feasibility import OutOfReach
 from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
-from agenteval.stats.reach import OutOfReach
-from agenteval.stats.rules import Rules
 
 SCHEMA = "agenteval.explain/1"
 

@@ -8,9 +8,9 @@ from typing import Any
 from agenteval.core.summary import RunSummary
 from agenteval.report.gate.view import GateView, goals
 from agenteval.report.json import rate_document
+from agenteval.stats.feasibility import OutOfReach
 from agenteval.stats.gate import Result
 from agenteval.stats.limit_tests import MOST
-from agenteval.stats.reach import OutOfReach
 
 SCHEMA = "agenteval.gate/1"
 

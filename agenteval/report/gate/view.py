@@ -9,13 +9,12 @@ from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary
 from agenteval.report.tables import counted
 from agenteval.report.warnings import MIXED, SIMULATED
-from agenteval.stats.criteria import TRIALS
+from agenteval.stats.criteria import TRIALS, Over
+from agenteval.stats.feasibility import OutOfReach, out_of_reach
 from agenteval.stats.gate import GateVerdict, Judgement, Minimum, Result
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
 from agenteval.stats.rates import Rate
-from agenteval.stats.reach import OutOfReach, out_of_reach
-from agenteval.stats.rules import Over
 
 UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word

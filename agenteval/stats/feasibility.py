@@ -1,4 +1,4 @@
-"""Which criteria of a gate a run is too small to pass, whatever the candidate does."""
+"""Feasibility: which criteria of a gate a run is too small to pass, whatever the candidate does."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -6,8 +6,8 @@ from functools import cache
 from math import inf
 
 from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.stats.criteria import Over, Rules
 from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
-from agenteval.stats.rules import Over, Rules
 
 MOST_TRIALS = 4_000  # asked for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it

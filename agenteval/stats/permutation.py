@@ -1,18 +1,29 @@
-"""Two models that met the same worlds, in the same order: the two trials of a world are swapped."""
+"""Permutation tests of two models: paired where they met the same worlds, else unpaired."""
+
+from math import exp, inf, lgamma, log, sqrt
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.stats.exact import tosses
-from agenteval.stats.exchange import EXCHANGES, flipped
-from agenteval.stats.rates import PLANNED_ICC, planned_effect
-from agenteval.stats.score import SETTLED, Evidence
-from agenteval.stats.tail import Tail, Values
+from agenteval.stats.exchange import EXCHANGES, exchanged, flipped
+from agenteval.stats.p_value import Tail, Values, itself
+from agenteval.stats.rates import PLANNED_ICC, Z, planned_effect
+from agenteval.stats.score import SETTLED, Evidence, least_p
+
+
+def tosses(n: int) -> list[float]:
+    """How likely each number of heads is, from none to n."""
+    return [
+        exp(lgamma(n + 1) - lgamma(heads + 1) - lgamma(n - heads + 1) - n * log(2))
+        for heads in range(n + 1)
+    ]
+
 
 Counts = NDArray[np.int64]  # of each trial (first axis) and figure (second): how many, of how many
 
 
-def same_worlds(
+def paired_test(
     ours: Counts, theirs: Counts, *, seed: int, shares: bool = True, exchanges: int = EXCHANGES
 ) -> list[Evidence]:
     """Of each figure; `shares` are of so many calls, else they are counts with no upper end."""
@@ -20,7 +31,7 @@ def same_worlds(
     return _judged(ours, theirs, swapped, shares=shares)
 
 
-def same_worlds_once(ours: Counts, theirs: Counts) -> list[Evidence]:
+def paired_once(ours: Counts, theirs: Counts) -> list[Evidence]:
     """Of one figure that a trial has or has not, so that nothing needs to be drawn.
 
     The worlds where the two differ are tossed coins: McNemar's test, its ties by half (Fagerland
@@ -107,3 +118,80 @@ def _effects(
     seen, worlds = around * k / max(k - 1, 1), np.count_nonzero(added, axis=0)
     more = np.where(same > 0, 2 * same, 1.0)
     return (worlds * seen + more) / (worlds * alone + more), same, rates[0] - rates[1]
+
+
+def unpaired_test(
+    ours: Counts, theirs: Counts, *, seed: int, shares: bool = True, exchanges: int = EXCHANGES
+) -> list[Evidence]:
+    """Of each figure; `shares` are of so many calls, else they are counts with no upper end."""
+    k, both = (len(ours), len(theirs)), np.concatenate([ours, theirs])
+    sides = _moments(ours), _moments(theirs)
+    sums = exchanged(
+        *(side.reshape(len(side), -1) for side in sides), seed=seed, exchanges=exchanges
+    )
+    seen_first = [
+        np.concatenate([side.sum(axis=0)[None], drawn.reshape(len(drawn), *side.shape[1:])])
+        for side, drawn in zip(sides, sums, strict=True)
+    ]
+    distances, effects = _distances(*seen_first, k=k, shares=shares)
+    df, found = sum(k) - 2, []
+    for at, effect in enumerate(effects):
+        bearing, seen = _bearing(both[:, at], shares=shares), distances[0, at]
+        p, critical = Tail.of(distances[:, at]).judged(
+            seen, df=df, more=itself(*k) / 2, least=least_p(bearing)
+        )
+        if effect < _too_even(df):
+            p, critical = max(p, 2 * NormalDist().cdf(-seen)), max(critical, Z)
+        relied_on = max(effect, 1.0) if bearing else planned(both[:, at])
+        found.append(Evidence(p, critical, relied_on, relied_on))
+    return found
+
+
+def _too_even(df: int) -> float:
+    """The design effect below which one in a hundred is, at most, when calls are independent.
+
+    Errors so even are no chance any more: they are laid out so, and no evidence beyond their calls.
+    """
+    return 1 - NormalDist().inv_cdf(0.99) * sqrt(2 / max(df, 1))
+
+
+def _moments(trials: Counts) -> Counts:
+    """Of each trial and figure, what its sums give the difference and its standard error."""
+    count, size = np.moveaxis(trials, -1, 0)
+    return np.stack([count, size, count * count, count * size, size * size], axis=-1)
+
+
+def _distances(
+    first: Values, second: Values, *, k: tuple[int, int], shares: bool
+) -> tuple[Values, list[float]]:
+    """How many standard errors apart two sides are; and the design effect of the first row.
+
+    The standard error is that of independent calls at the rate of all, times the design effect if
+    above 1: how many times more the trials vary, around their side's rate, than such calls would.
+    """
+    (count, n, around, alone), (other, m, around_other, alone_other) = (
+        _side(side, trials, shares=shares) for side, trials in zip((first, second), k, strict=True)
+    )
+    alone = alone + alone_other
+    effects = (around + around_other) / np.where(alone > 0, alone, inf)
+    rate = (count + other) / (n + m)
+    variance = spread(rate, shares=shares) * (1 / n + 1 / m) * np.maximum(effects, 1.0)
+    gaps = abs(count / n - other / m)
+    return gaps / np.sqrt(np.where(variance > 0, variance, 1.0)), effects[0].tolist()
+
+
+def _side(sums: Values, trials: int, *, shares: bool) -> tuple[Values, Values, Values, Values]:
+    """Count and size; the variance of the rate as its trials have it, and of independent calls."""
+    count, size, squares, products, size_squares = np.moveaxis(sums, -1, 0)
+    n = np.maximum(size, 1)  # without a call after an exchange: as without errors
+    rate = count / n
+    around = squares - 2 * rate * products + rate * rate * size_squares
+    around = trials / max(trials - 1, 1) * np.maximum(around, 0.0)
+    return count, n, around / (n * n), spread(rate, shares=shares) / n
+
+
+def _bearing(trials: Counts, *, shares: bool) -> int:
+    """In how many trials something counts; or something does not, if those are fewer."""
+    count, size = trials.T
+    some = int((count > 0).sum())
+    return min(some, int((count < size).sum())) if shares else some

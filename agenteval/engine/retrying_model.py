@@ -1,12 +1,13 @@
-"""Asking the model within one trial: as long as its time lasts, and again where that is fair."""
+"""A model that retries within its trial's time, with an adaptive timeout on a slow server."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.pace import generated, stretch
+from agenteval.core.reading import Counted, Sent, counted, cut
 from agenteval.core.trial import Message, Turn
-from agenteval.errors import InfrastructureError, UnservedError
+from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.patience import until
 from agenteval.protocols import Health, Model, Pace, ToolSchema
 
@@ -40,7 +41,7 @@ class Replies:
 
 
 @dataclass(slots=True)
-class Asking:
+class RetryingModel:
     """Implements `protocols.Model` for one trial, whose time begins with the first request.
 
     `seconds` is the time on a fast server: it grows as `core.pace` says, by the trial's own replies
@@ -93,3 +94,26 @@ class Asking:
     def _told(self, error: InfrastructureError) -> InfrastructureError:
         tries = f" (asked again {self.retries} times in this trial)" if self.retries else ""
         return InfrastructureError(f"{error}{tries}", error.cause)
+
+
+PROOF = 20  # requests that were counted as whole; caches that forget can look so for a few
+
+
+@dataclass(slots=True)
+class Reading:
+    """`whole` counts requests seen to be counted as a whole; `partly` that one was not, once."""
+
+    whole: int = 0
+    partly: bool = False
+
+    async def check(self, requests: Sequence[Sent], health: Health) -> None:
+        """Raises InfrastructureError when the last request of a conversation was cut."""
+        found = counted(requests)
+        self.whole += found is Counted.WHOLE
+        if found not in {Counted.SHORT, Counted.NEW}:
+            return
+        context = await health.context()
+        proved = self.whole >= PROOF and not self.partly and found is Counted.SHORT
+        if why := cut(requests, context=context, whole=proved):
+            raise InfrastructureError(why, Cause.CONTEXT_CUT)
+        self.partly = True

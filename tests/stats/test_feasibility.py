@@ -6,9 +6,9 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.core.outcome import Outcome
+from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.feasibility import OutOfReach, out_of_reach
 from agenteval.stats.gate import GateVerdict, judge_gate
-from agenteval.stats.reach import OutOfReach, out_of_reach
-from agenteval.stats.rules import Over, Rules
 
 MISSED = "handshake_missed"
 

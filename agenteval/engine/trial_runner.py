@@ -16,12 +16,11 @@ from agenteval.core.prompt.variant import Variables
 from agenteval.core.reading import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
-from agenteval.engine.asking import Asking
-from agenteval.engine.loop import Loop
-from agenteval.engine.reading import Reading
+from agenteval.engine.agent_loop import AgentLoop
+from agenteval.engine.retrying_model import Reading, RetryingModel
 from agenteval.engine.tool_executor import ToolExecutor
-from agenteval.engine.watch import Row, Watch
 from agenteval.engine.world import run_program
+from agenteval.engine.world_monitor import Row, WorldMonitor
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Observer, Recorder, TrialKey
 
@@ -44,12 +43,12 @@ class Request:
 
 
 @dataclass(slots=True)
-class Play:
+class TrialRunner:
     """A trial under way. What its agents gathered is true at any moment, however it ends.
 
     `executor` is that of the first agent, `policies` the allow lists of the others by their names.
     An agent that is waited for acts at once, any other when those before it have ended: one world,
-    one agent at a time, and so the same trial each time. Implements `engine.loop.Scene`.
+    one agent at a time, and so the same trial each time. Implements `engine.agent_loop.TrialContext`.
     """
 
     scenario: Scenario
@@ -57,15 +56,15 @@ class Play:
     key: TrialKey
     setting: Setting
     max_turns: int | None
-    model: Asking
+    model: RetryingModel
     executor: ToolExecutor
     policies: Mapping[str, Policy]
     recorder: Recorder
     observer: Observer
-    watch: Watch
+    watch: WorldMonitor
     reading: Reading = field(default_factory=Reading)
     parts: dict[str, AgentPart] = field(default_factory=dict)
-    loops: dict[str, Loop] = field(default_factory=dict)
+    loops: dict[str, AgentLoop] = field(default_factory=dict)
     last: str = ""  # the label of the agent that ended last
     waiting: deque[Request] = field(default_factory=deque)
 
@@ -165,7 +164,7 @@ class Play:
     async def _act(
         self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> None:
-        loop = Loop(
+        loop = AgentLoop(
             agent=part.label,
             prompt=prompt,
             tools=player.tools,

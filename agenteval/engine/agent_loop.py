@@ -1,4 +1,4 @@
-"""One agent: ask, judge, run or deny, answer; until all is done, a stop or a limit."""
+"""The agent loop: ask, judge, run or deny, answer; until all is done, a stop or a limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.protocols import Model
 
 
-class Scene(Protocol):
+class TrialContext(Protocol):
     """The trial around an agent, as the agent's loop sees it."""
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
@@ -31,7 +31,7 @@ class Scene(Protocol):
 
 
 @dataclass(slots=True)
-class Loop:
+class AgentLoop:
     """An agent at work. What it gathered is true at any moment, however it ends.
 
     `agent` is its label in the trial; `reason` says what it did again and again, if it looped.
@@ -44,7 +44,7 @@ class Loop:
     max_turns: int
     model: Model
     executor: ToolExecutor
-    scene: Scene
+    scene: TrialContext
     messages: list[Message] = field(default_factory=list)
     turns: list[Turn] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Loop:
             return Ending.TIME
 
     async def _turns(self) -> Ending:
-        """Only waiting for the model is cut short (by `engine.asking`): commands have limits."""
+        """Only waiting for the model is cut short (by `engine.retrying_model`): commands have limits."""
         schemas = tools.schemas(self.executor.profile, self.tools)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)

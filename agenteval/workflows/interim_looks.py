@@ -1,4 +1,4 @@
-"""A gate that looks at a run under way, and ends it as soon as the verdict is certain."""
+"""Interim looks of a gate at a run under way, which end it as soon as the verdict is certain."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.report.gate.view import reach_told
 from agenteval.report.tables import MARK
-from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate
-from agenteval.stats.reach import out_of_reach, repeated
-from agenteval.stats.rules import Rules
-from agenteval.stats.spending import levels
+from agenteval.stats.criteria import Rules
+from agenteval.stats.feasibility import out_of_reach, repeated
+from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate, levels
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.gating import check_comparable, rules_at, run_summary
 
@@ -23,7 +22,7 @@ Note = Callable[[str], None]  # told a line while the run goes on
 
 
 @dataclass(frozen=True, slots=True)
-class GateWatch:
+class InterimLooks:
     """Looks after equal blocks of the run, each at its share of the level (O'Brien and Fleming)."""
 
     rules: Rules
@@ -88,7 +87,7 @@ class Ended:
     lines: tuple[str, ...]
 
 
-def ended(watch: GateWatch, runs: Sequence[Run], store: str) -> Ended:
+def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
     """Each run's verdict, and what its early end saved."""
     verdicts, lines = [], []
     for run in runs:
@@ -117,11 +116,11 @@ def _verdict_line(run: Run, look: Look, verdict: GateVerdict) -> str:
 
 def watch_for(
     gate: Path | None, baseline: str | None, store: str, *, allow_simulated: bool
-) -> GateWatch | None:
+) -> InterimLooks | None:
     """None without a gate. Raises UsageError, before the run, for what could not be judged."""
     if gate is None and baseline is None:
         return None
     if gate is None or baseline is None:
         raise UsageError("--gate and --baseline belong together: give both or none")
     rules, _ = rules_at(gate)
-    return GateWatch(rules, run_summary(baseline, store), allow_simulated)
+    return InterimLooks(rules, run_summary(baseline, store), allow_simulated)

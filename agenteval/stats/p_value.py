@@ -1,4 +1,4 @@
-"""How far out a value lies among those that exchanges give: its p, and where p comes to 0.05."""
+"""The p value: how far out a figure lies among those that permutations give."""
 
 from dataclasses import dataclass
 from math import comb

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.answers import Answer, Answers, Question
-from agenteval.core.draw import Value
+from agenteval.core.chance import Value
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt.template import fill
+from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.trial import HandshakeStep
 from agenteval.engine.world import Database, failure, missed
@@ -16,7 +16,7 @@ FEW = 100  # rows; a world that asks for more agents than that is refused them a
 
 
 @dataclass(slots=True)
-class Watch:
+class WorldMonitor:
     """Keeps what was seen first; `answers` and `failed` hold while nothing has run since.
 
     `missing` says of the last look at the goal what did not hold, by its name.

@@ -10,7 +10,7 @@ import pytest
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Turn, Usage
-from agenteval.engine.asking import Asking
+from agenteval.engine.retrying_model import RetryingModel
 from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.testing import ScriptedModel, says, trial
 
@@ -36,8 +36,8 @@ class Slow:
         return replace(turn, usage=Usage(0, self.tokens), seconds=self.waits * self.times)
 
 
-async def asked(model, *, pauses=(0.0, 0.0), times: int = 1) -> Asking:
-    asking = Asking(model, 1.0, pauses=pauses)
+async def asked(model, *, pauses=(0.0, 0.0), times: int = 1) -> RetryingModel:
+    asking = RetryingModel(model, 1.0, pauses=pauses)
     for _ in range(times):
         await asking.ask([], [], seed=1)
     return asking
@@ -78,14 +78,14 @@ async def test_a_server_that_says_for_how_long_is_left_alone_for_so_long() -> No
 
 async def test_a_trial_does_not_pay_for_the_pauses() -> None:
     """Its second is over after the pauses, and the answer comes all the same."""
-    asking = Asking(ScriptedModel(*(BUSY,) * 4, "pwd"), 1.0, pauses=(0.0,) * 4)
+    asking = RetryingModel(ScriptedModel(*(BUSY,) * 4, "pwd"), 1.0, pauses=(0.0,) * 4)
     turn = await asking.ask([], [], seed=1)
     assert turn.calls[0].command == "pwd"
 
 
 async def made_in_a_second(model: Slow) -> int:
     """How many turns of 0.3 s a trial of one second gets."""
-    asking = Asking(model, 1.0)
+    asking = RetryingModel(model, 1.0)
     with suppress(TimeoutError):
         while model.asked < 9:
             await asking.ask([], [], seed=1)
@@ -109,7 +109,7 @@ class Measured:
 
 
 async def test_what_other_trials_saw_of_a_slow_server_counts_from_the_first_request() -> None:
-    asking = Asking(Slow(0.5, 10), 0.2, pace=Measured(4.0))
+    asking = RetryingModel(Slow(0.5, 10), 0.2, pace=Measured(4.0))
     await asking.ask([], [], seed=1)
     assert asking.stretched == 4.0
 
