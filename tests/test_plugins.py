@@ -68,10 +68,8 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.usefixtures("plugged")
 def test_a_group_is_loaded_by_name() -> None:
-    assert plugins.load("agenteval.criteria") == {"least-words": "a criterion"}
-    assert plugins.sources("agenteval.criteria", iter(["least-words"])) == (
-        "agenteval-example/1.2",
-    )
+    assert [*plugins.load("agenteval.criteria")] == ["silent", "taken"]
+    assert plugins.sources("agenteval.criteria", iter(["silent"])) == ("agenteval-example/1.2",)
 
 
 def test_a_group_to_which_nothing_adds_is_empty() -> None:
@@ -97,12 +95,12 @@ def test_two_plug_ins_of_one_name_are_the_first_of_them(tmp_path, monkeypatch, c
     twin = tmp_path / "twin-3.dist-info"
     twin.mkdir()
     (twin / "METADATA").write_text("Metadata-Version: 2.1\nName: twin\nVersion: 3\n")
-    (twin / "entry_points.txt").write_text("[agenteval.criteria]\nleast-words = os:sep\n")
+    (twin / "entry_points.txt").write_text("[agenteval.criteria]\nsilent = os:sep\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     forget()
-    assert plugins.load("agenteval.criteria") == {"least-words": os.sep}
+    assert plugins.load("agenteval.criteria")["silent"] == os.sep
     why = "agenteval-example/1.2: twin/3 has one of that name too"
-    assert told(capsys) == SILENT.format("least-words", "criteria", why)
+    assert told(capsys) == SILENT.format("silent", "criteria", why)
 
 
 @pytest.mark.usefixtures("plugged")
@@ -168,6 +166,22 @@ def test_a_command_is_judged_with_the_plug_ins_that_are_installed(installed: Pat
 
     assert said(str(installed)) == ["container-engine", "bare-binary"]
     assert said() == ["bare-binary"]
+
+
+def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_path: Path) -> None:
+    rules = tmp_path / "gate.toml"
+    rules.write_text("[margin]\npoints = 3\n[budgets]\nsilent = 5\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "agenteval", "gate", "--explain", "--rules", str(rules)],
+        env={**os.environ, "PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    assert "- silent: fewer than 5 trials without a call, per 100" in done.stdout
+    taken = SILENT.format("taken", "criteria", "errors: the name is taken, or no key of gate.toml")
+    assert taken in done.stderr
 
 
 def test_an_allow_list_of_ours_has_no_need_of_any_plug_in() -> None:

@@ -48,7 +48,7 @@ class TrialRunner:
 
     `executor` is that of the first agent, `policies` the allow lists of the others by their names.
     An agent that is waited for acts at once, any other when those before it have ended: one world,
-    one agent at a time, and so the same trial each time. Implements `engine.agent_loop.TrialContext`.
+    one agent at a time, and so the same trial each time. Implements `agent_loop.TrialContext`.
     """
 
     scenario: Scenario

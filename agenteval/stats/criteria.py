@@ -1,10 +1,11 @@
 """The criteria of a gate, an entry each, and the rules of gate.toml that limit them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from agenteval import plugins
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import TrialSummary
@@ -20,6 +21,7 @@ Simulated = Callable[[TrialSummary, float, "np.random.Generator"], TrialSummary]
 
 CALLS, TRIALS, COMMANDS = "calls", "trials", "commands"
 NOT_COMPLETED = "not_completed"
+GROUP = "agenteval.criteria"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,19 @@ _ENTRIES = (
         of_void=True,
     ),
 )
-CRITERIA: Mapping[str, Criterion] = {one.name: one for one in _ENTRIES}
+SHIPPED: Mapping[str, Criterion] = {one.name: one for one in _ENTRIES}
+
+
+def _plugged() -> Iterator[Criterion]:
+    """Those of plug-ins, whose names are none of ours and could stand in gate.toml."""
+    for name, one in plugins.load(GROUP, lambda found: isinstance(found, Criterion)).items():
+        if one.name in SHIPPED or not one.name.isidentifier():
+            plugins.leave_out(GROUP, name, f"{one.name}: the name is taken, or no key of gate.toml")
+        else:
+            yield one
+
+
+CRITERIA: Mapping[str, Criterion] = {**SHIPPED, **{one.name: one for one in _plugged()}}
 
 
 def errors_of(failure_class: str) -> Criterion:
