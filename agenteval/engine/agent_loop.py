@@ -60,7 +60,7 @@ class AgentLoop:
             return Ending.TIME
 
     async def _turns(self) -> Ending:
-        """Only waiting for the model is cut short (`engine.retrying_model`): commands have limits."""
+        """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
         schemas = tools.schemas(self.executor.profile, self.tools)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
