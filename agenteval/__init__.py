@@ -1,6 +1,72 @@
-"""agenteval: how reliably does a served model call its tools under an allow list."""
+"""agenteval: how reliably does a served model call its tools under an allow list?
+
+    import agenteval
+
+    result = agenteval.run("sim/qwen3.6-35b", ["ralf/handshake"], trials=2)
+    print(result.errors.per_100())
+
+docs/python.md tells the rest. Each name is imported when it is first used.
+"""
+
+from agenteval.lazily import attributes
 
 try:
     from agenteval._version import __version__ as __version__
 except ModuleNotFoundError:  # a checkout from which nothing was installed
     __version__ = "0.0.0"
+
+# Name to module.
+_HOMES = {
+    "run": "api.runs",
+    "run_async": "api.runs",
+    "rescore": "api.runs",
+    "load": "api.results",
+    "compare": "api.compare",
+    "gate": "api.gate",
+    "classify": "api.classify",
+    "RunResult": "api.results",
+    "Comparison": "api.compare",
+    "GateResult": "api.gate",
+    "Classification": "api.classify",
+    "Progress": "api.runs",
+    "Table": "api.table",
+    "Rate": "stats.rates",
+    "UsageError": "errors",
+    "InfrastructureError": "errors",
+}
+
+TYPE_CHECKING = False  # typing's own takes as long to import as all of this
+if TYPE_CHECKING:
+    from agenteval.api.classify import Classification, classify
+    from agenteval.api.compare import Comparison, compare
+    from agenteval.api.gate import GateResult, gate
+    from agenteval.api.results import RunResult, load
+    from agenteval.api.runs import Progress, rescore, run, run_async
+    from agenteval.api.table import Table
+    from agenteval.errors import InfrastructureError, UsageError
+    from agenteval.stats.rates import Rate
+else:
+    __getattr__ = attributes(__name__, _HOMES)
+
+__all__ = [
+    "Classification",
+    "Comparison",
+    "GateResult",
+    "InfrastructureError",
+    "Progress",
+    "Rate",
+    "RunResult",
+    "Table",
+    "UsageError",
+    "classify",
+    "compare",
+    "gate",
+    "load",
+    "rescore",
+    "run",
+    "run_async",
+]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

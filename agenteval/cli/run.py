@@ -75,14 +75,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
         output.show_runs(runs, path=report, taxonomy=taxonomy, as_json=as_json, brief=True)
-    faults = workflows.voids.faults(runs)
-    for line in faults:
-        typer.echo(line, err=True)
-    if interrupted or faults:
-        raise typer.Exit(130 if interrupted else o.FAULT)
-    workflows.voids.check_usable(runs)
-    if watch:
-        raise typer.Exit(_verdict(watch, runs, store, quiet=as_json))
+    code = _exit_code(runs, watch, store, quiet=as_json, interrupted=interrupted)
+    raise typer.Exit(code)
 
 
 run.__doc__ = HELP
@@ -101,9 +95,22 @@ def _plan(
     )
 
 
-def _verdict(watch: "InterimLooks", runs: "Sequence[Run]", store: str, *, quiet: bool) -> int:
-    """Say each run's verdict; the exit code of the worst."""
+def _exit_code(
+    runs: "Sequence[Run]",
+    watch: "InterimLooks | None",
+    store: str,
+    *,
+    quiet: bool,
+    interrupted: bool,
+) -> int:
+    """Say whose fault void trials were, or what the gate found of each run: the worst counts."""
+    if faults := workflows.voids.faults(runs):
+        typer.echo("\n".join(faults), err=True)
+    if interrupted or faults:
+        return 130 if interrupted else o.FAULT
+    workflows.voids.check_usable(runs)
+    if watch is None:
+        return 0
     ended = workflows.interim_looks.ended(watch, runs, store)
-    for line in ended.lines:
-        typer.echo(line, err=quiet)
+    typer.echo("\n".join(ended.lines), err=quiet)
     return o.EXIT_CODES[ended.verdict]

@@ -1,0 +1,1 @@
+"""What `import agenteval` offers to programs: begin with runs.py."""

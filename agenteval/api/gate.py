@@ -1,0 +1,103 @@
+"""`agenteval.gate`: may the candidate replace the baseline, by rules that were written before?"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from agenteval.api.results import RunResult, named
+from agenteval.api.table import Table
+from agenteval.report.gate.view import GateView, Line
+from agenteval.stats.gate import GateVerdict, Minimum, Result
+from agenteval.workflows.gating import judged
+
+Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+_VERDICTS: dict[GateVerdict, Verdict] = {
+    GateVerdict.PASS: "PASS",
+    GateVerdict.FAIL: "FAIL",
+    GateVerdict.INCONCLUSIVE: "INCONCLUSIVE",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionRow:
+    """One line of the rules, held against the candidate.
+
+    `estimate`, `low`, `high` and `limit` are shares, or a ratio where the rules ask for one; None
+    where nothing was counted. `count` of `n` (of `unit`) is what the estimate is made from.
+    `needed` says what would settle what is not settled.
+    """
+
+    name: str
+    verdict: Verdict
+    estimate: float | None
+    low: float | None
+    high: float | None
+    limit: float
+    count: int
+    n: int
+    unit: str
+    needed: str
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """`remarks` must be read beside the verdict; `rules` says where they were read from."""
+
+    verdict: Verdict
+    simulated: bool
+    baseline: str
+    candidate: str
+    rules: str
+    criteria: Table[CriterionRow]
+    remarks: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is PASS: not enough evidence is no pass."""
+        return self.verdict == "PASS"
+
+
+def gate(
+    baseline: RunResult | str,
+    candidate: RunResult | str,
+    *,
+    rules: str | Path | None = None,
+    store: str | None = None,
+    allow_simulated: bool = False,
+) -> GateResult:
+    """Hold a candidate's run against a baseline's. Raises UsageError for what cannot be judged.
+
+    Both are results, ids, `last`, or the file of another store. `rules` is a gate.toml; by default
+    the project's, else the shipped one. Simulated runs are refused unless they are allowed.
+    """
+    (before, after), where = named((baseline, candidate), store)
+    path = Path(rules) if rules is not None else None
+    view = judged(before, after, path, where, allow_simulated=allow_simulated)
+    return GateResult(
+        verdict=_VERDICTS[view.verdict],
+        simulated=view.simulated,
+        baseline=view.baseline.id,
+        candidate=view.candidate.id,
+        rules=view.rules,
+        criteria=_rows(view),
+        remarks=view.remarks,
+    )
+
+
+def _rows(view: GateView) -> Table[CriterionRow]:
+    """The lines of the view are those of the criteria, then those of the minimums."""
+    judgement = view.judgement
+    of: tuple[Result | Minimum, ...] = (*judgement.criteria, *judgement.minimums)
+    return Table(_row(line, one) for line, one in zip(view.lines, of, strict=True))
+
+
+def _row(line: Line, one: Result | Minimum) -> CriterionRow:
+    verdict = _VERDICTS[one.verdict]
+    if isinstance(one, Minimum):
+        seen = float(one.seen)
+        asked = (float(one.asked), one.seen, one.seen, one.of, line.needed)
+        return CriterionRow(line.name, verdict, seen, None, None, *asked)
+    low, high = one.bounds or (None, None)
+    measure = one.measure
+    told = (measure.limit, measure.count, measure.n, measure.of, line.needed)
+    return CriterionRow(measure.name, verdict, one.estimate, low, high, *told)

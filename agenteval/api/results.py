@@ -1,0 +1,117 @@
+"""`agenteval.load`: a stored run, as it was counted; a frozen dataclass and tables of rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agenteval.api.table import Table
+from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.stats.rates import Rate, clustered
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.workflows.gating import run_summary
+
+DEFAULT_STORE = "reports/agenteval.db"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRow:
+    """One trial. `errors` are its denied calls; `cause` says what made a void trial void."""
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: str
+    completed: bool
+    calls: int
+    errors: int
+    turns: int
+    reason: str
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRow:
+    """One failure class: errors per 100 of all calls of the run, with a 95 % interval."""
+
+    failure_class: str
+    errors: int
+    calls: int
+    per_100: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """A run as it was counted. Void trials are in `trials` and in no rate.
+
+    `errors` is the rate of denied calls, `completed` that of trials that reached their goal; both
+    have `count`, `n`, `value`, `low` and `high`.
+    """
+
+    id: str
+    model: str
+    simulated: bool
+    complete: bool
+    errors: Rate
+    completed: Rate
+    void: int
+    classes: Table[ClassRow]
+    trials: Table[TrialRow]
+    store: str
+
+
+def load(run: str = "last", *, store: str = DEFAULT_STORE) -> RunResult:
+    """A stored run by its id, the beginning of its id, or `last`. Raises UsageError."""
+    summary = run_summary(run, store)
+    counted = summary.counted
+    return RunResult(
+        id=summary.id,
+        model=summary.model,
+        simulated=summary.simulated,
+        complete=summary.complete,
+        errors=clustered([trial.all_errors for trial in counted]),
+        completed=Rate(sum(trial.completed for trial in counted), len(counted)),
+        void=len(summary.trials) - len(counted),
+        classes=_classes(summary),
+        trials=Table(map(_trial, summary.trials)),
+        store=store,
+    )
+
+
+def _classes(summary: RunSummary) -> Table[ClassRow]:
+    """Those that came up, in the order of the taxonomy."""
+    seen = {name for trial in summary.counted for name in trial.errors}
+    known = [one.id for one in failure_classes()]
+    names = [name for name in known if name in seen] + sorted(seen.difference(known))
+    return Table(_class(name, summary.counted) for name in names)
+
+
+def _class(name: str, trials: Sequence[TrialSummary]) -> ClassRow:
+    rate = clustered([trial.errors_of(name) for trial in trials])
+    return ClassRow(
+        name, rate.count, rate.n, *(100 * part for part in (rate.value, rate.low, rate.high))
+    )
+
+
+def _trial(trial: TrialSummary) -> TrialRow:
+    return TrialRow(
+        scenario=trial.scenario,
+        number=trial.number,
+        seed=trial.seed,
+        outcome=str(trial.outcome),
+        completed=trial.completed,
+        calls=trial.calls,
+        errors=trial.all_errors[0],
+        turns=trial.turns,
+        reason=trial.reason,
+        cause=str(trial.cause or ""),
+    )
+
+
+def named(runs: Sequence[RunResult | str], store: str | None) -> tuple[list[str], str]:
+    """Ids for what may be results, and the store: the one asked for, theirs, or the usual one."""
+    stores = [run.store for run in runs if isinstance(run, RunResult)]
+    return (
+        [run.id if isinstance(run, RunResult) else run for run in runs],
+        store or next(iter(stores), DEFAULT_STORE),
+    )

@@ -1,0 +1,183 @@
+"""`agenteval.run`, `run_async` and `rescore`: what was counted of a run, new or judged again."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict, Unpack
+
+from agenteval.api.results import DEFAULT_STORE, RunResult, load, named
+from agenteval.core.run import Options
+from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
+from agenteval.store.sql import SqlStore
+from agenteval.workflows.evaluate import session_of
+from agenteval.workflows.rescore import rescore as judged_again
+from agenteval.workflows.stages import plan_of
+from agenteval.workflows.voids import check_usable
+
+_LEAST = {"trials": 1, "seed": 0, "concurrency": 1, "max_turns": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is, after each of its trials: `calls` and `denied` leave out void trials."""
+
+    model: str
+    trials: int
+    finished: int
+    void: int
+    calls: int
+    denied: int
+
+
+class Settings(TypedDict, total=False):
+    """What `agenteval run` has options for, with the same defaults; `agenteval run --help`."""
+
+    trials: int
+    seed: int
+    concurrency: int
+    base_url: str | None
+    max_turns: int | None
+    profile: str
+    prompt_variant: str
+    rules: Literal["start", "end", "both"]
+    context: str
+    sandbox: str | None
+    prefork: bool
+    store: str
+    on_progress: Callable[[Progress], None] | None
+
+
+_DEFAULTS = Settings(
+    trials=5,
+    seed=1,
+    concurrency=4,
+    base_url=None,
+    max_turns=None,
+    profile="strict",
+    prompt_variant="plain",
+    rules="start",
+    context="0",
+    sandbox=None,
+    prefork=True,
+    store=DEFAULT_STORE,
+    on_progress=None,
+)
+
+
+def run(model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]) -> RunResult:
+    """Play scenarios (default: all) with a served model; every trial is in the store when it ends.
+
+    Also where a loop is running already, as in a notebook: it then waits for a thread of its own.
+    Raises UsageError for what the caller must mend, a server that does not answer among it.
+    """
+    playing = run_async(model, scenarios, **settings)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(playing)
+    return _in_a_thread(playing)
+
+
+def rescore(
+    run: RunResult | str = "last", *, allowlist: str | None = None, store: str | None = None
+) -> RunResult:
+    """Judge a stored run's calls again, without a model: by today's taxonomy or another allow list.
+
+    Both judgements are kept, the new one is in force. Raises UsageError, also where the allow list
+    that judged the run has changed and no other is named.
+    """
+    (name,), where = named([run], store)
+    return load(judged_again(name, where, allowlist=allowlist).run_id, store=where)
+
+
+async def run_async(
+    model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings]
+) -> RunResult:
+    """As `run`, to be awaited. Cancelled, it closes what it opened; what was played is stored."""
+    asked = _checked(settings)
+    options = Options(
+        targets=[scenarios] if isinstance(scenarios, str) else list(scenarios),
+        model=[model],
+        base_url=asked["base_url"],
+        trials=asked["trials"],
+        seed=asked["seed"],
+        concurrency=str(asked["concurrency"]),
+        max_turns=asked["max_turns"],
+        profile=asked["profile"],
+        prompt_variant=asked["prompt_variant"],
+        rules=asked["rules"],
+        context=asked["context"],
+        sandbox=asked["sandbox"],
+        prefork=asked["prefork"],
+    )
+    plan = plan_of(options, asked["store"])
+    with closing(SqlStore(asked["store"])) as store:
+        session = session_of(plan, store, progress=_Told(asked["on_progress"]))
+        await session.play()
+        (played,) = session.started
+        check_usable([store.load(played)])
+    return load(played, store=asked["store"])
+
+
+def _checked(settings: Settings) -> Settings:
+    """With the defaults. Raises TypeError for a name that is none, UsageError for too little."""
+    if unknown := settings.keys() - _DEFAULTS.keys():
+        known = ", ".join(_DEFAULTS)
+        raise TypeError(f"run() has no setting {', '.join(sorted(unknown))}; there are {known}")
+    asked: Settings = {**_DEFAULTS, **settings}
+    for name, value in asked.items():
+        if isinstance(value, int) and value < _LEAST.get(name, value):
+            raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
+    return asked
+
+
+class _Told:
+    """Tells a callback how far the run is; it is the Progress and the Observer of the run."""
+
+    def __init__(self, tell: Callable[[Progress], None] | None) -> None:
+        self._tell = tell
+        self._model, self._trials, self._voids = "", 0, 0
+        self._calls: dict[TrialKey, list[bool]] = {}
+        self._finished = 0
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> "_Told":
+        del simulated
+        self._model, self._trials = model, trials
+        return self
+
+    def note(self, line: str) -> None: ...
+
+    def called(self, trial: TrialKey, *, denied: bool) -> None:
+        self._calls.setdefault(trial, []).append(denied)
+
+    def finished(self, trial: TrialKey, *, void: bool) -> None:
+        self._finished += 1
+        self._voids += void
+        if void:
+            self._calls.pop(trial, None)
+        if self._tell:
+            calls = [denied for made in self._calls.values() for denied in made]
+            figures = self._trials, self._finished, self._voids, len(calls), sum(calls)
+            self._tell(Progress(self._model, *figures))
+
+
+def _in_a_thread(playing: Coroutine[Any, Any, RunResult]) -> RunResult:
+    """Ctrl-C ends the run there in good order before it goes on here."""
+    running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+
+    async def cancellable() -> RunResult:
+        if task := asyncio.current_task():
+            running.append((asyncio.get_running_loop(), task))
+        return await playing
+
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(asyncio.run, cancellable())
+        try:
+            return done.result()
+        except KeyboardInterrupt:
+            for loop, task in running:
+                loop.call_soon_threadsafe(task.cancel)
+            raise

@@ -1,0 +1,178 @@
+"""`import agenteval`: what a program gets, as a program gets it."""
+
+import asyncio
+import dataclasses
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+
+import agenteval
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+SIM = "sim/qwen3.5-27b"
+
+
+def test_the_examples_of_the_page_are_true(project) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    known: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), known)
+    assert len(blocks) == 8
+
+
+def test_importing_the_package_imports_none_of_its_parts() -> None:
+    probe = (
+        "import sys; before = set(sys.modules); import agenteval; "
+        "print(sorted(set(sys.modules) - before))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    found = eval(ended.stdout)
+    assert {name for name in found if name.startswith("agenteval")} == {
+        "agenteval",
+        "agenteval.lazily",
+    }
+    assert {"typing", "dataclasses", "asyncio", "inspect", "numpy", "typer"}.isdisjoint(found)
+
+
+@pytest.mark.parametrize("name", agenteval.__all__)
+def test_every_name_of_the_door_leads_somewhere(name) -> None:
+    assert getattr(agenteval, name).__doc__
+
+
+def test_a_name_that_is_none_is_no_attribute() -> None:
+    assert not hasattr(agenteval, "no_such_name")
+
+
+@pytest.fixture
+def played(project) -> agenteval.RunResult:
+    return agenteval.run(SIM, "notes/append", trials=2)
+
+
+def test_a_run_tells_its_progress_and_is_what_is_stored(project) -> None:
+    seen: list[agenteval.Progress] = []
+    result = agenteval.run(SIM, ["notes/append"], trials=3, store="own.db", on_progress=seen.append)
+    assert [one.finished for one in seen] == [1, 2, 3]
+    assert (seen[-1].calls, seen[-1].denied) == (result.errors.n, result.errors.count)
+    assert agenteval.load(store="own.db") == result
+    assert sum(row.errors for row in result.classes) == result.errors.count
+
+
+def test_a_run_goes_on_where_a_loop_is_running(project) -> None:
+    async def cell() -> tuple[agenteval.RunResult, agenteval.RunResult]:
+        here = agenteval.run(SIM, "notes/append", trials=1)
+        return here, await agenteval.run_async(SIM, "notes/append", trials=1)
+
+    blocked, awaited = asyncio.run(cell())
+    assert blocked.trials == awaited.trials
+
+
+STOPPED = """
+import asyncio, os, signal, agenteval
+
+def stop(progress):
+    os.kill(os.getpid(), signal.SIGINT)
+
+async def cell():
+    return agenteval.run("sim/qwen3.5-27b", trials=50, concurrency=1, on_progress=stop)
+
+try:
+    asyncio.new_event_loop().run_until_complete(cell())
+except KeyboardInterrupt:
+    print("stopped", agenteval.load().complete)
+"""
+
+
+def test_ctrl_c_in_a_notebook_ends_the_run_in_good_order(project) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", STOPPED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.stdout == "stopped False\n", ended.stderr
+
+
+def test_a_cancelled_run_is_stored_as_not_complete(project) -> None:
+    async def cut_short() -> None:
+        task: asyncio.Task[agenteval.RunResult]
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(
+                agenteval.run_async(SIM, trials=50, on_progress=lambda _: task.cancel())
+            )
+
+    asyncio.run(cut_short())
+    stored = agenteval.load()
+    assert (stored.complete, len(stored.trials) < 50) == (False, True)
+
+
+def test_results_are_frozen_and_their_rows_plain(played) -> None:
+    compared = agenteval.compare(played, agenteval.run(SIM, "notes/append", trials=2, seed=2))
+    judged = agenteval.gate(played, "last", allow_simulated=True)
+    classified = agenteval.classify(["ls", "pwd | wc"])
+    tables = (
+        *(played.trials, played.classes, compared.models, compared.pairs, judged.criteria),
+        classified,
+    )
+    plain = (str, int, float, bool, tuple, type(None))
+    for table in tables:
+        assert {type(value) for row in table.records() for value in row.values()} <= set(plain)
+        assert [list(row) for row in zip(*table.columns().values(), strict=True)] == [
+            list(row.values()) for row in table.records()
+        ]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        judged.verdict = "PASS"
+    assert judged.passed == (judged.verdict == "PASS")
+
+
+def test_the_gate_says_what_the_command_says(played, cli_json) -> None:
+    other = agenteval.run(SIM, "notes/append", trials=2, seed=2)
+    judged = agenteval.gate(played, other, allow_simulated=True)
+    shown = cli_json("gate", "--baseline", played.id, "--candidate", other.id, "--allow-simulated")
+    criteria = [(row.name, row.verdict, row.estimate, row.n) for row in judged.criteria]
+    told = [(one["name"], one["verdict"], one["estimate"], one["n"]) for one in shown["criteria"]]
+    assert (judged.verdict, criteria[: len(told)]) == (shown["verdict"], told)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (lambda: agenteval.run("nobody"), "no model 'nobody'"),
+        (lambda: agenteval.run(SIM, "no-such-scenario"), "'no-such-scenario'"),
+        (lambda: agenteval.run(SIM, trials=0), "trials=0: at least 1"),
+        (lambda: agenteval.load("x", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: agenteval.compare("a", "b", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: agenteval.gate("a", "b", store="typo.db"), r"typo\.db: no such file"),
+        (lambda: agenteval.classify("ls", allowlist="none"), "'none'"),
+        (lambda: agenteval.classify({"neither": 1}), "not one tool call"),
+    ],
+)
+def test_what_the_caller_must_mend_is_a_usage_error(project, wrong, complaint) -> None:
+    with pytest.raises(agenteval.UsageError, match=complaint):
+        wrong()
+
+
+def test_a_setting_that_is_none_is_a_type_error(project) -> None:
+    with pytest.raises(TypeError, match=r"no setting trails; there are trials, seed"):
+        agenteval.run(SIM, trails=3)
+
+
+def test_the_door_is_typed() -> None:
+    from agenteval.api.runs import Settings  # noqa: PLC0415 -- what `run` unpacks
+
+    assert typing.get_type_hints(agenteval.load)["return"] is agenteval.RunResult
+    assert "trials" in typing.get_type_hints(Settings)
+    assert Path(agenteval.__file__).with_name("py.typed").exists()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_becomes_a_data_frame(played, library) -> None:
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame(played.trials)
+    assert (list(frame.columns)[:2], frame.shape) == (["scenario", "number"], (2, 10))
