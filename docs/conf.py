@@ -26,7 +26,6 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "agenteval"
 html_extra_path = ["site"]  # the front page of the folder leads to the first page
-html_static_path = ["demo.svg"]
 html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"footer_icons": []}

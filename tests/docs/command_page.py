@@ -51,8 +51,9 @@ def _section(name: str, command: Any) -> str:
 
 
 def _help(command: Any) -> str:
-    text = re.sub(r"\n\n(?=- )", "\n", command.help or "").strip()
-    return text.replace("Examples:\n", "Examples:\n\n")
+    text = (command.help or "").replace("\b\n", "").strip()
+    indented = re.sub(r"^  (?=\S)", "    ", text, flags=re.MULTILINE)
+    return re.sub(r"\n{2,}", "\n\n", indented.replace("Examples:\n", "Examples:\n\n"))
 
 
 def _placed(argument: Any) -> str:

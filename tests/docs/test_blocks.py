@@ -63,12 +63,21 @@ def test_a_part_of_an_output_goes_from_one_line_to_another() -> None:
         part(lines, ("^a...^b",)),
         part(lines, ("...^a", "end...")),
         part(lines, ("a 2...",)),
-        part(lines, ("nothing...",)),
     ) == (
         ["a 1", "b"],
         ["head", "a 1", "...", "end"],
         ["a 2", "end"],
-        ["no line of the output matches 'nothing'"],
+    )
+
+
+def test_an_output_without_what_the_page_shows_of_it_is_a_fault_and_stays_as_it_was(
+    tmp_path,
+) -> None:
+    page = '```console run show="^total..."\n$ echo other words\ntotal 1\n```\n'
+    outcomes = list(played(page, tmp_path))
+    assert ("no line of the output matches" in outcomes[0].fault, renewed(page, outcomes)) == (
+        True,
+        page,
     )
 
 
