@@ -17,9 +17,10 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.summary import RunSummary
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
+from agenteval.stats.alpha_spending import levels
 from agenteval.stats.comparison import Difference, compare_all
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate, levels
+from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.rates import Rate, clustered
 from agenteval.stats.signature import compare_kinds

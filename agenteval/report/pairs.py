@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
+from agenteval import stats
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.pairing import Pairing
 from agenteval.report.figures import figures_of
@@ -17,7 +18,6 @@ from agenteval.stats.comparison import (
     holm,
 )
 from agenteval.stats.rates import rate_of
-from agenteval.stats.signature import compare_kinds
 
 
 def pairs_of(sides: Sequence[Side], *, seed: int) -> tuple[Pair, ...]:
@@ -48,7 +48,7 @@ def _pair(first: Side, second: Side, found: Pairing, seed: int) -> Pair:
         second.label,
         total,
         adjusted=1.0,
-        kinds=compare_kinds(first.errors, second.errors, seed=seed),
+        kinds=stats.signature.compare_kinds(first.errors, second.errors, seed=seed),
         kinds_adjusted=1.0,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=figures_of(first, second, total, paired=found.paired, seed=seed),

@@ -7,6 +7,7 @@ present tense, and what was only seen in the past.
 
 from collections.abc import Sequence
 from math import ceil, isinf
+from typing import TYPE_CHECKING
 
 from agenteval.core.outcome import Outcome
 from agenteval.report.tables import counted
@@ -14,7 +15,9 @@ from agenteval.report.view import Pair, RunView
 from agenteval.stats.comparison import POWER, Difference, dearer
 from agenteval.stats.rates import Rate
 from agenteval.stats.score import SETTLED
-from agenteval.stats.signature import Kinds
+
+if TYPE_CHECKING:  # numpy
+    from agenteval.stats.signature import Kinds
 
 # The words that a sentence begins with.
 SURE, NEAR, OPEN = "Settled", "Marginal, not settled", "Not settled"
@@ -124,7 +127,7 @@ def _taken(pair: Pair) -> str:
     return "" if pair.by_trial else ", taken as independent"
 
 
-def _kinds_sentence(pair: Pair, kinds: Kinds, *, among: int) -> str:
+def _kinds_sentence(pair: Pair, kinds: "Kinds", *, among: int) -> str:
     settled = pair.kinds_adjusted < SETTLED
     both = f"{pair.first} and {pair.second} make different kinds of errors"
     told = both if settled else f"whether {both}"

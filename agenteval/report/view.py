@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
@@ -12,7 +12,9 @@ from agenteval.core.served import AsServed
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate, Repeated
-from agenteval.stats.signature import Kinds
+
+if TYPE_CHECKING:  # numpy
+    from agenteval.stats.signature import Kinds
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Pair:
     second: str
     difference: Difference
     adjusted: float
-    kinds: Kinds | None
+    kinds: "Kinds | None"
     kinds_adjusted: float
     errors: tuple[int, int] = (0, 0)  # whose kinds were compared
     figures: tuple[Figure, ...] = ()

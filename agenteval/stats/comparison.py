@@ -9,17 +9,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
+from agenteval import stats
 from agenteval.core.counts import Cluster
-from agenteval.stats.exchange import EXCHANGES
 from agenteval.stats.means import Mean, per_trial
 from agenteval.stats.rates import PLANNED_ICC, Rate, Z, clustered, planned_effect, t_quantile
-from agenteval.stats.score import Evidence, Ratio, least_p, means_differ_by, rates_differ_by, ratio
-
-if TYPE_CHECKING:
-    from agenteval.stats.permutation import Counts
-
+from agenteval.stats.score import (
+    EXCHANGES,
+    Evidence,
+    Ratio,
+    least_p,
+    means_differ_by,
+    rates_differ_by,
+    ratio,
+)
 
 POWER = 0.8
 
@@ -102,10 +106,9 @@ def compare_all(
 
     Each column holds all trials of its model; with `paired`, place by place those of one world.
     """
-    from agenteval.stats.permutation import paired_test, unpaired_test  # noqa: PLC0415 - numpy
-
-    judge = paired_test if paired else unpaired_test
-    found = judge(_by_trial(first), _by_trial(second), seed=seed, exchanges=exchanges)
+    tests = stats.permutation
+    judge = tests.paired_test if paired else tests.unpaired_test
+    found = judge(tests.by_trial(first), tests.by_trial(second), seed=seed, exchanges=exchanges)
     return [
         Difference.of(clustered(one), clustered(other), evidence, paired=paired)
         for one, other, evidence in zip(first, second, found, strict=True)
@@ -135,10 +138,9 @@ def compare_shares(
     one, other = Rate(sum(first), len(first)), Rate(sum(second), len(second))
     if not paired:
         return compare_counts(one, other)
-    from agenteval.stats.permutation import paired_once  # noqa: PLC0415 - as above
-
     ours, theirs = ([(int(did), 1) for did in side] for side in (first, second))
-    (evidence,) = paired_once(_by_trial([ours]), _by_trial([theirs]))
+    tests = stats.permutation
+    (evidence,) = tests.paired_once(tests.by_trial([ours]), tests.by_trial([theirs]))
     return Difference.of(one, other, evidence, paired=True)
 
 
@@ -146,11 +148,10 @@ def compare_means(
     first: Column, second: Column, *, seed: int, paired: bool = False
 ) -> MeanDifference:
     """Two models in their errors per trial."""
-    from agenteval.stats.permutation import paired_test, unpaired_test  # noqa: PLC0415 - as above
-
     ours, theirs = ([(count, 1) for count, _ in side] for side in (first, second))
-    judge = paired_test if paired else unpaired_test
-    (evidence,) = judge(_by_trial([ours]), _by_trial([theirs]), seed=seed, shares=False)
+    tests = stats.permutation
+    judge = tests.paired_test if paired else tests.unpaired_test
+    (evidence,) = judge(tests.by_trial([ours]), tests.by_trial([theirs]), seed=seed, shares=False)
     one, other = per_trial(first), per_trial(second)
     low, high = means_differ_by(one, other, evidence)
     return MeanDifference(one, other, low, high, evidence.p, paired)
@@ -174,13 +175,6 @@ def gap(first: Column, second: Column) -> tuple[float, float, float]:
     )
     evidence = Evidence(nan, t_quantile(k - 1), effect, effect)  # nobody asks for this p
     return value, *rates_differ_by(one, other, evidence)
-
-
-def _by_trial(columns: Sequence[Column]) -> "Counts":
-    """Trials, then figures, then count and size."""
-    import numpy as np  # noqa: PLC0415 - as above
-
-    return np.array(columns).transpose(1, 0, 2)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

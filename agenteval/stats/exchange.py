@@ -5,29 +5,27 @@ exchanges of many columns are one product of matrices.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import NDArray
 
-EXCHANGES = 9_999
+from agenteval.stats.score import EXCHANGES
+
 AT_ONCE = 4_000_000  # weights in memory
 MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
 EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
 
-Sums = tuple["NDArray[np.float64]", "NDArray[np.float64]"]  # one row for each exchange
+Sums = tuple[NDArray[np.float64], NDArray[np.float64]]  # one row for each exchange
 
 
 def exchanged(
-    ours: "NDArray[np.int64]", theirs: "NDArray[np.int64]", *, seed: int, exchanges: int = EXCHANGES
+    ours: NDArray[np.int64], theirs: NDArray[np.int64], *, seed: int, exchanges: int = EXCHANGES
 ) -> Sums:
     """The sums of both sides when trials that have nothing to do with each other change sides."""
-    import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
-
     rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
 
-    def subsets(many: int) -> "NDArray[np.float32]":
+    def subsets(many: int) -> NDArray[np.float32]:
         if len(trials) < MANY:
             keys, last = rng.random((many, len(trials))), len(ours) - 1
             return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
@@ -42,15 +40,13 @@ def exchanged(
 
 
 def flipped(
-    shares: "NDArray[np.float64]", *, seed: int, exchanges: int = EXCHANGES
-) -> "NDArray[np.float64]":
+    shares: NDArray[np.float64], *, seed: int, exchanges: int = EXCHANGES
+) -> NDArray[np.float64]:
     """The sums of what each world adds to a difference, when its two trials are swapped or not.
 
     What a world adds has to be free of how many calls each model makes there, or a model of few
     calls would stand out by them; then swapping its trials only turns the sign.
     """
-    import numpy as np  # noqa: PLC0415 - as above
-
     rng = np.random.default_rng(seed)
     octets = -(-len(shares) // 8)  # one draw is the signs of eight worlds
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
@@ -58,7 +54,7 @@ def flipped(
     padded = np.zeros((8 * octets, shares.shape[1]))
     padded[: len(shares)] = shares
 
-    def signs(many: int) -> "NDArray[np.float64]":
+    def signs(many: int) -> NDArray[np.float64]:
         drawn = rng.integers(0, 256, size=(many, octets), dtype=np.uint8)
         return eight_signs[drawn].reshape(many, 8 * octets)
 
@@ -66,10 +62,8 @@ def flipped(
 
 
 def _weighed(
-    weights: "Callable[[int], NDArray[Any]]", columns: "NDArray[Any]", exchanges: int
-) -> "NDArray[np.float64]":
-    import numpy as np  # noqa: PLC0415 - as above
-
+    weights: Callable[[int], NDArray[Any]], columns: NDArray[Any], exchanges: int
+) -> NDArray[np.float64]:
     at_once = max(1, AT_ONCE // len(columns))
     sizes = [min(at_once, exchanges - done) for done in range(0, exchanges, at_once)]
     return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Whether a candidate may replace a baseline, with alpha spending over interim looks.
+"""Whether a candidate may replace a baseline: pass, fail, or not enough evidence yet.
 
 PASS when every criterion's upper bound lies below its limit: as all must hold, none needs a
 correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
@@ -7,7 +7,7 @@ correction. FAIL when a lower bound lies above its limit, after Holm's correctio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import inf, sqrt
+from math import inf
 from statistics import NormalDist
 
 from agenteval.core.pairing import Pairing, pair
@@ -155,36 +155,3 @@ def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
         return GateVerdict.FAIL
     settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
     return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
-
-
-_NORMAL = NormalDist()
-
-
-def levels(looks: int, level: float) -> tuple[float, ...]:
-    """The one-sided level of each look, so that all together reject `level` of true hypotheses.
-
-    Follows the density of the sum of independent parts, each of variance 1, over the runs that no
-    look has stopped.
-    """
-    import numpy as np  # noqa: PLC0415 - only a run that is looked at needs it
-
-    steps, step = 800, 0.01  # eight standard errors to each side
-    half = round(steps * sqrt(looks))
-    grid = step * np.arange(-half, half + 1)
-    part = np.exp(-((step * np.arange(-steps, steps + 1)) ** 2) / 2) * step / sqrt(2 * np.pi)
-    going = np.where(grid == 0, 1.0, 0.0)
-    found, before = [], 0.0
-    for look in range(1, looks + 1):
-        spent = _spent(look / looks, level)
-        going = np.convolve(going, part, mode="same")
-        beyond = going[::-1].cumsum()[::-1]
-        bound = float(np.interp(before - spent, -beyond, grid)) - step / 2
-        going[grid >= bound] = 0.0
-        found.append(1 - _NORMAL.cdf(bound / sqrt(look)))
-        before = spent
-    return tuple(found)
-
-
-def _spent(share: float, level: float) -> float:
-    """How much of the level may be spent when this share of the run is done."""
-    return 2 * (1 - _NORMAL.cdf(_NORMAL.inv_cdf(1 - level / 2) / sqrt(share)))

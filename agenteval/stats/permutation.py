@@ -1,15 +1,17 @@
 """Permutation tests of two models: paired where they met the same worlds, else unpaired."""
 
+from collections.abc import Sequence
 from math import exp, inf, lgamma, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agenteval.stats.exchange import EXCHANGES, exchanged, flipped
+from agenteval.core.counts import Cluster
+from agenteval.stats.exchange import exchanged, flipped
 from agenteval.stats.p_value import Tail, Values, itself
 from agenteval.stats.rates import PLANNED_ICC, Z, planned_effect
-from agenteval.stats.score import SETTLED, Evidence, least_p
+from agenteval.stats.score import EXCHANGES, SETTLED, Evidence, least_p
 
 
 def tosses(n: int) -> list[float]:
@@ -195,3 +197,8 @@ def _bearing(trials: Counts, *, shares: bool) -> int:
     count, size = trials.T
     some = int((count > 0).sum())
     return min(some, int((count < size).sum())) if shares else some
+
+
+def by_trial(columns: Sequence[Sequence[Cluster]]) -> Counts:
+    """Trials, then figures, then count and size, from one column for each figure."""
+    return np.array(columns).transpose(1, 0, 2)

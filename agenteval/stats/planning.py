@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Over, Rules
@@ -12,9 +13,6 @@ from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.limit_tests import Comparison
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
-
-if TYPE_CHECKING:
-    import numpy as np
 
 PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
 FEWEST = 100
@@ -56,7 +54,7 @@ class Rehearsal:
         limit = errors * self.rules.margin if self.rules.ratio else errors + self.rules.margin
         return self.baseline.with_errors(limit)
 
-    def characteristics(self, candidate: Truth, rng: "np.random.Generator") -> Characteristics:
+    def characteristics(self, candidate: Truth, rng: np.random.Generator) -> Characteristics:
         """What becomes of a candidate of which the truth is known."""
         verdicts: Counter[GateVerdict] = Counter()
         by_name: dict[str, Counter[GateVerdict]] = {}
@@ -70,10 +68,8 @@ class Rehearsal:
         criteria = {name: _shares(counter) for name, counter in by_name.items()}
         return Characteristics(*_shares(verdicts), criteria)
 
-    def passes(self, candidate: Truth, rng: "np.random.Generator") -> Rate:
+    def passes(self, candidate: Truth, rng: np.random.Generator) -> Rate:
         """How often the margin, looked at alone, passes a candidate."""
-        import numpy as np  # noqa: PLC0415 - only simulations need it
-
         scenarios = list(dict.fromkeys(scenario for scenario, _, _ in self.design.worlds))
         hardness = rng.random((self.pairs, len(scenarios)))
         drawn = [
@@ -97,7 +93,7 @@ class Rehearsal:
         )
         return test.below(self.rules.margin) < LEVEL
 
-    def needed(self, rng: "np.random.Generator") -> Size | None:
+    def needed(self, rng: np.random.Generator) -> Size | None:
         """The trials with which the margin passes a candidate like the baseline, at 80 % power.
 
         None when 4,000 are not enough.
@@ -117,7 +113,7 @@ class Rehearsal:
         size = sum(self.design.sizes) / len(self.design.sizes)
         return Size(high, ceil(high * size), power)
 
-    def _power(self, trials: int, rng: "np.random.Generator") -> Rate:
+    def _power(self, trials: int, rng: np.random.Generator) -> Rate:
         pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
         larger = replace(self, design=self.design.scaled(trials, self.rules.over), pairs=pairs)
         return larger.passes(self.baseline, rng)

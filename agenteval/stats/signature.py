@@ -7,14 +7,14 @@ only told beside the distance that chance alone would give.
 
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.stats.exchange import EXCHANGES, exchanged
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from agenteval.stats.exchange import exchanged
+from agenteval.stats.p_value import Tail, itself
+from agenteval.stats.score import EXCHANGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,6 @@ def compare_kinds(
     Where it is not known which errors belong to one trial, single errors are exchanged, and p is
     that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
     """
-    import numpy as np  # noqa: PLC0415 - half a second that a single run need not pay
-
-    from agenteval.stats.p_value import Tail, itself  # noqa: PLC0415 - imports numpy
-
     classes = sorted({*first.by_class, *second.by_class})
     ours, theirs = _mixes(first, classes), _mixes(second, classes)
     if not ours.size or not theirs.size:
@@ -77,45 +73,39 @@ def compare_kinds(
     )
 
 
-def _mixes(counts: ErrorCounts, classes: list[str]) -> "NDArray[np.int64]":
+def _mixes(counts: ErrorCounts, classes: list[str]) -> NDArray[np.int64]:
     """The errors by class of each trial that has any."""
-    import numpy as np  # noqa: PLC0415 - as above
-
     columns = np.array([[count for count, _ in counts.clusters(name)] for name in classes])
     mixes: NDArray[np.int64] = columns.T[columns.any(axis=0)] if classes else columns
     return mixes
 
 
-def _single_errors(mixes: "NDArray[np.int64]") -> "NDArray[np.int64]":
-    import numpy as np  # noqa: PLC0415 - as above
-
+def _single_errors(mixes: NDArray[np.int64]) -> NDArray[np.int64]:
     one_each: NDArray[np.int64] = np.repeat(
         np.eye(mixes.shape[1], dtype=np.int64), mixes.sum(axis=0), axis=0
     )
     return one_each
 
 
-def _distance(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _distance(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
     shares = [side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs)]
     distance: NDArray[np.float64] = abs(shares[0] - shares[1]).sum(axis=-1) / 2
     return distance
 
 
-def _divergence(
-    ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]"
-) -> "NDArray[np.float64]":
+def _divergence(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
     one, other = (side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs))
     bits: NDArray[np.float64] = _bits((one + other) / 2) - (_bits(one) + _bits(other)) / 2
     return bits
 
 
-def _bits(shares: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _bits(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """The entropy of a mix."""
     bits: NDArray[np.float64] = -_x_log_x(shares).sum(axis=-1) / log(2)
     return bits
 
 
-def _g_squared(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _g_squared(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of the table of two models by classes: how far it is from classes that go with no model."""
     cells = sum(_x_log_x(side).sum(axis=-1) for side in (ours, theirs))
     totals = sum(_x_log_x(side.sum(axis=-1)) for side in (ours, theirs))
@@ -126,19 +116,15 @@ def _g_squared(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "N
     return g_squared
 
 
-def _rarity(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> "NDArray[np.float64]":
+def _rarity(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Minus the logarithm of a table's chance, but for a constant: of its cells' factorials."""
-    import numpy as np  # noqa: PLC0415 - as above
-
     cells = np.rint(np.stack([ours, theirs])).astype(np.int64)
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, cells.max() + 1)))])
     rarity: NDArray[np.float64] = factorials[cells].sum(axis=-1).sum(axis=0)
     return rarity
 
 
-def _x_log_x(values: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    import numpy as np  # noqa: PLC0415 - as above
-
+def _x_log_x(values: NDArray[np.float64]) -> NDArray[np.float64]:
     zeros_as_one = np.where(values > 0, values, 1.0)
     products: NDArray[np.float64] = values * np.log(zeros_as_one)
     return products

@@ -7,7 +7,9 @@ one trial resemble each other.
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import RunSummary, TrialSummary, World
@@ -15,10 +17,6 @@ from agenteval.core.trial import HandshakeStep
 from agenteval.stats.criteria import CRITERIA, Over, as_it_ended
 from agenteval.stats.quantiles import beta_quantiles
 from agenteval.stats.rates import design_effect
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 ENOUGH_ERRORS = 10  # trials with errors from which their resemblance is estimated
 _GRID = 2001
@@ -144,7 +142,7 @@ def _mean_size(clusters: Sequence[tuple[int, int]]) -> float:
 
 
 def simulated_pairs(
-    design: Design, baseline: Truth, candidate: Truth, *, rng: "np.random.Generator", pairs: int
+    design: Design, baseline: Truth, candidate: Truth, *, rng: np.random.Generator, pairs: int
 ) -> Iterator[tuple[RunSummary, RunSummary]]:
     """So many pairs of a baseline and a candidate that met the same worlds."""
     hardness = rng.random((pairs, len({scenario for scenario, _, _ in design.worlds})))
@@ -153,7 +151,7 @@ def simulated_pairs(
 
 
 def _runs(
-    design: Design, truth: Truth, hardness: "NDArray[np.float64]", rng: "np.random.Generator"
+    design: Design, truth: Truth, hardness: NDArray[np.float64], rng: np.random.Generator
 ) -> Iterator[RunSummary]:
     sizes, errors = simulated_errors(design, truth.errors, hardness, rng=rng)
     names, shares = list(truth.classes), list(truth.classes.values())
@@ -181,7 +179,7 @@ def _runs(
 
 
 def _with_faults(
-    trials: Sequence[TrialSummary], truth: Truth, rng: "np.random.Generator"
+    trials: Sequence[TrialSummary], truth: Truth, rng: np.random.Generator
 ) -> Sequence[TrialSummary]:
     """The trials with what no outcome tells."""
     for name, share in truth.shares.items():
@@ -204,16 +202,14 @@ def _run(trials: Sequence[TrialSummary]) -> RunSummary:
 def simulated_errors(
     design: Design,
     rate: float,
-    hardness: "NDArray[np.float64]",
+    hardness: NDArray[np.float64],
     *,
-    rng: "np.random.Generator",
-) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Calls and errors of every trial; one row for each row of `hardness`.
 
     `hardness` has a column for each scenario: the quantile at which its own error rate lies.
     """
-    import numpy as np  # noqa: PLC0415 - only simulations need it
-
     columns = {
         name: at for at, name in enumerate(dict.fromkeys(name for name, _, _ in design.worlds))
     }
@@ -228,12 +224,8 @@ def simulated_errors(
     return sizes, rng.binomial(sizes, rates)
 
 
-def _beta_quantiles(
-    mean: float, icc: float, shares: "NDArray[np.float64]"
-) -> "NDArray[np.float64]":
+def _beta_quantiles(mean: float, icc: float, shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of the beta distribution with this mean, whose draws correlate so much."""
-    import numpy as np  # noqa: PLC0415 - as above
-
     if not icc or not 0 < mean < 1:
         return np.full_like(shares, mean)
     grid = np.linspace(0, 1, _GRID)

@@ -12,9 +12,10 @@ from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.report.gate.view import reach_told
 from agenteval.report.tables import MARK
+from agenteval.stats.alpha_spending import levels
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach, repeated
-from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate, levels
+from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.gating import check_comparable, rules_at, run_summary
 

@@ -1,81 +1,20 @@
 """The facts about a shell text: what explains why a call was denied."""
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 from agenteval.core.call import new
-from agenteval.core.shell.draft import Gathered
-from agenteval.core.shell.facts import Command, Heredoc, ShellFacts
+from agenteval.core.shell.facts import Command, ShellFacts
 from agenteval.core.shell.flat import read_flat
 from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.core.shell.redirects import Hidden, without_heredocs
 from agenteval.core.shell.source import Source
-from agenteval.core.shell.walk import Walk
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
-from agenteval.core.span import Place, Span
+from agenteval.core.span import Span
 
-_MOST_MISREAD = 4  # times that the parser is told what it misread
-_LONGEST = 16_384  # characters of a text that is read again
-_IN_WORD = re.compile(  # a@b; where a command begins: {a, [a and --a=b
-    r"(?<=\w)[@#%]|(?:(?m:^)|(?<=[;&|(]))[ \t]*+(?:[{\[](?=[^\s;|&()<>{\[])|-[\w-]++=)"
-)
-_BEFORE_HEREDOC = re.compile(r"(?<!\S)[0-9](?=<<)")
-_INSTEAD = str.maketrans("@#%={[", "______")
-
-
-def gathered(source: Source) -> Gathered:
-    """What stands in a text, after the first reading without an error if there is one."""
-    found = _read_again(source)
-    if len(source.text) > _LONGEST:
-        return found
-    for _ in range(_MOST_MISREAD):
-        if not found.misread:
-            break
-        source = _in_other_words(source, _blanked(source, found.misread))
-        found = _read_again(source)
-    if found.errors or found.misread or found.is_glued:
-        for other, hidden in _readings(source.parsed_as):
-            again = _read_again(_in_other_words(source, other), hidden)
-            if not again.errors:
-                return again
-    return found
-
-
-def _read_again(source: Source, hidden: Sequence[Hidden] = ()) -> Gathered:
-    found = Gathered()
-    walk = Walk(source, found)
-    walk.run()
-    for start, body, expanded in hidden:
-        span = source.span(start, body[1])
-        found.heredocs.append(Heredoc(source.span(*body), span, expanded))
-        if expanded:
-            walk.read_embedded(*body)
-    return found
-
-
-def _in_other_words(source: Source, parsed_as: str) -> Source:
-    return Source(source.text, source.base, source.stand_in, parsed_as)
-
-
-def _blanked(source: Source, places: Sequence[Place]) -> str:
-    text = source.parsed_as
-    for start, end in places:
-        at = start - source.base
-        text = text[:at].ljust(at + end - start, "_") + text[at + end - start :]
-    return text
-
-
-def _readings(text: str) -> Iterator[tuple[str, Sequence[Hidden]]]:
-    """The text in other words of the same length, and the here-documents that these leave out."""
-    other = _IN_WORD.sub(lambda odd: odd[0].translate(_INSTEAD), text)
-    other = _BEFORE_HEREDOC.sub(" ", other).replace("<<<", "<  ")  # behind a redirect
-    if other != text:
-        yield other, ()
-    if "<<" in other:
-        yield without_heredocs(other)
-
+if TYPE_CHECKING:
+    from agenteval.core.shell.draft import Gathered
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
@@ -96,7 +35,7 @@ def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> 
 
 @cache
 def _gathered() -> "Callable[[Source], Gathered]":
-    from agenteval.core.shell.fact_reader import gathered  # noqa: PLC0415 -- most need no tree
+    from agenteval.core.shell.readings import gathered  # noqa: PLC0415 -- most need no tree
 
     return gathered
 

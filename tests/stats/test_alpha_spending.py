@@ -5,7 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from agenteval.stats.gate import levels
+from agenteval.stats.alpha_spending import levels
 
 
 def test_the_boundaries_are_the_published_ones():
