@@ -177,7 +177,7 @@ def test_architectures_of_counts_without_trials_are_compared_as_they_stand():
 def test_what_differs_besides_the_model_is_named(known, expected):
     view = build_comparison([side("a", 3), side("b", 3, **known)])
     (line,) = view.warnings
-    assert (line.startswith("These runs "), line.f"{expected}." in line) == (True, True)
+    assert (line.startswith("These runs "), f"{expected}." in line) == (True, True)
 
 
 def test_runs_of_one_model_are_labelled_by_what_differs_and_else_by_their_ids():
