@@ -2,13 +2,33 @@
 
 import re
 import sys
+from pathlib import Path
 
 import typer
 
 from agenteval.cli.app import app
 from agenteval.cli.output import reader_may_go
 from agenteval.errors import UsageError
-from agenteval.neighbours import warning
+
+# agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
+_OTHERS = ("agent_eval-", "agent_evaluation-")
+
+
+def warning() -> str:
+    """One line when another one lies here, else nothing.
+
+    Read from the folder's names alone: importlib.metadata would take a third of a quick start.
+    """
+    for entry in Path(__file__).parent.parent.iterdir():
+        if entry.name.startswith(_OTHERS):
+            other = entry.name.partition("-")[0].replace("_", "-")
+            return (
+                f"{other} has put its own package agenteval into this folder, where the two "
+                f"overwrite each other: pip uninstall {other} agenteval-gate, then install "
+                "agenteval-gate in an environment of its own"
+            )
+    return ""
+
 
 _QUOTED = re.compile(r"'(--?[a-z-]+)'")  # an option is known by its dashes
 _NUMBERS = {"valid int range": "whole number", "valid float range": "number"}

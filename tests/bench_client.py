@@ -33,7 +33,7 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tools import schemas
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.protocols import Sandbox, TrialKey
-from agenteval.sandbox.namespaces import Namespaces
+from agenteval.sandbox.backends import Namespaces
 from agenteval.store.sql import SqlStore
 
 CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them

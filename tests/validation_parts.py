@@ -32,7 +32,7 @@ from agenteval.stats.simulation import (
     simulated_pairs,
 )
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
+from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
 from agenteval.workflows.views import class_texts, fold
 
 PROJECT = Path(__file__).parent.parent

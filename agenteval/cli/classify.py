@@ -162,7 +162,7 @@ def explain(
     - `agenteval explain pipe-to-filter`
     """
     if failure_class is None:
-        for line in workflows.legend.titles():
+        for line in workflows.authoring.titles():
             typer.echo(line)
     else:
-        typer.echo(workflows.legend.page_of(failure_class))
+        typer.echo(workflows.authoring.page_of(failure_class))

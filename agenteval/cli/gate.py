@@ -109,12 +109,12 @@ def _write(
 ) -> None:
     forms = report.gate
     if markdown is not None:
-        output.write_text(markdown, forms.markdown.dumps(view))
+        output.write_text(markdown, report.markdown.gate_dumps(view))
     if junit is not None:
         output.write_text(junit, forms.junit.dumps(view))
     if out is not None:
         output.write_text(out / "gate.json", forms.json.dumps(view))
-        output.write_text(out / "gate.md", forms.markdown.dumps(view))
+        output.write_text(out / "gate.md", report.markdown.gate_dumps(view))
         output.write_text(out / "gate.xml", forms.junit.dumps(view))
 
 
@@ -139,9 +139,9 @@ def plan(
     """
     if baseline is None or (margin is None) == (ratio is None):
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
-    found = workflows.planning.planned(baseline, store, margin=margin, ratio=ratio)
+    found = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio)
     if as_json:
         output.print_json(found.document())
     else:
-        told = workflows.planning.sentences(found)
+        told = workflows.explaining.sentences(found)
         report.console.Terminal(highlight=False).print(told, markup=False)

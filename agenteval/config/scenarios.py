@@ -8,14 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt
 
 from agenteval.config.agents import (
     AgentSchema,
+    DrawSchema,
     Inside,
     SpawnSchema,
     StepSchema,
     Tool,
     agents,
+    draw,
+    load_words,
     spawn_limits,
 )
-from agenteval.config.draws import DrawSchema, draw, load_words
 from agenteval.config.fixtures import find_world
 from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.scenario_folders import FILE, find, first

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.pace import generated, stretch
 from agenteval.core.reading import Counted, Sent, counted, cut
+from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Message, Turn
 from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.patience import until

@@ -19,8 +19,7 @@ from agenteval.report.view import (
     View,
 )
 from agenteval.stats.comparison import Difference, MeanDifference
-from agenteval.stats.means import Mean
-from agenteval.stats.rates import LEVEL, Rate, clustered
+from agenteval.stats.rates import LEVEL, Mean, Rate, clustered
 from agenteval.stats.score import Ratio
 
 SCHEMA = "agenteval.report/1"

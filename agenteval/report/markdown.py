@@ -1,8 +1,9 @@
-"""The view as Markdown, for a pull request or a page of notes."""
+"""Markdown of a view and of a gate's verdict, for a pull request or a job's summary."""
 
 from collections.abc import Iterator, Sequence
 
 from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.gate.view import GateView, goals_told
 from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
@@ -66,3 +67,34 @@ def escaped(text: str) -> str:
     for character in "\\`*<|":
         text = text.replace(character, f"\\{character}")
     return text.replace("](", "]\\(")
+
+
+_GATE_HEADS = ("criterion", "estimate", "bounds", "limit", "n", "verdict", "still needed")
+
+
+def gate_dumps(view: GateView) -> str:
+    return "\n".join(_gate_lines(view)) + "\n"
+
+
+def _gate_lines(view: GateView) -> Iterator[str]:
+    yield f"# {view.verdict}{f' ({MARK})' if view.simulated else ''}"
+    yield ""
+    yield f"**{escaped(goals_told(view))}**"
+    yield ""
+    yield (
+        f"Candidate {escaped(view.candidate.model)} (run {escaped(view.candidate.id)}) over "
+        f"baseline {escaped(view.baseline.model)} (run {escaped(view.baseline.id)}), one-sided "
+        f"{100 * (1 - view.judgement.level):.4g} % bounds, rules {escaped(view.rules)}."
+    )
+    yield ""
+    yield _gate_row(*_GATE_HEADS)
+    yield _gate_row("---", "---:", "---:", "---", "---:", "---", "---")
+    for line in view.lines:
+        cells = (line.name, f"{line.estimate} {line.unit}", line.bounds, line.limit, line.n)
+        yield _gate_row(*map(escaped, cells), f"**{line.verdict}**", line.needed)
+    yield ""
+    yield from (f"- {escaped(remark)}" for remark in view.remarks)
+
+
+def _gate_row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -7,7 +7,7 @@ from agenteval.report.sentences import p_text
 from agenteval.report.tables import Cell, Head, Table, counted, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
-from agenteval.stats.means import Mean
+from agenteval.stats.rates import Mean
 from agenteval.stats.score import Ratio
 
 

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from agenteval import plugins
 from agenteval.errors import UsageError
 from agenteval.protocols import SandboxBackend
-from agenteval.sandbox.bubblewrap import Bubblewrap
+from agenteval.sandbox.backends import Bare, Bubblewrap, Namespaces
 from agenteval.sandbox.container import Container
-from agenteval.sandbox.namespaces import Namespaces
-from agenteval.sandbox.none import Bare
 from agenteval.sandbox.probe import Probe, probe
 
 GROUP = "agenteval.sandboxes"

@@ -13,8 +13,16 @@ from typing import Self
 
 from agenteval import stats
 from agenteval.core.counts import Cluster
-from agenteval.stats.means import Mean, per_trial
-from agenteval.stats.rates import PLANNED_ICC, Rate, Z, clustered, planned_effect, t_quantile
+from agenteval.stats.rates import (
+    PLANNED_ICC,
+    Mean,
+    Rate,
+    Z,
+    clustered,
+    per_trial,
+    planned_effect,
+    t_quantile,
+)
 from agenteval.stats.score import (
     EXCHANGES,
     Evidence,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.windows import Window
-from agenteval.stats.samples import Samples, samples
+from agenteval.stats.quantiles import Samples, samples
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,16 @@
-"""Tails and quantiles of the beta distribution and of Student's t: the incomplete beta function.
+"""Quantiles: of distributions, by hand, and of samples.
 
 scipy.special has all of this, and is the oracle of the tests; but it takes longer to import than
 `agenteval gate` may take altogether.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import cache
-from math import exp, lgamma, log, log1p
+from itertools import accumulate
+from math import exp, floor, fsum, lgamma, log, log1p
 
 _HALVINGS = 60
 _EXACT = 1e-12
@@ -85,3 +89,30 @@ def falling(function: Callable[[float], float], target: float, low: float, high:
         else:
             high = middle
     return (low + high) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """Without an interval: what follows each other on one server depends on each other."""
+
+    n: int
+    mean: float
+    median: float
+    p95: float
+
+
+def samples(values: Counter[float]) -> Samples | None:
+    """Of values by how often they were seen; None of none. Quantiles are linear between values."""
+    n = values.total()
+    if not n:
+        return None
+    ordered = sorted(values)
+    until = list(accumulate(values[one] for one in ordered))
+
+    def quantile(share: float) -> float:
+        place = share * (n - 1)
+        low, high = (ordered[bisect_right(until, min(floor(place) + at, n - 1))] for at in (0, 1))
+        return low + (place - floor(place)) * (high - low)
+
+    mean = fsum(value * count for value, count in values.items()) / n
+    return Samples(n, mean, quantile(0.5), quantile(0.95))

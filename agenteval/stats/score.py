@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import acos, copysign, cos, inf, nan, pi, sqrt
 
-from agenteval.stats.means import Mean
-from agenteval.stats.rates import Rate
+from agenteval.stats.rates import Mean, Rate
 
 SETTLED = 0.05
 EXCHANGES = 9_999  # permutations under a p value

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.stats.loads import Stint, Timeline, timeline
-from agenteval.stats.samples import Samples, samples
+from agenteval.stats.quantiles import Samples, samples
 
 # A reply in fewer pieces was held back, by a tool parser for one, and its last gap tells nothing.
 MOST_PER_PIECE = 8  # tokens; speculative decoding sends a few at a time

@@ -1,11 +1,11 @@
-"""All failure classes in their order: the first that matches a denied call is its primary one."""
+"""All failure classes in order, and the article's rows: the first match is the primary class."""
 
 from collections.abc import Iterator
 from types import ModuleType
 
 from agenteval import plugins
 from agenteval.taxonomy import calls, commands, redirects, structure, syntax
-from agenteval.taxonomy.registry import FailureClass, classes_of
+from agenteval.taxonomy.registry import ArticleRow, FailureClass, classes_of
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
 GROUP = "agenteval.failure_classes"
@@ -44,3 +44,12 @@ def failure_classes() -> tuple[FailureClass, ...]:
     Those of plug-ins stand before `commands`, which explains whatever program was asked for.
     """
     return _CLASSES
+
+
+ARTICLE_ROWS = tuple(row.value for row in ArticleRow)
+_ROWS = {each.id: each.article.value for each in failure_classes()}
+
+
+def article_row(failure_class: str) -> str:
+    """The row that counts a class; what the table has no row for is its other bash."""
+    return _ROWS.get(failure_class, ArticleRow.OTHER.value)

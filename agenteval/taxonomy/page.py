@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agenteval.core.call import ToolCall
-from agenteval.taxonomy.article import article_row
-from agenteval.taxonomy.catalogue import SHIPPED
+from agenteval.taxonomy.catalogue import SHIPPED, article_row
 from agenteval.taxonomy.garble_registry import GarbleKind
 from agenteval.taxonomy.garbles import KINDS
 from agenteval.taxonomy.registry import FailureClass

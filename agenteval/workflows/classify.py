@@ -12,7 +12,7 @@ from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
 from agenteval.formats.tool_calls import UNREADABLE, bash_call, opened, tool_calls
-from agenteval.taxonomy.article import article_row
+from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge_many
 
 Judge = Callable[[ToolCall], Verdict]

@@ -2,22 +2,80 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.paths import roots
-from agenteval.core.prompt.probe import probe_prompt
-from agenteval.core.trial import Turn
-from agenteval.engine.probe import Probed, probe
-from agenteval.errors import UsageError
+from agenteval.core.chance import Chance
+from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
+from agenteval.core.trial import Message, Turn
+from agenteval.engine.orchestrator import first
+from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.openai_client import SIMULATOR, OpenAIModel
 from agenteval.models.simulated import SimulatedServer
+from agenteval.protocols import Model
 from agenteval.report.speed import Served
 from agenteval.stats.speeds import speed_of
 from agenteval.workflows.preflight import preflight
 from agenteval.workflows.stages import levels_of
+
+SEED = 1  # speed is measured, and what is said does not matter
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The replies to some requests, the reasons why others have none, and the seconds of all."""
+
+    turns: tuple[Turn, ...]
+    failures: tuple[str, ...]
+    seconds: float
+
+
+async def probe(model: Model, prompts: Sequence[tuple[Message, ...]], concurrency: int) -> Probed:
+    """Ask all prompts once, so many at the same time. Raises what only the user can mend."""
+    free = asyncio.Semaphore(concurrency)
+    started = time.perf_counter()
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_asked(model, prompt, free)) for prompt in prompts]
+    except* UsageError as errors:
+        raise first(errors) from None
+    seconds = time.perf_counter() - started
+    results = [task.result() for task in tasks]
+    return Probed(
+        turns=tuple(one for one in results if isinstance(one, Turn)),
+        failures=tuple(one for one in results if isinstance(one, str)),
+        seconds=seconds,
+    )
+
+
+async def _asked(model: Model, prompt: tuple[Message, ...], free: asyncio.Semaphore) -> Turn | str:
+    async with free:
+        try:
+            return await model.ask(prompt, [], seed=SEED)
+        except InfrastructureError as error:
+            return str(error)
+
+
+TASK = "Write the longest story you can about all of this, and do not stop early."
+
+
+def probe_prompt(key: str, characters: int) -> tuple[Message, ...]:
+    """One message of about so many characters; keys that differ give prompts that do."""
+    return (Message("user", f"{''.join(_text(key, characters))}\n\n{TASK}"),)
+
+
+def _text(key: str, characters: int) -> Iterator[str]:
+    chance, left = Chance(key), characters - len(TASK)
+    line = f"{chance.integer(0, 10**18):018}"
+    while left > 0:
+        yield line
+        left -= len(line)
+        line = "\n" + " ".join(map(chance.choice, (AREAS, DOING, THINGS, PLACES)))
+
 
 PER_TOKEN = 4.0  # characters, until the server has counted
 LEAST = 8  # requests of a level, and four rounds of them where that is more

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.article import POLICY, load_article
 from agenteval.errors import UsageError
-from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
+from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
 from agenteval.taxonomy.judge import judge
+from agenteval.workflows.views import POLICY, load_article
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODELS = ("qwen3.6-35b-a3b", "qwen3.5-27b", "qwen3.5-122b-a10b")

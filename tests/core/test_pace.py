@@ -1,6 +1,6 @@
 import pytest
 
-from agenteval.core.pace import LONGEST, generated, stretch
+from agenteval.core.served import LONGEST, generated, stretch
 from agenteval.core.timing import Timing
 from agenteval.core.trial import Turn, Usage
 

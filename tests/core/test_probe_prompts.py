@@ -1,6 +1,6 @@
 import pytest
 
-from agenteval.core.prompt.probe import TASK, probe_prompt
+from agenteval.workflows.probe import TASK, probe_prompt
 
 
 @pytest.mark.parametrize("characters", [1, 1_000, 120_000])

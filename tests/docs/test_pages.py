@@ -12,8 +12,8 @@ from played_page import played
 from agenteval.config.models import Timeouts
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.outcome import Outcome
-from agenteval.core.pace import LONGEST, MEASURED, REFERENCE
 from agenteval.core.scenario import Limits
+from agenteval.core.served import LONGEST, MEASURED, REFERENCE
 from agenteval.engine.retrying_model import LONGEST_PAUSE, PAUSES
 from agenteval.errors import Cause
 from agenteval.models.transport import LARGEST_BODY

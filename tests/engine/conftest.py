@@ -15,7 +15,7 @@ from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.retrying_model import Unwatched
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Health, Model, SandboxBackend, TrialKey
-from agenteval.sandbox.namespaces import Namespaces
+from agenteval.sandbox.backends import Namespaces
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 

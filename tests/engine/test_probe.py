@@ -5,12 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from agenteval.core.prompt.probe import probe_prompt
 from agenteval.core.trial import Message, Turn
-from agenteval.engine.probe import probe
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import ToolSchema
 from agenteval.testing import ScriptedModel, says
+from agenteval.workflows.probe import probe, probe_prompt
 
 PROMPTS = [probe_prompt(f"{number}", 100) for number in range(6)]
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agenteval.core.pace import LONGEST
+from agenteval.core.served import LONGEST
 from agenteval.models.stream import ServerPace
 from agenteval.testing import trial
 

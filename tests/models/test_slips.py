@@ -22,7 +22,7 @@ from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
 from agenteval.models.slips import KINDS
 from agenteval.models.turns import parse_arguments
-from agenteval.taxonomy.article import article_row
+from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from rich.console import Console
 from agenteval.core.counts import ErrorCounts
 from agenteval.report import console
 from agenteval.report.build import build_counts_view
-from agenteval.taxonomy.article import ARTICLE_ROWS
+from agenteval.taxonomy.catalogue import ARTICLE_ROWS
 
 ERRORS = {
     "35b": (10, 0, 4, 0, 0, 1, 0, 0, 4, 0, 0),

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from agenteval.report.samples import cells
-from agenteval.report.speed import LogView, Served, log_lines, log_tables, speed_tables
+from agenteval.report.speed import LogView, Served, cells, log_lines, log_tables, speed_tables
 from agenteval.report.tables import Table
 from agenteval.stats.loads import Load, Timeline
-from agenteval.stats.samples import Samples
+from agenteval.stats.quantiles import Samples
 from agenteval.stats.speeds import Speed
 
 SAME = Samples(4, 1234.5, 50.25, 0.125)

@@ -12,8 +12,7 @@ from agenteval.core.answers import Answer, Question
 from agenteval.core.scenario import Limits
 from agenteval.engine.world import declared
 from agenteval.errors import InfrastructureError
-from agenteval.sandbox.namespaces import Namespaces
-from agenteval.sandbox.none import Bare
+from agenteval.sandbox.backends import Bare, Namespaces
 
 COUNT = Question("SELECT count(*) FROM t")
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) "

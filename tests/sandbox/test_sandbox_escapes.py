@@ -9,7 +9,7 @@ from escapes import Host, alive
 from users import USERS, start
 
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.none import Bare
+from agenteval.sandbox.backends import Bare
 
 CANARY = "canary-in-the-environment"
 

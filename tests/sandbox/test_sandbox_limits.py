@@ -8,7 +8,7 @@ from witness import WITNESS
 
 from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.none import Bare
+from agenteval.sandbox.backends import Bare
 
 
 @pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)

@@ -11,7 +11,7 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.scenario import CodeTest
 from agenteval.engine.orchestrator import Stage
-from agenteval.sandbox.namespaces import Namespaces
+from agenteval.sandbox.backends import Namespaces
 from agenteval.workflows.cheats import cheat_faults
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -11,7 +11,7 @@ from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Trial, Turn
 from agenteval.models.oracle import Oracle
 from agenteval.protocols import ToolSchema, TrialKey
-from agenteval.sandbox.namespaces import Namespaces
+from agenteval.sandbox.backends import Namespaces
 from agenteval.workflows.prove import played
 from agenteval.workflows.stages import load_stages
 

@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from agenteval.core.windows import Access, EngineLine, Window, windows
 from agenteval.stats.loads import Load, loads
-from agenteval.stats.samples import Samples
+from agenteval.stats.quantiles import Samples
 
 
 def window(running: int, generation: float, *, follows: bool = True, **known) -> Window:

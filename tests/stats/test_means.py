@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.rates import confint_poisson
 
-from agenteval.stats.means import Mean, per_trial
+from agenteval.stats.rates import Mean, per_trial
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 9), (1, 20), (19, 20), (400, 50)])

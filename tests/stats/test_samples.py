@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agenteval.stats.samples import Samples, samples
+from agenteval.stats.quantiles import Samples, samples
 
 
 @pytest.mark.parametrize(

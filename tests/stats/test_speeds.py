@@ -6,7 +6,7 @@ from agenteval.core.run import Effort
 from agenteval.core.timing import Timing
 from agenteval.core.trial import Turn, Usage
 from agenteval.stats.loads import Timeline
-from agenteval.stats.samples import Samples
+from agenteval.stats.quantiles import Samples
 from agenteval.stats.speeds import Speed, run_speed, speed_of
 from agenteval.testing import denied, run, sub_agent, trial
 

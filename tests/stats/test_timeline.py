@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.stats.loads import Stint, Timeline, timeline
-from agenteval.stats.samples import Samples
+from agenteval.stats.quantiles import Samples
 
 
 def both(low: float, high: float) -> Samples:

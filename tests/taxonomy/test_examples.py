@@ -9,8 +9,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.paths import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.shell.programs import FILTERS
-from agenteval.taxonomy.article import ARTICLE_ROWS, article_row
-from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.taxonomy.judge import judge
 from agenteval.taxonomy.page import README, example_text, main, render
 from agenteval.taxonomy.registry import FailureClass

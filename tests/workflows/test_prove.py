@@ -19,7 +19,7 @@ from agenteval.core.scenario import Scenario
 from agenteval.engine.orchestrator import Stage
 from agenteval.models.oracle import made
 from agenteval.protocols import Sandbox
-from agenteval.sandbox.namespaces import Namespaces
+from agenteval.sandbox.backends import Namespaces
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import judge
 from agenteval.workflows.proof_faults import slips_of

@@ -4,8 +4,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.report.gate import console, explain, json, junit, markdown
+    from agenteval.report.gate import console, explain, json, junit
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["console", "explain", "json", "junit", "markdown"]
+__all__ = ["console", "explain", "json", "junit"]

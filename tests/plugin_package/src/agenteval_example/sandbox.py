@@ -1,6 +1,6 @@
 """A sandbox that says it isolates, and does not: only a probe can tell."""
 
-from agenteval.sandbox.none import Bare
+from agenteval.sandbox.backends import Bare
 
 
 class Plain(Bare):

@@ -1,8 +1,12 @@
-"""The backend on bubblewrap: an unprivileged program builds the world, our runner lives in it."""
+"""The backends on this machine: bubblewrap, namespaces that Python makes, and none at all."""
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
+import tempfile
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
@@ -11,7 +15,10 @@ from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launch
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import (
     BIN,
+    DEVICE_LINKS,
+    ENVIRONMENT,
     HOSTNAME,
+    UV,
     World,
     counts_processes_apart,
     runner_spec,
@@ -79,3 +86,69 @@ def _options(world: World) -> Iterator[str]:
 def _command(python: Interpreter) -> Iterator[str]:
     yield from ("--seccomp", "SECCOMP", "--", python.executable, "-I", "-S", "-c", START_RUNNER)
     yield from ("CODE", "PEER")
+
+
+class Namespaces:
+    """User, mount, process, network, IPC, host-name and cgroup namespaces, and a private root."""
+
+    name = "namespaces"
+
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
+        self._python = interpreter()
+        self._launcher = Launcher(self._python, warm=prefork)
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        world = describe(self._python, limits)
+        build = asdict(world) | {
+            "hostname": HOSTNAME,
+            "links": world.links | DEVICE_LINKS,
+            "loopback": limits.loopback,
+            "seccomp": syscall_filter(loopback=limits.loopback),
+        }
+        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
+        return open_session(self._launcher, Plan("namespaces", build, runner), files, limits)
+
+
+class Bare:
+    """Commands run as the user, with all he may read, write and reach. Limits are watched only."""
+
+    name = "none"
+
+    def __init__(self, *, prefork: bool = False) -> None:
+        self._prefork = prefork
+        self._python = interpreter()
+        self._launcher = Launcher(self._python, warm=prefork)
+
+    def open(
+        self, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        return self._open(files, limits)
+
+    @asynccontextmanager
+    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+        with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+            spec = runner_spec(limits, own_user=False, prefork=self._prefork)
+            plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
+            async with open_session(self._launcher, plan, files, limits) as session:
+                yield session
+
+
+def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:
+    """Make the folders of one trial, and say what its runner is told."""
+    workspace, programs = folder / "workspace", folder / "bin"
+    workspace.mkdir()
+    programs.mkdir()
+    for name in ("python3", "python"):
+        (programs / name).symlink_to(python.executable)
+    (programs / "uv").write_text(UV)
+    (programs / "uv").chmod(0o755)
+    home = {"HOME": str(workspace), "PWD": str(workspace)}
+    path = f"{programs}:{ENVIRONMENT['PATH'].removeprefix(f'{BIN}:')}"
+    return spec | {
+        "env": ENVIRONMENT | home | {"PATH": path},
+        "places": [],
+        "workspace": str(workspace),
+    }
