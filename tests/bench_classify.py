@@ -18,11 +18,11 @@ import tree_sitter
 import tree_sitter_bash
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.shell.fact_reader import read_facts
-from agenteval.core.shell.gate import Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
+from agenteval.core.shell.simple_command import Simple, read_simple
 from agenteval.taxonomy.judge import judge, judge_many
 
 OWN = Path(__file__).parent / "corpus" / "commands.txt"

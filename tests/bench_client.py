@@ -30,7 +30,7 @@ from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
 from agenteval.engine.second_reader import SecondReader
-from agenteval.engine.tools import schemas
+from agenteval.engine.tool_texts import schemas
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.protocols import Sandbox, TrialKey
 from agenteval.sandbox.backends import Namespaces

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from agenteval.core.answers import Question
 from agenteval.core.scenario import Limits
-from agenteval.engine.world import declared
+from agenteval.engine.world_queries import declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
 from agenteval.sandbox.launch import interpreter

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 
 
 def _http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending, outcome
@@ -20,13 +20,13 @@ from agenteval.core.policy.policy import World
 from agenteval.core.recovery import likeness, same_call, same_intent, trial_recovery
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.dialects.registry import profiles
-from agenteval.engine import tools
+from agenteval.engine import tool_texts
 from agenteval.models.failures import RefusedError, refused_call
 from agenteval.models.loose import ReplyError
+from agenteval.models.reply import read_reply
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import turn_of
-from agenteval.models.wire import read_reply
 from agenteval.report import console, html, markdown
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
@@ -58,7 +58,7 @@ class ReplyPath:
     def turn(self, body: bytes, chance: random.Random, *, stream: bool) -> Turn | None:
         """The turn in a reply; None for one that is the server's fault."""
         profile = profiles()[chance.choice(sorted(profiles()))]
-        schemas = tools.schemas(profile, tuple(self.policy.tools))
+        schemas = tool_texts.schemas(profile, tuple(self.policy.tools))
         entry = chance.choice(ENTRIES)
         asked = asked_of(entry, BEGIN, schemas)
         try:
@@ -85,7 +85,7 @@ class ReplyPath:
         if meant is None:
             policy, meant = replace(policy, tools={}), call
         verdict = judge(meant, policy, WORLD)
-        reply = "ok" if verdict.allowed else tools.denial(meant, verdict, profile, policy)
+        reply = "ok" if verdict.allowed else tool_texts.denial(meant, verdict, profile, policy)
         return CallRecord(0, at, meant, verdict, reply)
 
     def _stored(self, turn: Turn, records: Sequence[CallRecord]) -> None:

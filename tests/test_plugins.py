@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agenteval import plugins
-from agenteval.config.paths import shipped
 from agenteval.config.prompts import load_setting
+from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, allows
 from agenteval.core.policy.tools import ToolRule

@@ -67,8 +67,10 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
             f"name runs, or a --model, or give `{INGEST}` and log files of vLLM, the oldest first"
         )
     if model:
-        asked = workflows.probe.probe_of(concurrency, prompt_tokens, completion_tokens, requests)
-        served = workflows.probe.probe_models(model, base_url, asked)
+        asked = workflows.speed_probe.probe_of(
+            concurrency, prompt_tokens, completion_tokens, requests
+        )
+        served = workflows.speed_probe.probe_models(model, base_url, asked)
         output.show_speed(served, as_json=as_json)
     elif what and what[0] == INGEST:
         _show_log(what[1:], window, as_json=as_json)

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from agenteval.config.paths import PROJECT_FILE
+from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import load_toml
 from agenteval.core.run import ModelCard
 from agenteval.core.text_calls.dialects import DIALECTS

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from agenteval.core.span import Span
+from agenteval.core.span import Span, new
 
 BASH = "bash"
-# A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
-new = tuple.__new__
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from enum import StrEnum
 from agenteval.core.policy.bash import MOVES, BashRules
 from agenteval.core.policy.patterns import CommandPattern, WordPattern
 from agenteval.core.policy.policy import Policy
-from agenteval.core.shell.gate import NEEDS_CARE, program_obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import base_name, interpreter
+from agenteval.core.shell.simple_command import NEEDS_CARE, program_obstacle
 
 
 class Trouble(StrEnum):

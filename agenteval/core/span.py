@@ -6,6 +6,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 Place = tuple[int, int]  # where it starts and ends
+# A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
+new = tuple.__new__
 
 
 class Span(NamedTuple):

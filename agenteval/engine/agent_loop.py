@@ -7,9 +7,9 @@ from typing import Protocol
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.reading import Sent, sent
+from agenteval.core.prompt_count import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
-from agenteval.engine import tools
+from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.protocols import Model
 
@@ -61,7 +61,7 @@ class AgentLoop:
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
-        schemas = tools.schemas(self.executor.profile, self.tools)
+        schemas = tool_texts.schemas(self.executor.profile, self.tools)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)

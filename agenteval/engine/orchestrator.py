@@ -21,8 +21,8 @@ from agenteval.engine.retrying_model import PAUSES, Reading, Replies, RetryingMo
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.trial_runner import TrialRunner
-from agenteval.engine.world import Database, declared
 from agenteval.engine.world_monitor import WorldMonitor
+from agenteval.engine.world_queries import Database, declared
 from agenteval.errors import Cause, InfrastructureError, UsageError
 from agenteval.protocols import (
     Health,

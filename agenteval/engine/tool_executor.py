@@ -17,7 +17,7 @@ from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution
-from agenteval.engine import tools
+from agenteval.engine import tool_texts
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Sandbox
 from agenteval.taxonomy.judge import deny, judge
@@ -44,14 +44,14 @@ class ToolExecutor:
         if meant is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
             unknown = deny(call, none, self.world)
-            reply = tools.denial(call, unknown, self.profile, self.policy)
+            reply = tool_texts.denial(call, unknown, self.profile, self.policy)
             return CallRecord(turn, position, call, unknown, reply)
         verdict, objection = await self._judge(meant)
         if isinstance(verdict, Denied):
-            reply = tools.denial(meant, verdict, self.profile, self.policy)
+            reply = tool_texts.denial(meant, verdict, self.profile, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
-        reply = tools.answer(execution, self.limits, self.profile, verdict.runs)
+        reply = tool_texts.answer(execution, self.limits, self.profile, verdict.runs)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:

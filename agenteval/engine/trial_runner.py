@@ -13,14 +13,14 @@ from agenteval.core.prompt.context import lengthened
 from agenteval.core.prompt.prompt import Prompt, render_agent
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
-from agenteval.core.reading import Sent
+from agenteval.core.prompt_count import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
 from agenteval.engine.agent_loop import AgentLoop
 from agenteval.engine.retrying_model import Reading, RetryingModel
 from agenteval.engine.tool_executor import ToolExecutor
-from agenteval.engine.world import run_program
 from agenteval.engine.world_monitor import Row, WorldMonitor
+from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Observer, Recorder, TrialKey
 

@@ -9,7 +9,7 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent, Scenario
 from agenteval.core.trial import HandshakeStep
-from agenteval.engine.world import Database, failure, missed
+from agenteval.engine.world_queries import Database, failure, missed
 
 Row = Mapping[str, Value]
 FEW = 100  # rows; a world that asks for more agents than that is refused them anyway

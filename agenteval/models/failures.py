@@ -8,8 +8,8 @@ import httpx2
 from agenteval.config.models import ModelEntry
 from agenteval.core.garble import Received
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
+from agenteval.models.reply import excerpt
 from agenteval.models.transport import cause
-from agenteval.models.wire import excerpt
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503})

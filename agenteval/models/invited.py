@@ -12,8 +12,8 @@ from agenteval.core.policy.policy import UNKNOWN_WORLD as _WORLD
 from agenteval.core.policy.policy import Policy, admitted_path
 from agenteval.core.policy.tools import READ, WRITE
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.shell.gate import Simple, read_simple
 from agenteval.core.shell.programs import base_name
+from agenteval.core.shell.simple_command import Simple, read_simple
 from agenteval.models.slips import Written
 from agenteval.taxonomy.catalogue import failure_classes
 

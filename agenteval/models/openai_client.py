@@ -26,11 +26,11 @@ from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
 from agenteval.models.failures import RefusedError, failed, refusal, refused_call, retry_after
 from agenteval.models.loose import ReplyError
+from agenteval.models.reply import excerpt, kept, read_reply
 from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of
-from agenteval.models.wire import excerpt, kept, read_reply
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 

@@ -16,7 +16,7 @@ from agenteval.core.timing import Timing, timing_of
 from agenteval.core.trial import Turn, Usage
 from agenteval.models.failures import STREAMED, RefusedError
 from agenteval.models.loose import Call, ReplyError, Said
-from agenteval.models.wire import (
+from agenteval.models.reply import (
     argument_text,
     excerpt,
     kept,

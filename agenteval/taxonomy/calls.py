@@ -7,8 +7,8 @@ from agenteval.core.nearest import names
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.policy.tools import path_argument
-from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.programs import base_name
+from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class, garbled, tool

@@ -5,7 +5,7 @@ from itertools import compress
 from operator import itemgetter
 from typing import NamedTuple
 
-from agenteval.core.call import ToolCall, new
+from agenteval.core.call import ToolCall
 from agenteval.core.policy.bash import changes_folder
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
@@ -15,9 +15,9 @@ from agenteval.core.policy.policy import (
     admits_redirect,
 )
 from agenteval.core.shell.facts import Redirect, RedirectKind, ShellFacts
-from agenteval.core.shell.gate import NotSimple, Obstacle
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.span import Span
+from agenteval.core.shell.simple_command import NotSimple, Obstacle
+from agenteval.core.span import Span, new
 from agenteval.taxonomy.parts import Missed, Part
 
 

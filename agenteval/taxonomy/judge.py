@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import Denied, Finding, ToolCall, Verdict, new
+from agenteval.core.call import Denied, Finding, ToolCall, Verdict
 from agenteval.core.policy.policy import (
     UNKNOWN_WORLD,
     Gate,
@@ -14,10 +14,11 @@ from agenteval.core.policy.policy import (
     only_command,
 )
 from agenteval.core.shell.facts import ShellFacts
-from agenteval.core.shell.gate import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
+from agenteval.core.shell.simple_command import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.wrappers import is_wrapper
+from agenteval.core.span import new
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.mended import facts_of

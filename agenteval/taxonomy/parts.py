@@ -4,13 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from agenteval.core.call import new
 from agenteval.core.policy.mismatch import Mismatch, Miss, mismatch, unlisted
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.shell.facts import Command
-from agenteval.core.shell.gate import Simple
 from agenteval.core.shell.programs import code_at, only_itself
+from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
+from agenteval.core.span import new
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
 PREFIXES = frozenset(

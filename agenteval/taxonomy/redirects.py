@@ -1,7 +1,7 @@
 """Failure classes of redirects: where a command's output and errors go, and its input is from."""
 
-from agenteval.core.call import new
 from agenteval.core.shell.facts import RedirectKind
+from agenteval.core.span import new
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
 

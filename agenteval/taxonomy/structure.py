@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from agenteval.core.call import new
 from agenteval.core.shell.draft import embedded_in
 from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
-from agenteval.core.shell.gate import Obstacle
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
-from agenteval.core.span import Span, outside
+from agenteval.core.shell.simple_command import Obstacle
+from agenteval.core.span import Span, new, outside
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.redirects import ALONE, redirected, with_hint
 from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class

@@ -2,7 +2,7 @@
 
 import re
 
-from agenteval.core.shell.gate import Obstacle
+from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.registry import Seen, failure_class

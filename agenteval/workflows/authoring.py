@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from agenteval.config.paths import roots
 from agenteval.config.prompts import load_setting
+from agenteval.config.roots import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.config.skeleton import write_skeleton
 from agenteval.core.nearest import Names

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Run
 from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
@@ -26,8 +26,15 @@ from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 from agenteval.workflows.interim_looks import InterimLooks
 from agenteval.workflows.preflight import check_length, measured, preflight, served_card
-from agenteval.workflows.resume import check_served, check_unchanged, digests
-from agenteval.workflows.stages import Plan, judges, levels_of, load_stages
+from agenteval.workflows.stages import (
+    Plan,
+    check_served,
+    check_unchanged,
+    digests,
+    judges,
+    levels_of,
+    load_stages,
+)
 
 
 class Quiet:

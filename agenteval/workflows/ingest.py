@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agenteval.config.models import load_models
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.run import ModelCard
 from agenteval.core.summary import ImportedCounts
 from agenteval.core.windows import windows
 from agenteval.errors import UsageError
-from agenteval.formats.counts import load_counts
+from agenteval.formats.counts_csv import load_counts
 from agenteval.formats.vllm_log import VllmLog, log_lines
 from agenteval.report.speed import LogView
 from agenteval.stats.loads import loads

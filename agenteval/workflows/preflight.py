@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.config.models import ModelEntry, at_url, load_models
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.reading import DENSEST
+from agenteval.core.prompt_count import DENSEST
 from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
-from agenteval.engine.tools import schemas
+from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import told
 from agenteval.models.openai_client import SIMULATOR, OpenAIModel

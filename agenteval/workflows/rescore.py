@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 
-from agenteval.config.paths import roots
 from agenteval.config.prompts import load_setting
+from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.profile import STRICT, Profile

@@ -9,14 +9,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
 from agenteval.core.summary import ImportedCounts
 from agenteval.errors import UsageError
-from agenteval.formats.counts import load_counts
+from agenteval.formats.counts_csv import load_counts
 from agenteval.report.build import build_comparison, build_counts_view, build_view
 from agenteval.report.side import Side
 from agenteval.report.speed import Served

@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.config.gate import digest, find_rules, load_rules
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Over, Rules
 

@@ -1,6 +1,6 @@
 import pytest
 
-from agenteval.workflows.probe import TASK, probe_prompt
+from agenteval.workflows.speed_probe import TASK, probe_prompt
 
 
 @pytest.mark.parametrize("characters", [1, 1_000, 120_000])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier

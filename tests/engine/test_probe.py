@@ -9,7 +9,7 @@ from agenteval.core.trial import Message, Turn
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import ToolSchema
 from agenteval.testing import ScriptedModel, says
-from agenteval.workflows.probe import probe, probe_prompt
+from agenteval.workflows.speed_probe import probe, probe_prompt
 
 PROMPTS = [probe_prompt(f"{number}", 100) for number in range(6)]
 

@@ -16,8 +16,8 @@ from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.profile import STRICT
 from agenteval.core.scenario import Limits
-from agenteval.core.shell.gate import read_simple
 from agenteval.core.shell.leaves import read_leaves
+from agenteval.core.shell.simple_command import read_simple
 from agenteval.core.trial import CallRecord, Execution
 from agenteval.dialects.registry import profiles
 from agenteval.engine.second_reader import SecondReader

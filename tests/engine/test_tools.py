@@ -9,7 +9,7 @@ from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
 from agenteval.core.trial import Execution
 from agenteval.dialects.registry import profiles
-from agenteval.engine import tools
+from agenteval.engine import tool_texts
 
 POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
@@ -44,7 +44,7 @@ def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Denied:
     ],
 )
 def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
-    assert tools.denial(call, verdict, STRICT, POLICY) == said
+    assert tool_texts.denial(call, verdict, STRICT, POLICY) == said
 
 
 @pytest.mark.parametrize(
@@ -63,11 +63,11 @@ def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
     ],
 )
 def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
-    assert tools.answer(execution, Limits(), STRICT) == said
+    assert tool_texts.answer(execution, Limits(), STRICT) == said
 
 
 def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
-    (schema,) = tools.schemas(STRICT, ["read"])
+    (schema,) = tool_texts.schemas(STRICT, ["read"])
     parameters = schema["function"]["parameters"]
     kinds = {name: each["type"] for name, each in parameters["properties"].items()}
     assert (parameters["required"], kinds) == (
@@ -145,8 +145,8 @@ def test_a_profile_says_what_its_harness_says(profile, denials, failed, empty):
         ),
     ]
 
-    said = [tools.denial(call, verdict, chosen, POLICY) for call, verdict in calls]
+    said = [tool_texts.denial(call, verdict, chosen, POLICY) for call, verdict in calls]
 
     assert [text[-len(end) :] for text, end in zip(said, denials, strict=True)] == denials
-    assert tools.answer(Execution(2, "boom", 0.1), Limits(), chosen) == failed
-    assert tools.answer(Execution(0, "", 0.1), Limits(), chosen) == empty
+    assert tool_texts.answer(Execution(2, "boom", 0.1), Limits(), chosen) == failed
+    assert tool_texts.answer(Execution(0, "", 0.1), Limits(), chosen) == empty

@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.core.answers import Answer, Answers, Question
 from agenteval.core.scenario import Check
-from agenteval.engine.world import Database, declared, missed
+from agenteval.engine.world_queries import Database, declared, missed
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 FIRST, OTHER = [Question("SELECT 1")], [Question("SELECT 2")]

@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.formats.counts import load_counts, read_counts
+from agenteval.formats.counts_csv import load_counts, read_counts
 
 HEAD = "model,trial,scenario,calls,class,errors"
 

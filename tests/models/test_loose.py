@@ -5,9 +5,9 @@ import json
 import pytest
 
 from agenteval.models.loose import ReplyError, shallow
+from agenteval.models.reply import read_reply
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments
-from agenteval.models.wire import read_reply
 
 
 def whole(message: str, **more: str) -> bytes:

@@ -16,7 +16,7 @@ from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.profile import STRICT
 from agenteval.core.prompt.prompt import render
-from agenteval.engine import tools
+from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
@@ -133,7 +133,7 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
     written = KINDS[kind](right, Random(0))
     call = made(written)
-    denial = tools.denial(call, judge(call, policy, files), STRICT, policy)
+    denial = tool_texts.denial(call, judge(call, policy, files), STRICT, policy)
 
     (read,) = past_calls(
         [

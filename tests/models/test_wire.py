@@ -7,10 +7,10 @@ import pytest
 from agenteval.core.garble import Asked, Received, ReceivedCall, Repair
 from agenteval.core.timing import Timing
 from agenteval.core.trial import Message, Usage
+from agenteval.models.reply import ReplyError, read_reply, usage
 from agenteval.models.requests import native_message
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments, turn_of
-from agenteval.models.wire import ReplyError, read_reply, usage
 
 
 @pytest.mark.parametrize(

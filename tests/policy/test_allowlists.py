@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.core.policy.values import Kind

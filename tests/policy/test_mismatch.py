@@ -1,10 +1,10 @@
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.policy.mismatch import Miss, mismatch
-from agenteval.core.shell.gate import Simple, read_simple
 from agenteval.core.shell.programs import code_at, script_at
+from agenteval.core.shell.simple_command import Simple, read_simple
 
 DEMO = load_policy("demo", roots=[shipped()])
 

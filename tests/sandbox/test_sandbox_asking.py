@@ -10,7 +10,7 @@ import pytest
 
 from agenteval.core.answers import Answer, Question
 from agenteval.core.scenario import Limits
-from agenteval.engine.world import declared
+from agenteval.engine.world_queries import declared
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.backends import Bare, Namespaces
 

@@ -6,7 +6,7 @@ import pytest
 
 from agenteval.core.answers import Question
 from agenteval.core.scenario import Limits
-from agenteval.engine.world import declared
+from agenteval.engine.world_queries import declared
 
 SECRET = "the-answer-is-4711"
 MODULE = b"""

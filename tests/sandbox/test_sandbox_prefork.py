@@ -6,7 +6,7 @@ from witness import WITNESS
 
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Limits
-from agenteval.core.shell.gate import read_simple
+from agenteval.core.shell.simple_command import read_simple
 from agenteval.workflows.stages import load_stages
 
 STAGES = load_stages([])

@@ -10,7 +10,7 @@ from llama import got, llama_server
 from markov import write_weights
 from places import AbsentError
 
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 
 SCENARIO = """\
 title = "Look at every note"

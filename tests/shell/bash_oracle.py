@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
-from agenteval.core.shell.gate import NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
+from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
 from agenteval.core.shell.word_list import Word
 
 BASH = shutil.which("bash") or "bash"

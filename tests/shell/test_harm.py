@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.core.shell.gate import Simple
 from agenteval.core.shell.harm import harm, is_familiar
+from agenteval.core.shell.simple_command import Simple
 
 _READS = """
 ls -l

@@ -5,7 +5,7 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.config.gate import load_rules
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.gate import GateVerdict, judge_gate

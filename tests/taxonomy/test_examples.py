@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from agenteval.config.allowlists import load_policy
-from agenteval.config.paths import shipped
+from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.shell.programs import FILTERS
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes

@@ -5,13 +5,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from agenteval.core.call import BashRun, new
+from agenteval.core.call import BashRun
 from agenteval.core.nearest import Names
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.script import CommandLine, misuse
-from agenteval.core.shell.gate import NEEDS_CARE, Simple
 from agenteval.core.shell.leaves import Construct, Leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
+from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
+from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
 _ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py

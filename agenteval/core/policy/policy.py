@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall, new
+from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall
 from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
 from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.policy.tools import (
@@ -18,8 +18,9 @@ from agenteval.core.policy.tools import (
     path_arguments,
 )
 from agenteval.core.shell.facts import Redirect, RedirectKind
-from agenteval.core.shell.gate import NotSimple, Simple, read_simple
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
+from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
+from agenteval.core.span import new
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import NoReturn
 
-from agenteval.core.shell.gate import NotSimple, Obstacle, stop_of_word
+from agenteval.core.shell.simple_command import NotSimple, Obstacle, stop_of_word
 from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,

@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
-from agenteval.core.call import new
 from agenteval.core.shell.facts import Command, ShellFacts
 from agenteval.core.shell.flat import read_flat
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
-from agenteval.core.span import Span
+from agenteval.core.span import Span, new
 
 if TYPE_CHECKING:
     from agenteval.core.shell.draft import Gathered

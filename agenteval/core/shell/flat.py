@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from agenteval.core.call import new
 from agenteval.core.shell.facts import (
     Command,
     Heredoc,
@@ -18,11 +17,11 @@ from agenteval.core.shell.facts import (
     ShellFacts,
     SubstitutionKind,
 )
-from agenteval.core.shell.gate import RESERVED, unreadable_text
+from agenteval.core.shell.simple_command import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.words import PLAIN, VARIABLE, word_value
-from agenteval.core.span import Place, Span
+from agenteval.core.span import Place, Span, new
 
 _LONGEST = 16_384  # characters: the spans of a flat text never use up its room
 _GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"

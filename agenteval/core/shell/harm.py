@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agenteval.core.shell.gate import Simple
 from agenteval.core.shell.programs import FILTERS, base_name, names
+from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
 
 _Facets = tuple[str, ...]

@@ -11,7 +11,12 @@ from enum import StrEnum
 
 from agenteval.core.shell.cursor import Cursor, UnreadableError
 from agenteval.core.shell.facts import Redirect, RedirectKind
-from agenteval.core.shell.gate import NotSimple, Obstacle, program_obstacle, unreadable_text
+from agenteval.core.shell.simple_command import (
+    NotSimple,
+    Obstacle,
+    program_obstacle,
+    unreadable_text,
+)
 from agenteval.core.shell.word_list import Word
 from agenteval.core.span import Span
 

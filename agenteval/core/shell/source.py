@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from agenteval.core.call import new
-from agenteval.core.span import Place, Span
+from agenteval.core.span import Place, Span, new
 
 if TYPE_CHECKING:
     from tree_sitter import Node

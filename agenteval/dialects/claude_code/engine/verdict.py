@@ -11,7 +11,7 @@ from typing import Any
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.tools import path_arguments
-from agenteval.core.shell.gate import unreadable_text
+from agenteval.core.shell.simple_command import unreadable_text
 from agenteval.dialects.claude_code.engine.files import (
     FAMILY,
     FileRules,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
-from agenteval.config.paths import roots
+from agenteval.config.roots import roots
 from agenteval.core.chance import Chance
 from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
 from agenteval.core.trial import Message, Turn

@@ -13,7 +13,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agenteval.core.call import new
 from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
@@ -25,7 +24,7 @@ from agenteval.core.shell.words import (
     expansion,
     unquote,
 )
-from agenteval.core.span import Span
+from agenteval.core.span import Span, new
 
 
 class Obstacle(StrEnum):
