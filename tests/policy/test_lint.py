@@ -7,6 +7,7 @@ from agenteval.config.roots import shipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy_lint import Trouble
 from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule
+from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
 from agenteval.dialects.registry import lint
 
 
@@ -153,6 +154,11 @@ def test_a_rule_of_opencode_that_a_later_one_overrules_is_found() -> None:
     (remark,) = lint(Policy("p", engine=OpenCode(rules)))
     assert remark.rule == "bash: git status: allow"
     assert remark.reason == "the later `*: deny` always counts instead"
+
+
+def test_in_opencode_1_0_it_does_not_matter_which_rule_comes_later() -> None:
+    engine = OpenCode10({"git status": "allow", "*": "deny"}, {})
+    assert lint(Policy("p", engine=engine)) == []
 
 
 @pytest.mark.parametrize(
