@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/paths.py,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check docs docs-refresh format lock clean
+.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 
 docs-refresh: $(READY) ## renew what README and docs/ show: outputs, options, picture; PAGE=file for one
 	@$(BIN)/python tests/docs/renew.py $(PAGE)
+
+house: $(READY) ## how many parts the package has, how deep and how large, beside the bounds that a test keeps
+	@$(BIN)/python tests/house/survey.py
 
 format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/ruff format .

@@ -60,7 +60,7 @@ def unbroken(tmp_path_factory) -> tuple[dict[int, Run], float]:
 def killed(project: Path, seconds: float, *arguments: str) -> None:
     """So many seconds after its start; a new run, after it is stored."""
     with begun(project, *arguments) as running:
-        waited(project, BEGUN, 1)
+        waited(project, BEGUN, 1, running)
         try:
             running.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -68,17 +68,16 @@ def begun(project: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         running.wait()
 
 
-def waited(project: Path, moment: str, least: int) -> None:
-    """Until the store says so many."""
-    deadline = time.monotonic() + 60
-    while asked(project, moment) < least and time.monotonic() < deadline:
+def waited(project: Path, moment: str, least: int, running: subprocess.Popen[bytes]) -> None:
+    """Until the store says so many, or what writes it has ended."""
+    while asked(project, moment) < least and running.poll() is None:
         time.sleep(0.01)
 
 
 def killed(project: Path, moment: str, least: int) -> None:
     """Begin a run and kill it as soon as the store says so many."""
     with begun(project) as running:
-        waited(project, moment, least)
+        waited(project, moment, least, running)
         os.kill(running.pid, signal.SIGKILL)
         assert running.wait() == -signal.SIGKILL
 
@@ -127,7 +126,7 @@ def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is
     cli, project, unbroken
 ) -> None:
     with begun(project) as running:
-        waited(project, CALLS, 1)
+        waited(project, CALLS, 1, running)
         os.kill(running.pid, signal.SIGSTOP)  # it still holds its run
         refused = cli("run", "--resume", "last")
         os.kill(running.pid, signal.SIGKILL)
@@ -153,7 +152,7 @@ def test_voids_that_were_set_aside_are_not_lost_when_their_second_play_is_killed
         database.execute(VOIDS)
     rows = asked(project, CALLS)
     with begun(project, "run", "--resume", "last", "--retry-void") as running:
-        waited(project, CALLS, rows + 1)
+        waited(project, CALLS, rows + 1, running)
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
     cli("run", "--resume", "last")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -126,9 +127,9 @@ def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_for_calls(project)
+        wait_for_calls(project, running)
         running.send_signal(signal.SIGINT)
-        out, _ = running.communicate(timeout=30)
+        out, _ = running.communicate()
     finally:
         running.kill()
     run = stored(project)
@@ -140,14 +141,13 @@ def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:
     )
 
 
-def wait_for_calls(project: Path) -> None:
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+def wait_for_calls(project: Path, running: subprocess.Popen[bytes]) -> None:
+    while running.poll() is None:
         time.sleep(0.2)
         with suppress(UsageError):  # no run is stored yet
             if any(trial.calls for trial in stored(project).trials):
                 return
-    pytest.fail("no call was stored within a minute")
+    pytest.fail("it ended before a call was stored")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["classify", "ls"], ["explain", "heredoc"]])
@@ -166,7 +166,7 @@ def test_start_up_does_not_import_what_only_runs_need(project, arguments) -> Non
 
 
 def test_the_version_is_printed(cli) -> None:
-    assert cli("--version").out == "agenteval 0.1.0\n"
+    assert cli("--version").out == f"agenteval {version('agenteval-gate')}\n"
 
 
 COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "gate", "plan", "doctor")

@@ -1,11 +1,11 @@
 """The paths that rules of other harnesses are about, whatever they are written as."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from clocks import processor_seconds
 
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World, allows
@@ -231,6 +231,7 @@ def test_a_text_that_is_too_deep_to_be_read_whole_is_denied(
 )
 def test_long_texts_take_opencode_no_long_time(tmp_path: Path, command: str) -> None:
     rules = {"permission": {"bash": {"a*b*c*d": "deny", "zz": "deny"}}}
-    start = time.process_time()
-    allowed(tmp_path, rules, "bash", command=command)
-    assert time.process_time() - start < 2
+    seconds = processor_seconds(
+        lambda: allowed(tmp_path, rules, "bash", command=command), enough=2.0
+    )
+    assert seconds < 2

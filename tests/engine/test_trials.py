@@ -1,10 +1,12 @@
+import asyncio
 from dataclasses import replace
 
 import pytest
+from clocks import on_own_clock, skip
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import Check, CodeTest, Limits
-from agenteval.core.trial import HandshakeStep
+from agenteval.core.trial import HandshakeStep, Turn
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.testing import ScriptedModel, says, tool
 
@@ -65,9 +67,20 @@ async def test_a_trial_without_its_goal_ends_in_one_of_these_ways(
     assert (trial.ending, trial.outcome) == (ending, outcome)
 
 
-async def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
-    slow = replace(play.scenario, limits=Limits(trial_seconds=2.0))
-    (trial,) = await play(ScriptedModel("pwd", "sleep 2.2"), scenario=slow)
+class Falters(ScriptedModel):
+    """After its script it never answers, while an hour goes by."""
+
+    async def ask(self, messages, tools, *, seed) -> Turn:
+        if len(self.heard) < 2:
+            return await super().ask(messages, tools, seed=seed)
+        skip(3600)
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+
+def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
+    slow = replace(play.scenario, limits=Limits(trial_seconds=3000.0))
+    (trial,) = on_own_clock(play(Falters("pwd", "ls ."), scenario=slow))
     assert (trial.ending, trial.outcome, len(trial.calls)) == (
         Ending.TIME,
         Outcome.TIMED_OUT,

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
@@ -43,24 +44,27 @@ def test_the_real_binding_answers_what_it_is_asked() -> None:
 
 
 def test_watts_over_time_are_joules() -> None:
+    before = time.perf_counter()
     with PowerMeter(lambda: 100.0, every=0.01) as meter:
-        started = time.perf_counter()
+        began = time.perf_counter()
         time.sleep(0.1)
-        least = 100 * (time.perf_counter() - started)
-    assert least <= (meter.joules() or 0) <= 2 * least + 5
+        least = 100 * (time.perf_counter() - began)
+    most = 100 * (time.perf_counter() - before)
+    assert least <= (meter.joules() or 0) <= most
 
 
 def test_a_meter_that_missed_a_reading_tells_nothing() -> None:
-    readings = iter([100.0, 100.0])
+    readings, gone = iter([100.0, 100.0]), threading.Event()
 
     def watts() -> float:
         reading = next(readings, None)
         if reading is None:
+            gone.set()
             raise UnobservableError("the driver went away")
         return reading
 
     with PowerMeter(watts, every=0.01) as meter:
-        time.sleep(0.1)
+        gone.wait()
     assert meter.joules() is None
 
 
@@ -75,7 +79,7 @@ def test_the_watts_of_all_gpus_are_added(monkeypatch, url) -> None:
     [
         (nvml(1), "http://10.0.0.5:8000/v1", "is not on this machine"),
         (nvml(1), "http://gpu-box:8000/v1", "is not on this machine"),
-        (None, HERE, "install agenteval.power."),
+        (None, HERE, "install agenteval-gate.power."),
         (nvml(init=NVMLError("library not found")), HERE, "NVML: library not found"),
         (nvml(), HERE, "no GPU that NVML knows"),
         (nvml(NVMLError("not supported")), HERE, "NVML: not supported"),

@@ -1,6 +1,6 @@
 """How slow a server is taken to be, before it has ended its first reply."""
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,9 +22,10 @@ TURN = trial("pwd").turns[0]  # 20 tokens in a second
         (400, 10_000.0, LONGEST),
     ],
 )
-def test_a_reply_under_way_tells_how_slow_the_server_is(pieces, ago, stretch) -> None:
+def test_a_reply_under_way_tells_how_slow_the_server_is(monkeypatch, pieces, ago, stretch) -> None:
+    monkeypatch.setattr("agenteval.models.pace.time", SimpleNamespace(perf_counter=lambda: 20_000))
     pace = ServerPace()
-    with pace.reading(time.perf_counter() - ago) as reader:
+    with pace.reading(20_000 - ago) as reader:
         reader.feed(WORD * pieces, 0.0)
         under_way = pace.stretch()
     assert (round(under_way, 1), pace.stretch()) == (stretch, 1.0)

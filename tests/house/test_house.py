@@ -1,0 +1,67 @@
+"""The numbers that the house keeps, and what each of its modules owes."""
+
+import pytest
+from bounds import BOUNDS, CATCH_EVERYTHING
+from survey import House, table
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return House()
+
+
+def test_no_number_of_the_house_is_above_its_bound(house: House) -> None:
+    found = house.numbers()
+    above = {name: found[name] for name, (bound, _) in BOUNDS.items() if found[name] > bound}
+    assert above == {}, "see `make house`"
+
+
+def test_a_module_says_its_subject_in_one_sentence(house: House) -> None:
+    silent = [
+        name
+        for name, module in house.modules.items()
+        if not module.docstring.split("\n\n")[0].rstrip().endswith((".", "?", ":"))
+    ]
+    assert silent == []
+
+
+def test_only_those_that_must_catch_everything(house: House) -> None:
+    catching = {name for name, module in house.modules.items() if module.broad_excepts}
+    assert catching <= CATCH_EVERYTHING
+
+
+def test_no_module_is_a_drawer_for_odds_and_ends(house: House) -> None:
+    drawers = {"utils", "util", "helpers", "misc", "common"}
+    assert [name for name in house.modules if name.rpartition(".")[2] in drawers] == []
+
+
+def test_the_table_has_a_line_for_each_number(house: House) -> None:
+    lines = table(house, BOUNDS).splitlines()
+    assert [line[:34].rstrip() for line in lines[1 : 1 + len(house.numbers())]] == [
+        *house.numbers()
+    ]
+
+
+def test_a_small_house_is_counted_as_it_is(tmp_path) -> None:
+    """Three floors, an import that only types need, one within a function, and two namesakes."""
+    for name, text in {
+        "__init__.py": '"""A house."""',
+        "cellar/__init__.py": "",
+        "cellar/gate.py": '"""Down."""\nclass Gate: ...\n\n\n\n',
+        "ground.py": "from house.cellar.gate import Gate\n\ndef f():\n    import os\n\n",
+        "gate.py": (
+            "from typing import TYPE_CHECKING\nfrom house import ground\n"
+            "if TYPE_CHECKING:\n    import house.roof\n"
+            "try: ...\nexcept (OSError, Exception): ...\n"
+        ),
+        "roof.py": "import house.gate\n\n\n\nif __name__ == '__main__': ...\n",
+    }.items():
+        (tmp_path / "house" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "house" / name).write_text(text)
+    small = House(tmp_path / "house")
+    chain = ["house.roof", "house.gate", "house.ground", "house.cellar.gate"]
+    assert (small.chain, small.repeated) == (chain, {"gate": 2})
+    assert small.slivers == ["house.cellar.gate", "house.gate", "house.ground"]
+    assert small.without_front_door == ["house.cellar"]
+    figures = small.numbers()
+    assert (figures["broad excepts"], figures["imports inside functions"]) == (1, 1)
