@@ -1,17 +1,17 @@
 """What `tests/house` allows, to be lowered with each figure that gets better; and the aims."""
 
 BOUNDS: dict[str, tuple[int, int | None]] = {
-    "modules": (346, 220),
-    "small modules with one importer": (12, 0),
-    "base names used more than once": (36, 0),
-    "longest chain of imports": (25, 14),
-    "imports inside functions": (34, 20),
-    "lines a module, median": (97, 130),
-    "lines a module, 9 of 10": (187, 220),
+    "modules": (286, 220),
+    "small modules with one importer": (1, 0),
+    "base names used more than once": (19, 0),
+    "longest chain of imports": (22, 14),
+    "imports inside functions": (16, 20),
+    "lines a module, median": (130, 130),
+    "lines a module, 9 of 10": (220, 220),
     "lines a module, most": (300, 300),
     "lines a function, median": (6, 10),
     "lines a function, 9 of 10": (17, 26),
-    "lines a function, most": (43, 40),
+    "lines a function, most": (42, 40),
     "broad excepts": (4, 2),
     "packages without a docstring": (0, 0),
 }
