@@ -72,12 +72,9 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval gate --explain --baseline 20261121-101500-mine`
     """
     if init:
-        path = workflows.gating.write_rules()
-        typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
-        return
+        return _init()
     if explain:
-        _explain(baseline, rules, store, as_json=as_json)
-        return
+        return _explain(baseline, rules, store, as_json=as_json)
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
     view = workflows.gating.judged(
@@ -87,6 +84,11 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         _show(view, as_json=as_json)
     _write(view, out=out, markdown=markdown, junit=junit)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _init() -> None:
+    path = workflows.gating.write_rules()
+    typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 
 def _explain(baseline: str | None, rules: Path | None, store: str, *, as_json: bool) -> None:
