@@ -34,7 +34,7 @@ servers: $(READY) ## get the real servers that tests/servers asks, into a cache 
 	@$(BIN)/python tests/servers/proxy.py
 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
-	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all)
+	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)
 
 coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 100 % of the pure parts
 	@$(BIN)/coverage report --fail-under=90
