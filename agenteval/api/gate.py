@@ -57,22 +57,24 @@ class GateResult:
         return self.verdict == "PASS"
 
 
-def gate(
+def gate(  # noqa: PLR0913 -- as `agenteval gate` has them
     baseline: RunResult | str,
     candidate: RunResult | str,
     *,
     rules: str | Path | None = None,
     store: str | None = None,
     allow_simulated: bool = False,
+    rescore: bool = False,
 ) -> GateResult:
     """Hold a candidate's run against a baseline's. Raises UsageError for what cannot be judged.
 
     Both are results, ids, `last`, or the file of another store. `rules` is a gate.toml; by default
-    the project's, else the shipped one. Simulated runs are refused unless they are allowed.
+    the project's, else the shipped one. Simulated runs are refused unless they are allowed; those
+    of an older taxonomy, unless `rescore` has them judged again first.
     """
     (before, after), where = named((baseline, candidate), store)
     path = Path(rules) if rules is not None else None
-    view = judged(before, after, path, where, allow_simulated=allow_simulated)
+    view = judged(before, after, path, where, allow_simulated=allow_simulated, rescored=rescore)
     return GateResult(
         verdict=_VERDICTS[view.verdict],
         simulated=view.simulated,
