@@ -1,4 +1,4 @@
-"""Entry point: runs the CLI and makes one line and exit code 2 of a user's error."""
+"""Entry point: runs the CLI and makes one line of an error: exit code 2, or 4 of the machine's."""
 
 import re
 import sys
@@ -7,8 +7,9 @@ from pathlib import Path
 import typer
 
 from agenteval.cli.app import app
+from agenteval.cli.options import FAULT
 from agenteval.cli.output import reader_may_go
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
 _OTHERS = ("agent_eval-", "agent_evaluation-")
@@ -37,10 +38,13 @@ _NUMBERS = {"valid int range": "whole number", "valid float range": "number"}
 def main() -> None:
     if beside := warning():
         print(f"agenteval: {beside}", file=sys.stderr)  # noqa: T201 -- before any console exists
+    failed = 2
     try:
         code = app(prog_name="agenteval", standalone_mode=False)
     except UsageError as error:
         told = str(error)
+    except HostError as error:
+        told, failed = str(error), FAULT
     except typer.TyperException as error:
         told = _complaint(error)
     except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show
@@ -55,7 +59,7 @@ def main() -> None:
         sys.exit(code)
     if told:
         print(f"agenteval: {told}", file=sys.stderr)  # noqa: T201 -- before any console exists
-    sys.exit(2)
+    sys.exit(failed)
 
 
 def _complaint(error: typer.TyperException) -> str:

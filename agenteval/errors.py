@@ -5,6 +5,7 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
     AgentevalError
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
+     +-- HostError             the machine's, and nothing can go on: one line; exit 4
 
 Anything else is a defect of ours: within a trial it makes that one void, elsewhere it crashes
 loudly.
@@ -49,6 +50,13 @@ class InfrastructureError(AgentevalError):
     def __init__(self, said: str, cause: Cause = Cause.OURS) -> None:
         super().__init__(said)
         self.cause = cause
+
+
+class HostError(AgentevalError):
+    """This machine keeps us from going on: its disk is full, its database is gone.
+
+    The message is the whole line that the user reads. What was stored before is intact.
+    """
 
 
 class UnservedError(InfrastructureError):

@@ -23,7 +23,13 @@ from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.trial_runner import TrialRunner
 from agenteval.engine.world_monitor import WorldMonitor
 from agenteval.engine.world_queries import Database, declared
-from agenteval.errors import Cause, InfrastructureError, UsageError
+from agenteval.errors import (
+    AgentevalError,
+    Cause,
+    HostError,
+    InfrastructureError,
+    UsageError,
+)
 from agenteval.protocols import (
     Health,
     Model,
@@ -55,6 +61,8 @@ def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
         return error
     if isinstance(error, TemplateError):
         return _slip(key, error)
+    if isinstance(error, OSError):
+        return InfrastructureError(legible(str(error)))
     said = traceback.format_exception_only(error)[-1].strip()
     trace = "".join(traceback.format_exception(error))[-LONGEST:]
     return InfrastructureError(legible(f"{said}\n{trace}").strip(), Cause.AGENTEVAL)
@@ -118,7 +126,8 @@ class Orchestrator:
 
         A trial that the server, the sandbox, its scenario or we broke is recorded as void, and the
         run goes on.
-        Raises UsageError when only the user can mend what is wrong; what was played is stored.
+        Raises UsageError when only the user can mend what is wrong, and HostError when this machine
+        keeps us from going on; what was played is stored.
         """
         by_name = {stage.scenario.name: stage for stage in stages}
         free = asyncio.Semaphore(self.concurrency)
@@ -129,7 +138,7 @@ class Orchestrator:
                     await free.acquire()
                     task = group.create_task(self._trial(by_name[key.scenario], key, running))
                     task.add_done_callback(lambda _: free.release())
-        except* UsageError as errors:
+        except* (UsageError, HostError) as errors:
             raise first(errors) from None
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
@@ -138,7 +147,7 @@ class Orchestrator:
         try:
             trial = await self._played(stage, key, running, begun)
             self.recorder.finish(key, trial)
-        except UsageError:
+        except (UsageError, HostError):
             raise
         except Exception as error:  # noqa: BLE001 -- what nobody foresaw costs one trial, no run
             trial = broken(key, begun, void_of(key, error))
@@ -204,7 +213,7 @@ def trial_seed(seed: int, scenario: str, number: int) -> int:
     return int.from_bytes(digest[:4]) >> 1
 
 
-def first(errors: BaseExceptionGroup[UsageError]) -> UsageError:
+def first(errors: BaseExceptionGroup[AgentevalError]) -> AgentevalError:
     """The error that came first, however deep."""
     error = errors.exceptions[0]
     return first(error) if isinstance(error, BaseExceptionGroup) else error

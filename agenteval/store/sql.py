@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, event, func, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Trial
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.store import mapping, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
@@ -60,6 +60,8 @@ class SqlStore:
             raise UsageError(
                 f"--store {self.shown}: cannot be opened ({reason}); {cure}"
             ) from error
+
+        _tell_of_faults(self._engine, self.shown)
 
     def close(self) -> None:
         if self._writing is not None:
@@ -267,3 +269,19 @@ def _prepare_sqlite(engine: Engine, url: str) -> None:
             connection.execute(f"PRAGMA {setting}")
 
     check_schema(engine, url)
+
+
+def _tell_of_faults(engine: Engine, shown: str) -> None:
+    """Make one line of what the database can do nothing about: a full disk, a lost connection."""
+
+    @event.listens_for(engine, "handle_error")
+    def _told(failed: Any) -> None:
+        error, said = failed.sqlalchemy_exception, str(failed.original_exception)
+        of_the_host = isinstance(error, OperationalError | InterfaceError) or (
+            type(error) is DatabaseError
+        )
+        if of_the_host and not said.startswith("no such "):  # which would be a fault of our SQL
+            raise HostError(
+                f"--store {shown}: {' '.join(said.split())}. What was stored before is intact: "
+                "make room or bring the database back, and a run goes on with --resume"
+            ) from error
