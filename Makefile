@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/paths.py,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz validate bench-sandbox bench-classify bench-compare bench-gate bench-client check house docs docs-refresh format lock clean
+.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ fuzz: $(READY) ## a million commands, and two minutes led by coverage, against b
 	@$(BIN)/python tests/fuzz_shell.py --commands 1000000
 	@$(BIN)/uv pip install --quiet --group fuzz
 	@$(BIN)/python tests/fuzz_guided.py -max_total_time=120
+
+mutants: $(READY) ## change what decides and see which tests notice (hours); SAMPLE=5 of each module, SEED, MODULES=gate
+	@$(BIN)/uv pip install --quiet --group mutants
+	@$(BIN)/python tests/mutants/mutate.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(LEAST),--least $(LEAST)) $(MODULES)
 
 validate: $(READY) ## coverage, false alarms and false promotions on simulated models (minutes); docs/validation.md
 	@$(BIN)/python tests/validate_statistics.py --write

@@ -1,0 +1,38 @@
+"""Which modules are mutated, and which tests are theirs: the one place to mend when paths move."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+TARGETS: dict[str, tuple[str, ...]] = {
+    "agenteval/core/shell/gate.py": ("tests/shell/test_gate.py", "tests/shell/test_leaves.py"),
+    "agenteval/core/policy/bash.py": (
+        "tests/policy/test_what_runs.py",
+        "tests/policy/test_loopholes.py",
+        "tests/policy/test_allowlists.py",
+    ),
+    "agenteval/core/policy/policy.py": (
+        "tests/policy/test_what_runs.py",
+        "tests/policy/test_loopholes.py",
+        "tests/policy/test_allowlists.py",
+    ),
+    "agenteval/core/recovery.py": ("tests/core/test_recovery.py",),
+    "agenteval/core/outcome.py": ("tests/core/test_outcome.py", "tests/core/test_claims.py"),
+    "agenteval/core/pairing.py": (
+        "tests/stats/test_verdicts.py",
+        "tests/stats/test_criteria.py",
+        "tests/report/test_one_pairing.py",
+    ),
+    "agenteval/stats/gate.py": (
+        "tests/stats/test_verdicts.py",
+        "tests/stats/test_criteria.py",
+        "tests/stats/test_spending.py",
+    ),
+    "agenteval/stats/criteria.py": ("tests/stats/test_verdicts.py", "tests/stats/test_criteria.py"),
+    "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
+    "agenteval/store/sql.py": ("tests/store/test_sql_store.py",),
+    "agenteval/store/summaries.py": (
+        "tests/store/test_summaries.py",
+        "tests/store/test_gate_reads.py",
+    ),
+}
