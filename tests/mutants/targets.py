@@ -5,7 +5,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 TARGETS: dict[str, tuple[str, ...]] = {
-    "agenteval/core/shell/gate.py": ("tests/shell/test_gate.py", "tests/shell/test_leaves.py"),
+    "agenteval/core/shell/simple_command.py": (
+        "tests/shell/test_gate.py",
+        "tests/shell/test_leaves.py",
+    ),
     "agenteval/core/policy/bash.py": (
         "tests/policy/test_what_runs.py",
         "tests/policy/test_loopholes.py",
@@ -23,10 +26,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/stats/test_criteria.py",
         "tests/report/test_one_pairing.py",
     ),
+    "agenteval/stats/alpha_spending.py": ("tests/stats/test_alpha_spending.py",),
     "agenteval/stats/gate.py": (
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
-        "tests/stats/test_spending.py",
+        "tests/stats/test_alpha_spending.py",
     ),
     "agenteval/stats/criteria.py": ("tests/stats/test_verdicts.py", "tests/stats/test_criteria.py"),
     "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
