@@ -27,7 +27,13 @@ def test_help_imports_no_command_and_no_workflow() -> None:
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
     )
     allowed = {
-        *("agenteval", "agenteval.lazily", "agenteval.errors", "agenteval.report"),
+        *(
+            "agenteval",
+            "agenteval._version",
+            "agenteval.lazily",
+            "agenteval.errors",
+            "agenteval.report",
+        ),
         *("agenteval.workflows", "agenteval.cli", "agenteval.cli.app", "agenteval.cli.output"),
     }
     assert set(eval(ended.stderr)) <= allowed

@@ -23,7 +23,9 @@ TURN = trial("pwd").turns[0]  # 20 tokens in a second
     ],
 )
 def test_a_reply_under_way_tells_how_slow_the_server_is(monkeypatch, pieces, ago, stretch) -> None:
-    monkeypatch.setattr("agenteval.models.pace.time", SimpleNamespace(perf_counter=lambda: 20_000))
+    monkeypatch.setattr(
+        "agenteval.models.stream.time", SimpleNamespace(perf_counter=lambda: 20_000)
+    )
     pace = ServerPace()
     with pace.reading(20_000 - ago) as reader:
         reader.feed(WORD * pieces, 0.0)
