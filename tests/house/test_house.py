@@ -35,6 +35,31 @@ def test_no_module_is_a_drawer_for_odds_and_ends(house: House) -> None:
     assert [name for name in house.modules if name.rpartition(".")[2] in drawers] == []
 
 
+# What somebody of the field would search for; each is said where it is.
+TERMS = {
+    "adaptive timeout": "agenteval.patience",
+    "agent loop": "agenteval.engine.agent_loop",
+    "alpha spending": "agenteval.stats.alpha_spending",
+    "cross-check parser": "agenteval.engine.second_reader",
+    "fault injection": "agenteval.models.slips",
+    "feasibility": "agenteval.stats.feasibility",
+    "interim looks": "agenteval.workflows.interim_looks",
+    "malformed call": "agenteval.core.garble",
+    "p value": "agenteval.stats.p_value",
+    "paired": "agenteval.stats.permutation",
+    "pairing": "agenteval.core.pairing",
+    "permutation test": "agenteval.stats.permutation",
+    "summary": "agenteval.core.summary",
+    "tool call": "agenteval.engine.tool_executor",
+    "unpaired": "agenteval.stats.permutation",
+}
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_a_search_for_the_fields_word_finds_the_place(house: House, term: str) -> None:
+    assert term in house.modules[TERMS[term]].docstring.lower()
+
+
 def test_the_table_has_a_line_for_each_number(house: House) -> None:
     lines = table(house, BOUNDS).splitlines()
     assert [line[:34].rstrip() for line in lines[1 : 1 + len(house.numbers())]] == [
