@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Counted = Callable[[TrialSummary], Cluster]
 Simulated = Callable[[TrialSummary, float, "np.random.Generator"], TrialSummary]
 
-CALLS, TRIALS, COMMANDS = "calls", "trials", "commands"
+CALLS, TRIALS, COMMANDS, HANDSHAKES = "calls", "trials", "commands", "handshakes"
 NOT_COMPLETED = "not_completed"
 GROUP = "agenteval.criteria"
 
@@ -97,7 +97,7 @@ _ENTRIES = (
     Criterion("errors", CALLS, "denied calls, per 100 calls", _errors, as_it_ended, in_tables=True),
     Criterion(
         "handshake_missed",
-        "trials with a handshake",
+        HANDSHAKES,
         "trials whose handshake is not closed in order, per 100 that have one",
         _handshake_missed,
         _handshakes,

@@ -11,7 +11,7 @@ from math import inf
 from statistics import NormalDist
 
 from agenteval.core.pairing import Pairing, pair
-from agenteval.core.summary import RunSummary
+from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER, holm
 from agenteval.stats.criteria import Over, Rules
 from agenteval.stats.limit_tests import MOST, lower_bound, upper_bound
@@ -47,6 +47,12 @@ class Result:
         """One-sided, each of its own: the truth lies above the lower and below the upper."""
         test = self.measure.test
         return (lower_bound(test, self.level), upper_bound(test, self.level)) if test else None
+
+    def bearing(self, candidate: RunSummary) -> Sequence[TrialSummary]:
+        """The candidate's trials that the figure is made from."""
+        if self.measure.paired:
+            return self.measure.compared
+        return [trial for trial in candidate.trials if self.measure.criterion.applies(trial)]
 
     @property
     def more(self) -> float:

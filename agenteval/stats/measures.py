@@ -19,7 +19,8 @@ class Measure:
     """One figure of the candidate, from `count` of `n` of what its criterion counts.
 
     `name` is as in gate.toml. `test` is None when a side has nothing to count. `paired` is a figure
-    beside the baseline's. `forbidden`: one occurrence is one too many.
+    beside the baseline's, made from the trials that are `compared`. `forbidden`: one occurrence is
+    one too many.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Measure:
     n: int
     test: LimitTest | None
     paired: bool = False
+    compared: tuple[TrialSummary, ...] = ()
     forbidden: bool = False
 
     @property
@@ -98,7 +100,8 @@ def _margin(
     count, test = sum(count for count, _ in sides[1]), None
     if all(sizes):
         test = Comparison.of([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
-    return Measure(name, criterion, limit, count, sizes[1], test, paired=True)
+    compared = pairing.second
+    return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)
 
 
 def _added(one: Cluster, other: Cluster) -> Cluster:

@@ -27,7 +27,7 @@ def reach(made, asked):
 
 def test_a_handshake_budget_with_few_trials_can_never_pass_and_the_number_that_could_is_told():
     (found,) = reach(played(8), rules(budgets={MISSED: 0.25}))
-    assert found == OutOfReach("budgets.handshake_missed", 8, "trials with a handshake", 11)
+    assert found == OutOfReach("budgets.handshake_missed", 8, "handshakes", 11)
 
 
 @pytest.mark.parametrize(("trials", "verdict"), [(10, "INCONCLUSIVE"), (11, "PASS")])

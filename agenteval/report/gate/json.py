@@ -61,7 +61,7 @@ def _run(run: RunSummary) -> dict[str, Any]:
 
 def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
     measure, more = one.measure, one.more
-    trials = sum(map(measure.criterion.applies, candidate.trials))
+    trials = len(one.bearing(candidate))
     lower, upper = one.bounds or (None, None)
     return {
         "name": measure.name,

@@ -9,7 +9,7 @@ from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary
 from agenteval.report.tables import counted
 from agenteval.report.warnings import MIXED, SIMULATED
-from agenteval.stats.criteria import TRIALS, Over
+from agenteval.stats.criteria import HANDSHAKES, TRIALS, Over
 from agenteval.stats.feasibility import OutOfReach, out_of_reach
 from agenteval.stats.gate import GateVerdict, Judgement, Minimum, Result
 from agenteval.stats.limit_tests import MOST
@@ -117,7 +117,7 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
 def _needed(one: Result, candidate: RunSummary, never: str) -> str:
     if one.verdict is not GateVerdict.INCONCLUSIVE:
         return ""
-    trials = [trial for trial in candidate.trials if one.measure.criterion.applies(trial)]
+    trials = one.bearing(candidate)
     if isinf(one.more) or not trials:
         return f"{never}too close to the limit for any number of calls to settle it"
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
@@ -131,8 +131,7 @@ def _needed(one: Result, candidate: RunSummary, never: str) -> str:
 
 def _trials(one: Result) -> str:
     """The word for the trials that its figure is made from."""
-    unit = one.measure.criterion.unit
-    return unit if unit.startswith(TRIALS) else TRIALS
+    return "trials with a handshake" if one.measure.of == HANDSHAKES else TRIALS
 
 
 def reach_told(one: OutOfReach) -> str:
