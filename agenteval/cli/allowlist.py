@@ -36,7 +36,7 @@ def lint(given: Given) -> None:
 
     - `agenteval allowlist lint .claude/settings.json`
     """
-    remarks = workflows.authoring.lint(given)
+    remarks = workflows.reference.lint(given)
     for remark in remarks:
         said = f"`{remark.rule}` {remark.trouble.value}: {remark.reason}"
         typer.echo(f"{given}: {_in_one_line(said)}")
@@ -59,7 +59,7 @@ def convert(
 
     - `agenteval allowlist convert .claude/settings.json --to toml > allowlists/mine.toml`
     """
-    written = workflows.authoring.convert(given, to)
+    written = workflows.reference.convert(given, to)
     typer.echo(written.text, nl=False)
     for line in written.lost:
         typer.echo(f"not carried over: {_in_one_line(line)}", err=True)

@@ -162,7 +162,7 @@ def explain(
     - `agenteval explain pipe-to-filter`
     """
     if failure_class is None:
-        for line in workflows.authoring.titles():
+        for line in workflows.reference.titles():
             typer.echo(line)
     else:
-        typer.echo(workflows.authoring.page_of(failure_class))
+        typer.echo(workflows.reference.page_of(failure_class))
