@@ -1,6 +1,7 @@
 """A trial as it happened: messages, turns, calls and how it ended."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 from agenteval.core.call import ToolCall, Verdict
@@ -156,3 +157,17 @@ class Trial:
     cause: Cause | None = None
     retries: int = 0
     stretched: float = 1.0
+
+
+class Limit(StrEnum):
+    """What `core.trial.Execution.limit` may say."""
+
+    WALL_TIME = "wall-time"
+    CPU = "cpu"
+    MEMORY = "memory"
+    PROCESSES = "processes"
+    OPEN_FILES = "open-files"
+    FILE_SIZE = "file-size"
+    WORKSPACE = "workspace"
+    INODES = "inodes"
+    OUTPUT = "output"

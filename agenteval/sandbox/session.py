@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from agenteval.core.answers import Answers, Question, Schema
-from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
-from agenteval.core.trial import Execution
+from agenteval.core.trial import Execution, Limit
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.sandbox import orders
 from agenteval.sandbox.inside import wire

@@ -6,8 +6,8 @@ import pytest
 from strikes import MIB, SHARE, STRUCK, THREADS
 from witness import WITNESS
 
-from agenteval.core.limit import Limit
 from agenteval.core.scenario import Limits
+from agenteval.core.trial import Limit
 from agenteval.sandbox.backends import Bare
 
 
