@@ -33,6 +33,7 @@ _HOMES = {
     "Rate": "stats.rates",
     "UsageError": "errors",
     "InfrastructureError": "errors",
+    "HostError": "errors",
 }
 
 TYPE_CHECKING = False  # typing's own takes as long to import as all of this
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from agenteval.api.results import RunResult, load
     from agenteval.api.runs import Progress, rescore, run, run_async
     from agenteval.api.table import Table
-    from agenteval.errors import InfrastructureError, UsageError
+    from agenteval.errors import HostError, InfrastructureError, UsageError
     from agenteval.stats.rates import Rate
 else:
     __getattr__ = attributes(__name__, _HOMES)
@@ -52,6 +53,7 @@ __all__ = [
     "Classification",
     "Comparison",
     "GateResult",
+    "HostError",
     "InfrastructureError",
     "Progress",
     "Rate",
