@@ -23,6 +23,7 @@ from agenteval.formats.convert import convert
 from agenteval.formats.permissions import load_any
 from agenteval.formats.tool_calls import tool_calls
 from agenteval.sandbox.choose import choose
+from agenteval.stats import criteria
 from agenteval.taxonomy import catalogue
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
@@ -182,6 +183,14 @@ def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_pa
     assert "- silent: fewer than 5 trials without a call, per 100" in done.stdout
     taken = SILENT.format("taken", "criteria", "errors: the name is taken, or no key of gate.toml")
     assert taken in done.stderr
+
+
+@pytest.mark.usefixtures("plugged")
+def test_a_criterion_with_a_name_that_is_taken_is_left_out(capsys) -> None:
+    assert [one.name for one in criteria._plugged()] == ["silent"]
+    assert told(capsys) == SILENT.format(
+        "taken", "criteria", "errors: the name is taken, or no key of gate.toml"
+    )
 
 
 def test_an_allow_list_of_ours_has_no_need_of_any_plug_in() -> None:

@@ -3,6 +3,7 @@
 import pytest
 from scipy.special import betainc, betaincinv, stdtr, stdtrit
 
+from agenteval.stats import quantiles
 from agenteval.stats.quantiles import beta_quantiles, falling, incomplete_beta, t_quantile, t_tail
 
 
@@ -35,3 +36,12 @@ def test_students_t_is_scipys(df):
 
 def test_a_falling_function_is_inverted():
     assert falling(lambda x: 4 - x * x, 1.75, 0, 2) == pytest.approx(1.5)
+
+
+def test_a_quantile_that_takes_too_many_steps_is_the_nearest_that_was_found(monkeypatch):
+    exact = quantiles._beta_quantile(2.0, 5.0, 0.9, 0.0)
+    errors = []
+    for steps in (1, 2, 4):
+        monkeypatch.setattr(quantiles, "_HALVINGS", steps)
+        errors.append(abs(quantiles._beta_quantile(2.0, 5.0, 0.9, 0.0) - exact))
+    assert errors == sorted(errors, reverse=True)
