@@ -223,7 +223,7 @@ def _bait(stack: ExitStack) -> bytes:
     return json.dumps(
         {
             "abstract": name,
-            "command": Path("/proc/self/cmdline").read_text(),
+            "command": Path("/proc/self/cmdline").read_text(errors="replace"),
             "home": str(Path.home()),
             "names": sorted(_private_names()),
             "pid": os.getpid(),
