@@ -1,12 +1,13 @@
 """The seams: what the engine is handed, on one screen."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from agenteval.core.answers import Answers, Question, Schema
-from agenteval.core.scenario import Limits
+from agenteval.core.call import Denied, ToolCall, Verdict
+from agenteval.core.policy.policy import Policy, World
+from agenteval.core.scenario import Answers, Limits, Question, Scenario, Schema
 from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
 from agenteval.errors import InfrastructureError
 
@@ -25,6 +26,18 @@ class Model(Protocol):
         request at all), and UsageError when it refuses the request in a way only the user can mend
         (wrong key, unknown model).
         """
+        ...
+
+
+class Judge(Protocol):
+    """Whether a call may run, and if not, why: the module `taxonomy.judge`."""
+
+    def judge(self, call: ToolCall, policy: Policy, world: World) -> Verdict:
+        """Allowed with what it runs, or denied with every class that explains it. Never raises."""
+        ...
+
+    def deny(self, call: ToolCall, policy: Policy, world: World, *, objection: str = "") -> Denied:
+        """The verdict on a call that is denied already, by `objection` of the second reader."""
         ...
 
 
@@ -112,6 +125,20 @@ class SandboxBackend(Protocol):
     ) -> AbstractAsyncContextManager[Sandbox]:
         """A fresh sandbox whose workspace holds `files` (relative path to content)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One scenario, ready to be played: its allow list, and the files its world starts with.
+
+    `files` makes the world of a seed: relative path to content. `agents` are the allow lists of the
+    sub-agents that are played by the model, by their names.
+    """
+
+    scenario: Scenario
+    policy: Policy
+    files: Callable[[int], Mapping[str, bytes]]
+    agents: Mapping[str, Policy] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

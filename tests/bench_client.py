@@ -28,13 +28,14 @@ from agenteval.core.prompt.profile import STRICT
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
-from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.orchestrator import Orchestrator, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_texts import schemas
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.protocols import Sandbox, TrialKey
+from agenteval.protocols import Sandbox, Stage, TrialKey
 from agenteval.sandbox.backends import Namespaces
 from agenteval.store.sql import SqlStore
+from agenteval.taxonomy import judge as judging
 
 CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them
 TRIALS, CONCURRENCY = 8, 8
@@ -296,6 +297,7 @@ async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> floa
         orchestrator = Orchestrator(
             model=model,
             backend=_Ready(worlds),
+            judge=judging,
             second_reader=reader,
             recorder=store.recorder(run, {"bench": policy.digest}),
             observer=_Nobody(),

@@ -15,8 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.core.answers import Question
-from agenteval.core.scenario import Limits
+from agenteval.core.scenario import Limits, Question
 from agenteval.engine.world_queries import declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.choose import AUTOMATIC, BACKENDS

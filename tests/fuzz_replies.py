@@ -30,6 +30,7 @@ from agenteval.models.openai_client import OpenAIModel
 from agenteval.protocols import TrialKey
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
+from agenteval.taxonomy import judge as judging
 from agenteval.testing import card, run
 from agenteval.workflows.stages import judges, load_stages
 
@@ -114,6 +115,7 @@ async def asked(replies: int, seed: int, folder: Path) -> tuple[Trial, ...]:
                 orchestrator = Orchestrator(
                     model=model,
                     backend=await choose(),
+                    judge=judging,
                     second_reader=second_reader,
                     recorder=store.recorder(begun, judges([stage])),
                     observer=Nobody(),

@@ -15,8 +15,8 @@ from agenteval import plugins
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy, allows
-from agenteval.core.policy.tools import ToolRule
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
 from agenteval.formats.convert import convert

@@ -8,7 +8,7 @@ from typer import style
 
 if TYPE_CHECKING:
     from agenteval.core.call import Finding, ToolCall, Verdict
-    from agenteval.core.span import Span
+    from agenteval.core.source import Span
 
 RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 

@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from agenteval.core.policy.arguments import Argument, Kind, ToolRule, compile_schema
 from agenteval.core.policy.bash import BashRules, ScriptRule
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.script import CommandLine
-from agenteval.core.policy.tools import ToolRule, compile_schema
-from agenteval.core.policy.values import Argument, Kind
 from agenteval.core.shell.leaves import Construct
 
 

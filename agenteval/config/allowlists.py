@@ -11,9 +11,8 @@ import msgspec
 from agenteval.config import allowlist_tables as tables
 from agenteval.config.toml import known_keys, read_toml
 from agenteval.core.call import BASH
+from agenteval.core.policy.arguments import READ, WRITE, Kind, ToolRule
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import READ, WRITE, ToolRule
-from agenteval.core.policy.values import Kind
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from agenteval.config.scenario_folders import FILE
-from agenteval.core.prompt.agents import requested
-from agenteval.core.prompt.prompt import Prompt, render, render_agent
+from agenteval.core.prompt.prompt import Prompt, render, render_agent, requested
 from agenteval.core.prompt.setting import DEFAULT
 from agenteval.core.prompt.variant import WorldError, database, fill, one_line, variables
 from agenteval.core.scenario import Check, Scenario

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from agenteval.core.span import Span, new
+from agenteval.core.source import Span, new
 
 BASH = "bash"
 

@@ -1,9 +1,11 @@
-"""A malformed call (here: a garble): what is wrong with how it arrived, and whose layer did it."""
+"""How a call arrived: what is wrong with it, whose layer did it, and what of it is text at all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from agenteval.core.legible import is_legible, legible, paired
 
 Schemas = Mapping[str, Mapping[str, Any]]  # of each offered tool's parameters, by its name
 
@@ -90,3 +92,39 @@ class Asked:
     parser: str = ""
     dialect: str = ""
     prompts: tuple[str, ...] = ()
+
+
+# Characters. A tool's arguments of more would be 60,000 tokens in one call; the turn's raw bytes
+# have all of it.
+LONGEST_ARGUMENTS = 1 << 18
+LONGEST_NAME = 5_000  # of a tool, an id, a model
+
+
+def arrived(received: Received) -> Received:
+    words = tuple(map(paired, (received.text, received.reasoning)))
+    return replace(
+        received,
+        text=legible(words[0]),
+        reasoning=legible(words[1]),
+        calls=tuple(map(_arrived_call, received.calls)),
+        finish_reason=_name(received.finish_reason),
+        refusal=legible(received.refusal)[:LONGEST_ARGUMENTS],
+        repeats=legible(received.repeats),
+        model=_name(received.model),
+        broken=not all(map(is_legible, words)),
+    )
+
+
+def _arrived_call(call: ReceivedCall) -> ReceivedCall:
+    name, raw = paired(call.name), paired(call.raw)
+    return replace(
+        call,
+        name=_name(name),
+        raw=legible(raw),
+        id=_name(call.id),
+        broken=not (is_legible(name) and is_legible(raw)),
+    )
+
+
+def _name(text: str) -> str:
+    return legible(paired(text))[:LONGEST_NAME]

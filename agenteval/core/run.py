@@ -132,3 +132,123 @@ class Run:
         """The trials that a gate's early verdict made needless."""
         last = self.looks[-1] if self.looks else None
         return self.trials_planned - last.trials if last and self.complete else 0
+
+
+Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
+
+READ_BY_THE_MODEL = ("profile", "prompt variant", "rules", "context")  # all of them in "prompts"
+TAXONOMY = "taxonomy version"
+NAMED = 3  # scenarios
+TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """`asked` is what was asked, and by what rules it was judged; `other` how it was played.
+
+    Runs that differ in the first measured different things. The second may explain a difference,
+    and so may what the server tells of itself. A digest of a scenario tells of a new version of
+    agenteval as well as of a change, and so it forbids nothing.
+    """
+
+    asked: Texts = field(default_factory=dict)
+    policies: Texts = field(default_factory=dict)
+    scenarios: Texts = field(default_factory=dict)
+    other: Texts = field(default_factory=dict)
+    told: Texts = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, run: Run) -> "Conditions":
+        return cls(
+            asked=_asked(run),
+            policies={f"allow list {name}": digest for name, digest in run.policies.items()},
+            scenarios=run.scenarios,
+            other=_other(run),
+            told=_told(run.model),
+        )
+
+
+def differing_asked(conditions: Sequence[Conditions]) -> list[str]:
+    """In what the runs were asked or judged differently, with the values where they are short."""
+    found = _differing([one.asked for one in conditions])
+    if any(name in found for name in READ_BY_THE_MODEL):
+        found.pop("prompts", None)
+    policies = _differing([one.policies for one in conditions])
+    return [*(_with_values(name, seen) for name, seen in found.items()), *policies]
+
+
+def differing_other(conditions: Sequence[Conditions]) -> list[str]:
+    """In what else they differ."""
+    found = _differing([one.other for one in conditions])
+    found |= _differing([one.told for one in conditions])
+    changed = list(_differing([one.scenarios for one in conditions]))
+    more = ", ..." if len(changed) > NAMED else ""
+    scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
+    return [
+        *(_with_values(name, seen) for name, seen in found.items()),
+        *([scenarios] if changed else []),
+    ]
+
+
+def apart(conditions: Sequence[Conditions]) -> list[str]:
+    """For each of these runs what tells it from the others, in a few words; may be empty."""
+    texts = [{**one.asked, **one.other} for one in conditions]
+    found = _differing(texts)
+    if any(name in found for name in READ_BY_THE_MODEL):
+        found.pop("prompts", None)
+    short = [name for name, seen in found.items() if max(map(len, seen)) <= TOLD_WITH_VALUES]
+    return [", ".join(f"{name} {each[name]}" for name in short if each.get(name)) for each in texts]
+
+
+def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
+    """The values, each once, of every name that has several."""
+    names = dict.fromkeys(name for side in sides for name in side)
+    seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
+    known = {name: [value for value in values if value] for name, values in seen.items()}
+    return {name: values for name, values in known.items() if len(values) > 1}
+
+
+def _with_values(name: str, values: Sequence[str]) -> str:
+    told = " / ".join(values)
+    return f"{name} ({told})" if len(told) <= TOLD_WITH_VALUES else name
+
+
+def _asked(run: Run) -> Texts:
+    options = run.options
+    return {
+        "profile": options.profile if options else "",
+        "prompt variant": options.prompt_variant if options else "",
+        "rules": f"at {options.rules}" if options else "",
+        "context": options.context if options else "",
+        "prompts": run.protocol,
+        "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
+        TAXONOMY: run.taxonomy,
+    }
+
+
+def _other(run: Run) -> Texts:
+    card = run.model
+    sampling = ", ".join(f"{name} {value}" for name, value in sorted(card.sampling.items()))
+    return {
+        "concurrency": str(run.concurrency),
+        "sandbox": run.sandbox,
+        "pre-forked scripts": "yes" if run.prefork else "no",
+        "way to call tools": card.tools,
+        "tool choice": card.tool_choice or "auto",
+        "replies": "streamed" if card.stream else "whole",
+        "sampling": sampling or "the server's own",
+        "server": card.server,
+        "server version": card.server_version,
+        "quantization": card.quantization,
+        "KV cache": card.kv_cache,
+        "tool parser": card.tool_parser,
+    }
+
+
+def _told(card: ModelCard) -> Texts:
+    """Each model has a chat template of its own: it is compared with itself alone."""
+    return {
+        f"chat template of {card.served_id}" if fact == "chat template" else fact: value
+        for fact, value in card.told.items()
+        if fact != "model"
+    }

@@ -4,11 +4,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from agenteval.core.conditions import Conditions
 from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery, trial_recovery
-from agenteval.core.run import Look, ModelCard, Run
+from agenteval.core.run import Conditions, Look, ModelCard, Run
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial
 from agenteval.errors import Cause
 

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -12,10 +12,9 @@ from jinja2 import TemplateError
 
 from agenteval.core.legible import legible
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.policy.policy import Policy, World
+from agenteval.core.policy.policy import World
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import DEFAULT, Setting
-from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Trial
 from agenteval.engine.retrying_model import PAUSES, Reading, Replies, RetryingModel, Unwatched
 from agenteval.engine.second_reader import SecondReader
@@ -32,11 +31,13 @@ from agenteval.errors import (
 )
 from agenteval.protocols import (
     Health,
+    Judge,
     Model,
     Observer,
     Pace,
     Recorder,
     SandboxBackend,
+    Stage,
     TrialKey,
 )
 
@@ -91,25 +92,12 @@ def broken(key: TrialKey, begun: Sequence[TrialRunner], error: InfrastructureErr
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One scenario, ready to be played: its allow list, and the files its world starts with.
-
-    `files` makes the world of a seed: relative path to content. `agents` are the allow lists of the
-    sub-agents that are played by the model, by their names.
-    """
-
-    scenario: Scenario
-    policy: Policy
-    files: Callable[[int], Mapping[str, bytes]]
-    agents: Mapping[str, Policy] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Orchestrator:
     """Plays stages. `max_turns`, when given, goes before each scenario's own."""
 
     model: Model
     backend: SandboxBackend
+    judge: Judge
     second_reader: SecondReader
     recorder: Recorder
     observer: Observer
@@ -168,6 +156,7 @@ class Orchestrator:
                 stage.policy,
                 World(frozenset(files)),
                 sandbox,
+                self.judge,
                 self.second_reader,
                 limits,
                 running,

@@ -19,8 +19,7 @@ from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution
 from agenteval.engine import tool_texts
 from agenteval.engine.second_reader import SecondReader
-from agenteval.protocols import Sandbox
-from agenteval.taxonomy.judge import deny, judge
+from agenteval.protocols import Judge, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,7 @@ class ToolExecutor:
     policy: Policy
     world: World
     sandbox: Sandbox
+    judge: Judge
     second_reader: SecondReader
     limits: Limits
     running: asyncio.Semaphore
@@ -43,7 +43,7 @@ class ToolExecutor:
         meant = self.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
-            unknown = deny(call, none, self.world)
+            unknown = self.judge.deny(call, none, self.world)
             reply = tool_texts.denial(call, unknown, self.profile, self.policy)
             return CallRecord(turn, position, call, unknown, reply)
         verdict, objection = await self._judge(meant)
@@ -56,13 +56,13 @@ class ToolExecutor:
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""
-        verdict = judge(call, self.policy, self.world)
+        verdict = self.judge.judge(call, self.policy, self.world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
         objection = await self.second_reader.objection(verdict.runs)
         if not objection:
             return verdict, ""
-        return deny(call, self.policy, self.world, objection=objection), objection
+        return self.judge.deny(call, self.policy, self.world, objection=objection), objection
 
     async def _execute(self, runs: Runnable | None) -> Execution:
         async with self.running:

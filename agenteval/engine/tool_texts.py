@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 
 from agenteval.core.call import BASH, Denied, FileRead, Runnable, ToolCall
+from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import path_argument
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution, Limit

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.answers import Answer, Answers, Question
 from agenteval.core.chance import Value
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import fill
-from agenteval.core.scenario import Agent, Scenario
+from agenteval.core.scenario import Agent, Answer, Answers, Question, Scenario
 from agenteval.core.trial import HandshakeStep
 from agenteval.engine.world_queries import Database, failure, missed
 

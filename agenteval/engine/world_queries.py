@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
-from agenteval.core.answers import Answer, Answers, Question, Schema
 from agenteval.core.prompt.variant import Variables
-from agenteval.core.scenario import Check, CodeTest
+from agenteval.core.scenario import Answer, Answers, Check, CodeTest, Question, Schema
 from agenteval.core.trial import Execution
 from agenteval.protocols import Sandbox
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import tomli_w
 
+from agenteval.core.policy.arguments import Argument, ToolRule
 from agenteval.core.policy.bash import ScriptRule
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy.script import HELP, CommandLine
-from agenteval.core.policy.tools import ToolRule
-from agenteval.core.policy.values import Argument
 from agenteval.dialects import registry
 from agenteval.dialects.files import Written
 from agenteval.errors import UsageError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.config.allowlist_tables import ArgumentTable, CommandTable, ScriptTable
-from agenteval.core.policy.values import Kind
+from agenteval.core.policy.arguments import Kind
 from agenteval.core.trial import Execution
 from agenteval.formats.reveal import MARK
 

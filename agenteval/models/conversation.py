@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from agenteval.core.prompt.agents import recognised
-from agenteval.core.prompt.prompt import Prompt, render
+from agenteval.core.prompt.prompt import Prompt, recognised, render
 from agenteval.core.scenario import Scenario
 from agenteval.models.player import PastCall
 

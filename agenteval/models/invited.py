@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import UNKNOWN_WORLD as _WORLD
 from agenteval.core.policy.policy import Policy, admitted_path
-from agenteval.core.policy.tools import READ, WRITE
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Simple, read_simple

@@ -8,8 +8,8 @@ import msgspec
 from agenteval.config.models import ModelEntry
 from agenteval.core.chance import turn_seed
 from agenteval.core.garble import Asked, Schemas
-from agenteval.core.text_calls.call import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
+from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.served import generated, stretch
-from agenteval.core.timing import Timing, timing_of
-from agenteval.core.trial import Turn, Usage
+from agenteval.core.trial import Timing, Turn, Usage, timing_of
 from agenteval.models.failures import STREAMED, RefusedError
 from agenteval.models.loose import Call, ReplyError, Said
 from agenteval.models.reply import (

@@ -5,13 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from agenteval.core import plain_json
-from agenteval.core.arrival import LONGEST_ARGUMENTS, arrived
 from agenteval.core.call import ToolCall
-from agenteval.core.garble import Asked, Received, ReceivedCall, Repair
+from agenteval.core.garble import LONGEST_ARGUMENTS, Asked, Received, ReceivedCall, Repair, arrived
 from agenteval.core.loops import repeated
 from agenteval.core.text_calls.dialects import DIALECTS, read_calls
-from agenteval.core.timing import Timing
-from agenteval.core.trial import Turn, Usage
+from agenteval.core.trial import Timing, Turn, Usage
 from agenteval.taxonomy.garbles import garbles_in
 
 LONGEST_NAME = 256

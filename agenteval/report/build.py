@@ -3,10 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from agenteval.core.conditions import Conditions, apart
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Conditions, ModelCard, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.conditions import TAXONOMY, Conditions, differing_asked, differing_other
+from agenteval.core.run import TAXONOMY, Conditions, differing_asked, differing_other
 from agenteval.report.side import Side
 from agenteval.report.view import RunView
 

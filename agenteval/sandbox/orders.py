@@ -10,7 +10,7 @@ from functools import cache
 from inspect import getsource
 from typing import Any, Final
 
-from agenteval.core.answers import Answer, Answers, Question, Schema
+from agenteval.core.scenario import Answer, Answers, Question, Schema
 from agenteval.core.trial import Execution
 from agenteval.sandbox.inside import hidden, program_help, subject, wire
 

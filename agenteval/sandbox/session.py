@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agenteval.core.answers import Answers, Question, Schema
-from agenteval.core.scenario import Limits
+from agenteval.core.scenario import Answers, Limits, Question, Schema
 from agenteval.core.trial import Execution, Limit
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.sandbox import orders

@@ -7,14 +7,14 @@ from typing import Any
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.garble import Blame, Garble, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.span import Span
+from agenteval.core.source import Span
 from agenteval.core.summary import summarize
-from agenteval.core.timing import Timing
 from agenteval.core.trial import (
     AgentPart,
     CallRecord,
     Execution,
     HandshakeStep,
+    Timing,
     Trial,
     Turn,
     Usage,

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from agenteval import plugins
-from agenteval.taxonomy import calls, commands, redirects, structure, syntax
-from agenteval.taxonomy.registry import ArticleRow, FailureClass, classes_of
+from agenteval.taxonomy import calls, commands, redirects, structure
+from agenteval.taxonomy.failure_class import ArticleRow, FailureClass, classes_of
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
 GROUP = "agenteval.failure_classes"
-_FAMILIES = (calls, syntax, structure, redirects, commands)
+_FAMILIES = (calls, structure, redirects, commands)
 SHIPPED = tuple(found for family in _FAMILIES for found in classes_of(family))
 
 

@@ -2,16 +2,15 @@
 
 import re
 
-from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.mismatch import PREFIXES, Miss
 from agenteval.core.shell.facts import SubstitutionKind
 from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import is_shell
 from agenteval.core.shell.simple_command import LONGEST, Obstacle, length_in_bytes
-from agenteval.core.span import inside, new
+from agenteval.core.source import inside, new
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.parts import PREFIXES
-from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
+from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
 _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
 

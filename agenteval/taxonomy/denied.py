@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.bash import changes_folder
-from agenteval.core.policy.mismatch import Miss
+from agenteval.core.policy.mismatch import Miss, Missed, Part
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import (
     Policy,
@@ -17,8 +17,8 @@ from agenteval.core.policy.policy import (
 from agenteval.core.shell.facts import Redirect, RedirectKind, ShellFacts
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.simple_command import NotSimple, Obstacle
-from agenteval.core.span import Span, new
-from agenteval.taxonomy.parts import Missed, Part
+from agenteval.core.source import Span, new
+from agenteval.taxonomy.failure_class import Seen
 
 
 class DeniedCall(NamedTuple):
@@ -144,3 +144,14 @@ _CONSTRUCTS = {
     RedirectKind.HEREDOC: Construct.HEREDOC,
     RedirectKind.HERESTRING: Construct.HERESTRING,
 }
+
+
+ALONE = "Run `{alone}` alone"  # how many cures begin
+
+
+def redirected(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
+    """The first redirect of these kinds that the policy does not open, or not to that file."""
+    for redirect in call.shell.redirects:
+        if redirect.kind in wanted and not call.opens(redirect):
+            return new(Seen, (redirect.span, "", (), False))
+    return None

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agenteval.core import plain_json
-from agenteval.core.arrival import LONGEST_ARGUMENTS
-from agenteval.core.garble import Asked, Blame, Received
+from agenteval.core.garble import LONGEST_ARGUMENTS, Asked, Blame, Received
 
 
 class Sight(NamedTuple):

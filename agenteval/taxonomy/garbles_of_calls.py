@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agenteval.core import plain_json
 from agenteval.core.garble import Asked, Blame, Received
-from agenteval.core.policy.tools import schema_complaint
+from agenteval.core.policy.arguments import schema_complaint
 from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
 
 # Parsers that read tags and write the JSON of the arguments themselves.

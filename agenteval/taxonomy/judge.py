@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from agenteval.core.call import Denied, Finding, ToolCall, Verdict
+from agenteval.core.policy.mismatch import take, take_simple
 from agenteval.core.policy.policy import (
     UNKNOWN_WORLD,
     Gate,
@@ -18,12 +19,11 @@ from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.simple_command import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.wrappers import is_wrapper
-from agenteval.core.span import new
+from agenteval.core.source import new
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.failure_class import FailureClass, Seen
 from agenteval.taxonomy.mended import facts_of
-from agenteval.taxonomy.parts import take, take_simple
-from agenteval.taxonomy.registry import FailureClass, Seen
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
 
@@ -48,7 +48,7 @@ def judge(call: ToolCall, policy: Policy, world: World = UNKNOWN_WORLD) -> Verdi
     if isinstance(gate, Simple) and not (_wraps(gate.argv[0]) and _holds_others(gate.argv)):
         is_only = only is not None
         fits = False if is_only and policy.engine is None else None
-        parts, misses = take_simple(gate, policy, world, fits=fits)
+        parts, misses = take_simple(gate, policy.bash, world.root, fits=fits)
         known = (call, gate.text, policy, world, _NO_SHELL, parts, misses, is_only, None, "")
         return _explain(new(DeniedCall, known))
     return _deny(call, policy, world, gate, is_only_a_command=only is not None)
@@ -93,7 +93,7 @@ def _deny(  # noqa: PLR0913 -- judge knows half of it already
         text, shell = command, facts_of(command, is_readable=is_readable)
     reader = read_leaves(command) if command is not None and policy.bash.constructs else gate
     stop = reader if isinstance(reader, NotSimple) else None
-    parts, misses = take(shell.commands, policy, world)
+    parts, misses = take(shell.commands, policy.bash, world.root)
     is_only = is_only_a_command
     known = (call, text, policy, world, shell, parts, misses, is_only, stop, objection)
     return _explain(new(DeniedCall, known))

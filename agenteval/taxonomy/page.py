@@ -10,9 +10,9 @@ from pathlib import Path
 
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy.catalogue import SHIPPED, article_row
+from agenteval.taxonomy.failure_class import FailureClass
 from agenteval.taxonomy.garble_registry import GarbleKind
 from agenteval.taxonomy.garbles import KINDS
-from agenteval.taxonomy.registry import FailureClass
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
 README = Path(__file__).with_name("README.md")

@@ -1,30 +1,8 @@
 """Failure classes of redirects: where a command's output and errors go, and its input is from."""
 
 from agenteval.core.shell.facts import RedirectKind
-from agenteval.core.span import new
-from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
-
-ALONE = "Run `{alone}` alone"  # how many cures begin
-_WRITE = "Write the file with the write tool."
-
-
-def with_hint(call: DeniedCall, seen: Seen | None) -> Seen | None:
-    """The same, about writing when all that its command does with it is to put it into a file."""
-    for command in call.shell.commands:
-        if seen and any(redirect.span is seen.span for redirect in command.redirects):
-            kinds = {redirect.kind for redirect in command.redirects}
-            writes = command.program == "cat" and RedirectKind.FILE in kinds
-            return seen._replace(hint=_WRITE) if writes or command.program == "tee" else seen
-    return seen
-
-
-def redirected(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
-    """The first redirect of these kinds that the policy does not open, or not to that file."""
-    for redirect in call.shell.redirects:
-        if redirect.kind in wanted and not call.opens(redirect):
-            return new(Seen, (redirect.span, "", (), False))
-    return None
+from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
+from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
 
 @failure_class(

@@ -8,10 +8,9 @@ from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.shell.simple_command import Obstacle
-from agenteval.core.span import Span, new, outside
-from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.redirects import ALONE, redirected, with_hint
-from agenteval.taxonomy.registry import ArticleRow, Seen, failure_class
+from agenteval.core.source import Span, new, outside
+from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
+from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
 
 @failure_class(
@@ -33,7 +32,20 @@ def heredoc(call: DeniedCall) -> Seen | None:
     The text is fed to the command's standard input, past every rule for its arguments.
     """
     seen = redirected(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
-    return with_hint(call, seen) if seen else None
+    return _about_writing(call, seen) if seen else None
+
+
+_WRITE = "Write the file with the write tool."
+
+
+def _about_writing(call: DeniedCall, seen: Seen) -> Seen:
+    """The same, with that hint when all that its command does with it is to put it into a file."""
+    for command in call.shell.commands:
+        if any(redirect.span is seen.span for redirect in command.redirects):
+            kinds = {redirect.kind for redirect in command.redirects}
+            writes = command.program == "cat" and RedirectKind.FILE in kinds
+            return seen._replace(hint=_WRITE) if writes or command.program == "tee" else seen
+    return seen
 
 
 @failure_class(

@@ -7,9 +7,8 @@ from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenarios import load_scenarios
 from agenteval.config.skeleton import write_skeleton
-from agenteval.core.prompt.agents import outline
 from agenteval.core.prompt.context import posed
-from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.prompt.prompt import Prompt, outline
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.scenario import Scenario
 

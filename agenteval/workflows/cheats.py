@@ -10,10 +10,9 @@ from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import CodeTest
-from agenteval.engine.orchestrator import Stage
 from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
-from agenteval.protocols import Sandbox, SandboxBackend
+from agenteval.protocols import Sandbox, SandboxBackend, Stage
 from agenteval.sandbox.orders import PUBLIC
 
 LOOT = "loot.bin"  # in the workspace: what the one that looks around could read

@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Run
-from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.orchestrator import Orchestrator, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
 from agenteval.models.health import ServerHealth
@@ -20,11 +21,10 @@ from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.power import PowerMeter, Spent, UnobservableError, gpu_watts
 from agenteval.models.simulated import SimulatedServer
-from agenteval.protocols import Progress, SandboxBackend, TrialKey
+from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.choose import choose
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy.judge import TAXONOMY_VERSION
-from agenteval.workflows.interim_looks import InterimLooks
+from agenteval.taxonomy import judge as judging
 from agenteval.workflows.preflight import check_length, measured, preflight, served_card
 from agenteval.workflows.stages import (
     Plan,
@@ -35,6 +35,9 @@ from agenteval.workflows.stages import (
     levels_of,
     load_stages,
 )
+
+if TYPE_CHECKING:  # only a run under a gate needs its statistics
+    from agenteval.workflows.interim_looks import InterimLooks
 
 
 class Quiet:
@@ -52,7 +55,7 @@ class Quiet:
 
 
 def run_models(
-    plan: Plan, watch: InterimLooks | None = None, progress: Progress | None = None
+    plan: Plan, watch: "InterimLooks | None" = None, progress: Progress | None = None
 ) -> tuple[tuple[Run, ...], bool]:
     """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
 
@@ -69,7 +72,10 @@ def run_models(
 
 
 def session_of(
-    plan: Plan, store: SqlStore, watch: InterimLooks | None = None, progress: Progress | None = None
+    plan: Plan,
+    store: SqlStore,
+    watch: "InterimLooks | None" = None,
+    progress: Progress | None = None,
 ) -> "Session":
     """Raises UsageError for scenarios or levels that are none."""
     levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
@@ -99,7 +105,7 @@ class Session:
     stages: Sequence[Stage]
     store: SqlStore
     progress: Progress
-    watch: InterimLooks | None = None
+    watch: "InterimLooks | None" = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
@@ -193,6 +199,7 @@ class Session:
             orchestrator = Orchestrator(
                 model=model,
                 backend=backend,
+                judge=judging,
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, judges(self.stages)),
                 observer=observer,
@@ -249,7 +256,7 @@ class Session:
             sandbox=backend.name,
             prefork=options.prefork,
             protocol=setting.protocol,
-            taxonomy=TAXONOMY_VERSION,
+            taxonomy=judging.TAXONOMY_VERSION,
             policies={
                 policy.name: policy.digest
                 for stage in self.stages

@@ -6,7 +6,7 @@ from pathlib import Path
 from agenteval import workflows
 from agenteval.config.gate import FILE, find_rules, load_rules
 from agenteval.config.roots import roots, shipped
-from agenteval.core.conditions import TAXONOMY, differing_asked
+from agenteval.core.run import TAXONOMY, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate.view import GateView, gate_view

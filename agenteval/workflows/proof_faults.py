@@ -7,17 +7,15 @@ from agenteval.config.prompt_check import prompt_faults
 from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.agents import outline
-from agenteval.core.prompt.prompt import Prompt, render
+from agenteval.core.prompt.prompt import Prompt, outline, render
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.dialects.registry import profiles
-from agenteval.engine.orchestrator import Stage
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
 from agenteval.models.slips import Written
-from agenteval.protocols import SandboxBackend
+from agenteval.protocols import SandboxBackend, Stage
 from agenteval.taxonomy.judge import judge
 
 Slips = Sequence[tuple[str, Written | None]]  # failure class, and the call that should be of it

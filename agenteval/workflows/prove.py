@@ -8,11 +8,12 @@ from agenteval.core.prompt.profile import STRICT
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.dialects.registry import profiles
-from agenteval.engine.orchestrator import Orchestrator, Stage
+from agenteval.engine.orchestrator import Orchestrator
 from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
-from agenteval.protocols import Model, SandboxBackend, TrialKey
+from agenteval.protocols import Model, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.choose import choose
+from agenteval.taxonomy import judge as judging
 from agenteval.workflows.cheats import cheat_faults
 from agenteval.workflows.proof_faults import (
     Slips,
@@ -132,6 +133,7 @@ async def played(
         orchestrator = Orchestrator(
             model=model,
             backend=backend,
+            judge=judging,
             second_reader=second_reader,
             recorder=kept,
             observer=kept,

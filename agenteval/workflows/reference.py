@@ -15,10 +15,10 @@ from agenteval.errors import UsageError
 from agenteval.formats.convert import convert as written_for
 from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.taxonomy.failure_class import FailureClass
 from agenteval.taxonomy.garble_registry import GarbleKind
 from agenteval.taxonomy.garbles import KINDS
 from agenteval.taxonomy.page import garble_page, page
-from agenteval.taxonomy.registry import FailureClass
 
 
 @cache

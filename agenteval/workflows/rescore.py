@@ -12,9 +12,9 @@ from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord
-from agenteval.engine.orchestrator import Stage
 from agenteval.errors import UsageError
 from agenteval.formats.permissions import load_any
+from agenteval.protocols import Stage
 from agenteval.store.location import Location
 from agenteval.store.rescoring import Basis, Judge, Place, Rescored
 from agenteval.store.sql import SqlStore

@@ -15,8 +15,8 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
 from agenteval.core.scenario import Agent, Scenario
-from agenteval.engine.orchestrator import Stage
 from agenteval.errors import UsageError
+from agenteval.protocols import Stage
 from agenteval.store.location import Location
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from agenteval.core import plain_json
-from agenteval.core.arrival import LONGEST_NAME, arrived
-from agenteval.core.garble import Received, ReceivedCall
+from agenteval.core.garble import LONGEST_NAME, Received, ReceivedCall, arrived
 from agenteval.core.legible import decoded, is_legible, legible, paired, shortened, visible
 
 HALF, OTHER = "\ud83d", "\ude00"

@@ -1,7 +1,7 @@
 import pytest
 
 from agenteval.core.call import Allowed, BashRun, Denied, Finding, ToolCall
-from agenteval.core.span import Span
+from agenteval.core.source import Span
 
 
 @pytest.mark.parametrize(

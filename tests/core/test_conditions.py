@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.conditions import Conditions, apart, differing_asked, differing_other
-from agenteval.core.run import Options
+from agenteval.core.run import Conditions, Options, apart, differing_asked, differing_other
 from agenteval.testing import card, run
 
 OPTIONS = Options(["notes"], ["m"], None, 5, 7, "4", None, "strict", "plain", "start", "0", None,

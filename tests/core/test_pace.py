@@ -1,8 +1,7 @@
 import pytest
 
 from agenteval.core.served import LONGEST, generated, stretch
-from agenteval.core.timing import Timing
-from agenteval.core.trial import Turn, Usage
+from agenteval.core.trial import Timing, Turn, Usage
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.policy.tools import path_argument
+from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import PARAMETERS, STRICT, Profile
 from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.dialects.registry import profiles, spoken

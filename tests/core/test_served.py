@@ -4,8 +4,7 @@ import pytest
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.served import AsServed, Spread, as_served, spread
-from agenteval.core.timing import Timing
-from agenteval.core.trial import AgentPart, Turn, Usage
+from agenteval.core.trial import AgentPart, Timing, Turn, Usage
 from agenteval.testing import trial
 
 

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.prompt.agents import outline, recognised, requested
-from agenteval.core.prompt.prompt import render_agent
+from agenteval.core.prompt.prompt import outline, recognised, render_agent, requested
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.scenario import Agent, Scenario, Step
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agenteval.core.text_calls.call import fences
 from agenteval.core.text_calls.dialects import DIALECTS, LONGEST, calls_left, read_calls
+from agenteval.core.text_calls.text_call import fences
 
 SCHEMAS = {
     "bash": {"type": "object", "properties": {"command": {"type": "string"}}},

@@ -1,6 +1,6 @@
 import pytest
 
-from agenteval.core.timing import Timing, timing_of
+from agenteval.core.trial import Timing, timing_of
 
 
 @pytest.mark.parametrize(

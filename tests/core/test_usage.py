@@ -3,8 +3,8 @@
 import pytest
 
 from agenteval.config.prompt_check import fillings, script_of, usages
+from agenteval.core.policy.arguments import Argument, Kind
 from agenteval.core.policy.script import CommandLine
-from agenteval.core.policy.values import Argument, Kind
 
 LINE = CommandLine.of(
     [

@@ -11,13 +11,14 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
-from agenteval.engine.orchestrator import Orchestrator, Stage, trial_keys
+from agenteval.engine.orchestrator import Orchestrator, trial_keys
 from agenteval.engine.retrying_model import Unwatched
 from agenteval.engine.second_reader import SecondReader
-from agenteval.protocols import Health, Model, SandboxBackend, TrialKey
+from agenteval.protocols import Health, Model, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import Namespaces
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
+from agenteval.taxonomy import judge as judging
 
 MARK = """\
 import sqlite3, sys
@@ -104,6 +105,7 @@ class Play:
             orchestrator = Orchestrator(
                 model=model,
                 backend=self.backend,
+                judge=judging,
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, digests),
                 observer=self.watched,

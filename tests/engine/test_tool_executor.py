@@ -23,6 +23,7 @@ from agenteval.dialects.registry import profiles
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.formats.permissions import load_any
+from agenteval.taxonomy import judge as judging
 
 RULES = """
 [bash]
@@ -50,7 +51,7 @@ async def handled(
 ) -> CallRecord:
     async with SecondReader(5) as reader:
         executor = ToolExecutor(
-            profile, rules, World(), sandbox, reader, Limits(), asyncio.Semaphore(1)
+            profile, rules, World(), sandbox, judging, reader, Limits(), asyncio.Semaphore(1)
         )
         return await executor.handle(0, 0, call)
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.core.answers import Answer, Answers, Question
-from agenteval.core.scenario import Check
+from agenteval.core.scenario import Answer, Answers, Check, Question
 from agenteval.engine.world_queries import Database, declared, missed
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)

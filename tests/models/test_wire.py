@@ -5,8 +5,7 @@ import json
 import pytest
 
 from agenteval.core.garble import Asked, Received, ReceivedCall, Repair
-from agenteval.core.timing import Timing
-from agenteval.core.trial import Message, Usage
+from agenteval.core.trial import Message, Timing, Usage
 from agenteval.models.reply import ReplyError, read_reply, usage
 from agenteval.models.requests import native_message
 from agenteval.models.stream import StreamReader

@@ -5,8 +5,8 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.policy.arguments import Kind
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
-from agenteval.core.policy.values import Kind
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
 

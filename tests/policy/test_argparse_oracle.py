@@ -9,8 +9,8 @@ from clocks import steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agenteval.core.policy.arguments import Argument, Kind
 from agenteval.core.policy.script import HELP, CommandLine, misuse
-from agenteval.core.policy.values import Argument, Kind
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 

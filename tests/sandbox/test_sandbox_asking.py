@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from agenteval.core.answers import Answer, Question
-from agenteval.core.scenario import Limits
+from agenteval.core.scenario import Answer, Limits, Question
 from agenteval.engine.world_queries import declared
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox.backends import Bare, Namespaces

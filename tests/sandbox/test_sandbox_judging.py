@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from agenteval.core.answers import Question
-from agenteval.core.scenario import Limits
+from agenteval.core.scenario import Limits, Question
 from agenteval.engine.world_queries import declared
 
 SECRET = "the-answer-is-4711"

@@ -10,7 +10,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.scenario import CodeTest
-from agenteval.engine.orchestrator import Stage
+from agenteval.protocols import Stage
 from agenteval.sandbox.backends import Namespaces
 from agenteval.workflows.cheats import cheat_faults
 

@@ -3,8 +3,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.run import Effort
-from agenteval.core.timing import Timing
-from agenteval.core.trial import Turn, Usage
+from agenteval.core.trial import Timing, Turn, Usage
 from agenteval.stats.loads import Timeline
 from agenteval.stats.quantiles import Samples
 from agenteval.stats.speeds import Speed, run_speed, speed_of

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 from test_sql_store import ALLOWED, DENIED, KEY, RUN, TRIAL, play, store
 
-from agenteval.core.conditions import Conditions
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Effort, Look
+from agenteval.core.run import Conditions, Effort, Look
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError

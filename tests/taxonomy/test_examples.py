@@ -10,9 +10,9 @@ from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.shell.programs import FILTERS
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
+from agenteval.taxonomy.failure_class import FailureClass
 from agenteval.taxonomy.judge import judge
 from agenteval.taxonomy.page import README, example_text, main, render
-from agenteval.taxonomy.registry import FailureClass
 
 DEMO = load_policy("demo", roots=[shipped()])
 CLASSES = failure_classes()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy, World, allows
-from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge, judge_many

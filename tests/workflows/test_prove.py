@@ -16,9 +16,8 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenarios import load_scenarios
 from agenteval.core.policy.policy import World
 from agenteval.core.scenario import Scenario
-from agenteval.engine.orchestrator import Stage
 from agenteval.models.oracle import made
-from agenteval.protocols import Sandbox
+from agenteval.protocols import Sandbox, Stage
 from agenteval.sandbox.backends import Namespaces
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import judge

@@ -1,15 +1,20 @@
-"""Why no rule fits a denied command: how near it came, and what would mend it."""
+"""How a policy takes each command of a denied text."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple
 
 from agenteval.core.policy.bash import BashRules, stem
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.script import misuse
+from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
-from agenteval.core.shell.programs import after_runner, only_itself, script_at
+from agenteval.core.shell.programs import after_runner, code_at, only_itself, script_at
+from agenteval.core.shell.simple_command import Simple
+from agenteval.core.shell.word_list import Words
+from agenteval.core.source import new
 
 _NONE: frozenset[int] = frozenset()
 
@@ -101,3 +106,105 @@ def _nearest_listed(rules: BashRules, program: str) -> str:
     """The cure for a program or script that is not listed, by what its name may mean."""
     near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
     return f"did you mean `{rules.by_stem[near]}`?" if near else rules.sample
+
+
+# What only runs the command after it: timeout 5 X is X, as far as the rules for X go.
+PREFIXES = frozenset(
+    ("builtin", "command", "doas", "env", "exec", "ionice", "nice", "nohup", "setsid")
+).union(("coproc", "stdbuf", "sudo", "time", "timeout", "unbuffer"))
+_VIA = attrgetter("via")
+
+
+class Part(NamedTuple):
+    """One command of the text and how the policy takes it.
+
+    `code` is where an interpreter in it is told to run code given in a word.
+    """
+
+    words: Words | Simple
+    program: str
+    code: int | None
+    admitted: bool
+    via: tuple[str, ...] = ()
+    nested: bool = False
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.words.argv
+
+
+class Missed(NamedTuple):
+    """A part that a rule should fit and none does, and why.
+
+    No part that another stands for is missed: a wrapper, or what a listed script's runner runs.
+    """
+
+    part: Part
+    mismatch: Mismatch
+
+
+class Parts(NamedTuple):
+    """`misses` holds for each reason the first part that no rule fits for it."""
+
+    parts: Sequence[Part]
+    misses: Mapping[Miss, Missed]
+
+
+def take_simple(gate: Simple, rules: BashRules, root: str, *, fits: bool | None = None) -> Parts:
+    """What the gate read as one command, which wraps no other.
+
+    `fits` says whether a rule does, where that is known already.
+    """
+    misses: dict[Miss, Missed] = {}
+    return new(Parts, ([_take(gate, rules, root, misses, fits=fits)], misses))
+
+
+def take(commands: Sequence[Command], rules: BashRules, root: str) -> Parts:
+    """Every command with words in it. Of a wrapped one the inner is what the rules are about."""
+    cores = _cores(commands) if len(commands) > 1 and any(map(_VIA, commands)) else None
+    parts: list[Part] = []
+    misses: dict[Miss, Missed] = {}
+    for number, (words, _, _, _, via, nested) in enumerate(commands):
+        if words.first or words:
+            is_core = cores is None or number in cores
+            parts.append(_take(words, rules, root, misses, via=via, nested=nested, is_core=is_core))
+    return new(Parts, (parts, misses))
+
+
+def _take(  # noqa: PLR0913 -- what a Part holds, who takes it, and what is missed
+    words: Words | Simple,
+    rules: BashRules,
+    root: str,
+    misses: dict[Miss, Missed],
+    *,
+    via: tuple[str, ...] = (),
+    nested: bool = False,
+    is_core: bool = True,
+    fits: bool | None = None,
+) -> Part:
+    program = words.first
+    if rules.is_strange(program):
+        part = new(Part, (words, program, None, False, via, nested))
+        if is_core and Miss.PROGRAM not in misses:
+            misses[Miss.PROGRAM] = new(Missed, (part, unlisted(rules, program)))
+        return part
+    argv, dynamic = words.argv, words.dynamic
+    code = None if only_itself(program) else code_at(argv)
+    admitted = rules.admits(argv, dynamic, root=root) if fits is None else fits
+    part = new(Part, (words, program, code, admitted, via, nested))
+    if is_core and not admitted and code is None:
+        found = mismatch(rules, argv, dynamic, root=root)
+        misses.setdefault(found.miss, new(Missed, (part, found)))
+    return part
+
+
+def _cores(commands: Sequence[Command]) -> Collection[int]:
+    cores: list[int] = []
+    for number, command in enumerate(commands):
+        if not command.words:
+            continue
+        if not command.via:
+            cores.append(number)
+        elif cores and PREFIXES.issuperset(command.via):
+            cores[-1] = number
+    return set(cores)

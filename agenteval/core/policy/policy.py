@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall
-from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
-from agenteval.core.policy.patterns import PathRules, normalise
-from agenteval.core.policy.tools import (
+from agenteval.core.policy.arguments import (
     READ,
     WRITE,
     ToolRule,
@@ -17,10 +15,12 @@ from agenteval.core.policy.tools import (
     path_argument,
     path_arguments,
 )
+from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
+from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
 from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
-from agenteval.core.span import new
+from agenteval.core.source import new
 
 
 @dataclass(frozen=True, slots=True)

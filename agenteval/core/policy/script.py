@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Self
 
 from agenteval.core.nearest import names
-from agenteval.core.policy.values import Argument, Kind, complaint
+from agenteval.core.policy.arguments import Argument, Kind, complaint
 
 HELP = Argument("--help", Kind.FLAG, aliases=("-h",))
 _Reading = tuple["Argument | None", str | None]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from agenteval.core.shell.simple_command import NotSimple, Obstacle, stop_of_word
-from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
     DOUBLE_INSIDE,
@@ -20,7 +19,7 @@ from agenteval.core.shell.words import (
     unquote,
     unquote_double,
 )
-from agenteval.core.span import Span
+from agenteval.core.source import Span, Word
 
 _GAP = re.compile(rf"{GAP}(?:#[^\n]*+)?")
 _ENDS_WORD = " \t\n|&;()<>"

@@ -1,19 +1,171 @@
 """The facts about a shell text: what explains why a call was denied."""
 
-from collections.abc import Callable, Iterator
-from functools import cache
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from agenteval.core.shell.facts import Command, ShellFacts
-from agenteval.core.shell.flat import read_flat
+from agenteval.core.shell.facts import (
+    Command,
+    Heredoc,
+    Redirect,
+    RedirectKind,
+    ShellFacts,
+    SubstitutionKind,
+)
 from agenteval.core.shell.leaves import Leaves, read_leaves
-from agenteval.core.shell.source import Source
+from agenteval.core.shell.simple_command import RESERVED, unreadable_text
 from agenteval.core.shell.word_list import Words
+from agenteval.core.shell.words import PLAIN, VARIABLE, word_value
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
-from agenteval.core.span import Span, new
+from agenteval.core.source import Place, Source, Span, new
 
 if TYPE_CHECKING:
     from agenteval.core.shell.draft import Gathered
+
+
+_LONGEST = 16_384  # characters: the spans of a flat text never use up its room
+_GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
+_PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
+_WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
+_DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
+_EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
+_REDIRECTS = rf"(?:{_GAP}[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
+_HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
+_COMMAND = re.compile(
+    rf"(({_PROGRAM})(?:{_GAP}{_WORD})*+)"  # 1: its words; 2: the first of them
+    rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
+    rf"(?:{_GAP})?+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)"  # 7: joint
+    rf"(?:{_GAP})?+((?:\n[ \t]*+)*+)"  # 8: lines
+)
+_LINES = re.compile(r"(?:\n[ \t]*+)*+")
+_VARIABLE = re.compile(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
+_VARIABLE_IN_DOUBLE = re.compile(rf"\\(?s:.)|({VARIABLE})")
+_EXPANDS = re.compile(r"[$`\\]")
+
+
+def read_flat(
+    source: Source, via: tuple[str, ...] = (), *, is_readable: bool = False
+) -> ShellFacts | None:
+    """The facts about a text as the walk over its tree has them; None when it is not flat."""
+    text = source.text
+    if len(text) > _LONGEST or not (is_readable or unreadable_text(text) is None):
+        return None
+    commands: list[Command] = []
+    joints: list[tuple[str, int]] = []  # what stands behind each: an operator, the end of a line
+    redirects: list[Redirect] = []
+    heredocs: list[Heredoc] = []
+    background: list[Span] = []
+    joint = ";"
+    at = len(text) - len(text.lstrip(" \t\n"))
+    while joint and (found := _COMMAND.match(text, at)):
+        start, end = found.span(1)
+        program = found[2]
+        if program in RESERVED:
+            return None
+        own = tuple(_redirects(source, found)) if found.end(3) > end else ()
+        redirects += own
+        words = Words(source, start, end, program)
+        commands.append(new(Command, (words, source.place(start, end), (), own, via, False)))
+        joint, joint_at, lines, at = found[7], found.start(7), found.start(8), found.end()
+        if joint == "&":
+            background.append(source.span(joint_at, joint_at + 1))
+        if found[4]:
+            if not (lines := _heredoc(source, found, heredocs)):
+                return None
+            at = behind.end() if (behind := _LINES.match(text, lines)) else lines
+        if lines < at and joint in ("", "&"):
+            joint, joint_at = "\n", text.rindex("\n", lines, at)
+        joints.append((joint, joint_at))
+    if at < len(text) or joint not in _LAST or ("$" in text and source.stand_in):
+        return None  # what a stand-in shows has no place of its own to look for variables in
+    pipelines, chains = _joined(source, commands, joints) if len(commands) > 1 else ([], [])
+    variables = _variables(source, commands) if "$" in text else ()
+    facts = (text, commands, pipelines, chains, redirects, heredocs, variables, (), background)
+    return new(ShellFacts, facts + _NEVER_FLAT)
+
+
+_NEVER_FLAT = ((),) * 5  # groups, control flow, negations, errors, nested shells
+_LAST = ("", ";", "&", "\n")
+
+
+def _joined(
+    source: Source, commands: Sequence[Command], joints: Sequence[tuple[str, int]]
+) -> tuple[list[list[Command]], list[Span]]:
+    """The pipelines and the chains that the joints between the commands make."""
+    pipelines: list[list[Command]] = []
+    chains: list[Span] = []
+    each = iter(commands)
+    pipeline = [next(each)]
+    for (joint, at), command in zip(joints, each, strict=False):
+        if joint == "|":
+            pipeline.append(command)
+            if len(pipeline) == 2:
+                pipelines.append(pipeline)
+        else:
+            pipeline = [command]
+            if joint != "&":
+                chains.append(source.span(at, at + len(joint)))
+    return pipelines, chains
+
+
+def _variables(source: Source, commands: Sequence[Command]) -> list[tuple[SubstitutionKind, Span]]:
+    """The $NAME in the words of commands and behind their redirects."""
+    spans: list[Span] = []
+    for command in commands:
+        start, end = command.extent
+        if command.redirects:
+            end = command.redirects[-1].span.end
+        places = _variable_places(source.text, start - source.base, end - source.base)
+        spans += [source.span(*place) for place in places]
+    return [(SubstitutionKind.PARAMETER, span) for span in spans]
+
+
+def _variable_places(text: str, start: int, end: int) -> Iterator[Place]:
+    for piece in _VARIABLE.finditer(text, start, end):
+        if piece[1]:
+            yield piece.span()
+        elif piece[2]:
+            inside = _VARIABLE_IN_DOUBLE.finditer(text, *piece.span(2))
+            yield from (variable.span() for variable in inside if variable[1])
+
+
+def _redirects(source: Source, command: re.Match[str]) -> list[Redirect]:
+    start, end = command.span(3)
+    if not command[4]:
+        return _files(source, start, end)
+    head, behind = command.span(4)
+    heredoc = new(Redirect, (RedirectKind.HEREDOC, source.span(head, behind), command[6]))
+    return [*_files(source, start, head), heredoc, *_files(source, behind, end)]
+
+
+def _files(source: Source, start: int, end: int) -> list[Redirect]:
+    redirects = []
+    for found in _EACH_REDIRECT.finditer(source.text, start, end):
+        kind, target = _kind_and_target(*found.group(1, 2, 3))
+        redirects.append(new(Redirect, (kind, source.span(*found.span()), target)))
+    return redirects
+
+
+@lru_cache(maxsize=256)  # most are 2>&1 or 2>/dev/null
+def _kind_and_target(number: str, operator: str, word: str) -> tuple[RedirectKind, str]:
+    target = word_value(word)[0]
+    return RedirectKind.of(number, operator, target), target
+
+
+def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) -> int:
+    """Where the lines behind a here-document end in which nothing is expanded; 0 for any other."""
+    text, delimiter, quoted, lines = source.text, command[6], command[5], command.start(8)
+    begin = lines + 1
+    end = f"{text}\n".find(f"\n{delimiter}\n", lines) + 1
+    expands = not quoted and _EXPANDS.search(text, begin, end)
+    if end <= begin or expands or not text.startswith("\n", lines):
+        return 0
+    behind = end + len(delimiter)
+    span = source.span(command.start(4), behind)
+    heredocs.append(new(Heredoc, (source.span(begin, end), span, not quoted)))
+    return behind
+
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agenteval.core.shell.word_list import Words
-from agenteval.core.span import Place, Span
+from agenteval.core.source import Place, Span
 
 
 class RedirectKind(StrEnum):

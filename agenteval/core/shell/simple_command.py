@@ -13,7 +13,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agenteval.core.shell.word_list import Word
 from agenteval.core.shell.words import (
     BARE,
     BARE_WORDS,
@@ -24,7 +23,7 @@ from agenteval.core.shell.words import (
     expansion,
     unquote,
 )
-from agenteval.core.span import Span, new
+from agenteval.core.source import Span, Word, new
 
 
 class Obstacle(StrEnum):

@@ -1,22 +1,12 @@
 """The words of one command, each read only when somebody asks for it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import overload
 
-from agenteval.core.shell.source import Source
 from agenteval.core.shell.words import PLAIN_WORD, word_value
-from agenteval.core.span import Place, Span
+from agenteval.core.source import Place, Source, Word
 
 _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
-
-
-class Word(NamedTuple):
-    """One word: `text` is its value after quote removal, `dynamic` that bash still expands it."""
-
-    text: str
-    span: Span
-    quoted: bool = False
-    dynamic: bool = False
 
 
 class Words(Sequence[Word]):

@@ -1,12 +1,201 @@
 """The dialects in which calls are written as text, by name; and calls that were left as text."""
 
+import json
+import re
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
 
+from agenteval.core import plain_json
 from agenteval.core.garble import Schemas
-from agenteval.core.text_calls.call import Dialect, TextCall, fenced, fences
-from agenteval.core.text_calls.hermes import HERMES
-from agenteval.core.text_calls.json import JSON
-from agenteval.core.text_calls.qwen3_coder import QWEN3_CODER
+from agenteval.core.text_calls.text_call import (
+    MOST,
+    Dialect,
+    TextCall,
+    fenced,
+    fences,
+    json_call,
+    signatures,
+    tagged_result,
+)
+
+_FUNCTION_OPEN = re.compile(r"(?:<tool_call>\s*)?<function=([^>\n]*)>")
+_FUNCTION_CLOSE = re.compile(r"\s*</tool_call>")
+_PARAMETER = re.compile(r"<parameter=([^>\n]*)>")
+_END, _PARAMETER_END = "</function>", "</parameter>"
+
+
+def find_qwen3_coder(text: str, schemas: Schemas) -> Iterator[TextCall]:
+    """Every call; values become what the tool's schema says, text where it says nothing."""
+    for opened in islice(_FUNCTION_OPEN.finditer(text), MOST):
+        name = opened[1].strip()
+        closing = text.find(_END, opened.end())
+        body = text[opened.end() :] if closing < 0 else text[opened.end() : closing]
+        end = len(text) if closing < 0 else _closed(text, closing + len(_END))
+        arguments, whole = _parameters(body, schemas.get(name, {}))
+        whole = whole and closing >= 0
+        raw = json.dumps(arguments, ensure_ascii=False) if whole else text[opened.start() : end]
+        yield TextCall(name, raw, opened.start(), end, whole)
+
+
+def _closed(text: str, end: int) -> int:
+    closed = _FUNCTION_CLOSE.match(text, end)
+    return closed.end() if closed else end
+
+
+def _parameters(body: str, schema: Any) -> tuple[dict[str, Any], bool]:
+    """The parameters of one call, and whether each is written to its end."""
+    types = {name: one.get("type") for name, one in schema.get("properties", {}).items()}
+    found, whole = {}, True
+    for opened in islice(_PARAMETER.finditer(body), MOST):
+        end = body.find(_PARAMETER_END, opened.end())
+        whole = whole and end >= 0
+        value = body[opened.end() :] if end < 0 else body[opened.end() : end]
+        name = opened[1].strip()
+        found[name] = _typed(value.removeprefix("\n").removesuffix("\n"), types.get(name))
+    return found, whole
+
+
+def _typed(value: str, kind: object) -> Any:
+    """The value as JSON where its schema wants something else than text; text if it is none."""
+    if kind in {None, "string"}:
+        return value
+    try:
+        return plain_json.read(value)
+    except ValueError:
+        return value
+
+
+def _qwen3_coder_instructions(schemas: Schemas) -> str:
+    return f"""\
+# Tools
+
+You can call functions. These are their signatures:
+<tools>
+{signatures(schemas)}
+</tools>
+
+To call one, write exactly this, with every value on lines of its own, then stop and wait for the \
+result:
+<tool_call>
+<function=NAME>
+<parameter=PARAMETER>
+value
+</parameter>
+</function>
+</tool_call>"""
+
+
+QWEN3_CODER = Dialect(
+    name="qwen3_coder",
+    version=1,
+    mark="<function=",
+    find=find_qwen3_coder,
+    instructions=_qwen3_coder_instructions,
+    result=tagged_result,
+    stop=("<tool_response>",),
+)
+
+
+_JSON_OPEN = re.compile(r'\{\s*"name"\s*:\s*"([^"\\\n]*)"\s*,\s*"(?:arguments|parameters)"\s*:')
+
+
+def find_json(text: str, schemas: Schemas) -> Iterator[TextCall]:
+    """Every object that names an offered tool and arguments: any other JSON is none of ours."""
+    over = 0
+    for opened in islice(_JSON_OPEN.finditer(text), MOST):
+        if opened.start() < over or opened[1] not in schemas:
+            continue
+        call = json_call(text, opened.start()) or _broken_json(text, opened)
+        over = call.end
+        yield call
+
+
+def _broken_json(text: str, opened: re.Match[str]) -> TextCall:
+    """An object that cannot be read goes to the end of its fence, or of the text."""
+    fence = text.find("```", opened.end())
+    end = len(text) if fence < 0 else fence
+    return TextCall(opened[1], text[opened.start() : end], opened.start(), end, whole=False)
+
+
+def _json_instructions(schemas: Schemas) -> str:
+    return f"""\
+# Tools
+
+You can call functions. These are their signatures:
+{signatures(schemas)}
+
+To call one, answer with nothing but a JSON object, then stop and wait for the result:
+{{"name": <function-name>, "arguments": <args-json-object>}}"""
+
+
+def _json_result(name: str, content: str) -> str:
+    return json.dumps({"tool": name, "result": content}, ensure_ascii=False)
+
+
+JSON = Dialect(
+    name="json",
+    version=1,
+    mark='{"name"',
+    find=find_json,
+    instructions=_json_instructions,
+    result=_json_result,
+    in_fences=True,
+)
+
+
+_HERMES_OPEN = re.compile(r"<tool_call>\s*(?=\{)")
+_TAG_CLOSE = re.compile(r"\s*</tool_call>")
+_NAME = re.compile(r'"name"\s*:\s*"([^"\\]*)"')
+
+
+def find_hermes(text: str, schemas: Schemas) -> Iterator[TextCall]:
+    """Every call; one without its closing tag is whole when its object is."""
+    del schemas  # JSON has types of its own
+    for opened in islice(_HERMES_OPEN.finditer(text), MOST):
+        call = json_call(text, opened.end())
+        if call is None:
+            yield _broken_hermes(text, opened.start(), opened.end())
+            continue
+        closed = _TAG_CLOSE.match(text, call.end)
+        yield replace(call, start=opened.start(), end=closed.end() if closed else call.end)
+
+
+def _broken_hermes(text: str, start: int, inside: int) -> TextCall:
+    """A call whose object cannot be read goes to its closing tag, or to the end of the text."""
+    closing = text.find("</tool_call>", inside)
+    end = len(text) if closing < 0 else closing + len("</tool_call>")
+    name = _NAME.search(text, inside, end)
+    return TextCall(name[1] if name else "", text[start:end], start, end, whole=False)
+
+
+def _hermes_instructions(schemas: Schemas) -> str:
+    return f"""\
+# Tools
+
+You can call functions. These are their signatures:
+<tools>
+{signatures(schemas)}
+</tools>
+
+To call one, write a JSON object with its name and its arguments within <tool_call></tool_call> \
+tags, then stop and wait for the result:
+<tool_call>
+{{"name": <function-name>, "arguments": <args-json-object>}}
+</tool_call>"""
+
+
+HERMES = Dialect(
+    name="hermes",
+    version=1,
+    mark="<tool_call>",
+    find=find_hermes,
+    instructions=_hermes_instructions,
+    result=tagged_result,
+    stop=("<tool_response>",),
+)
+
 
 DIALECTS = {dialect.name: dialect for dialect in (HERMES, QWEN3_CODER, JSON)}
 LONGEST = 1 << 18  # characters of a text that are searched

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.call import BASH
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
 from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode

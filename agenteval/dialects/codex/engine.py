@@ -19,7 +19,7 @@ from typing import Any, Literal
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
-from agenteval.core.shell.source import Source
+from agenteval.core.source import Source
 from agenteval.dialects.paths import absolute
 
 Argv = tuple[str, ...]

@@ -9,10 +9,10 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.codex.calls import RuleCall, check, places_of, rule_of, try_examples
 from agenteval.dialects.codex.engine import Codex, PrefixRule

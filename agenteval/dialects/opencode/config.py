@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import ToolRule
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.files import (
     Written,

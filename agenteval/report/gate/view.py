@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isinf
 
-from agenteval.core.conditions import differing_other
 from agenteval.core.pairing import Pairing
+from agenteval.core.run import differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.tables import counted
 from agenteval.report.warnings import MIXED, SIMULATED

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from agenteval.core.shell.source import Source
 from agenteval.core.shell.words import unquote
+from agenteval.core.source import Source
 from agenteval.dialects.claude_code.engine.words import (
     Command,
     FileRedirect,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.policy.tools import path_arguments
+from agenteval.core.policy.arguments import path_arguments
 from agenteval.core.shell.simple_command import unreadable_text
 from agenteval.dialects.claude_code.engine.files import (
     FAMILY,

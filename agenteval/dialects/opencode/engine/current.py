@@ -15,9 +15,9 @@ from typing import Any, Literal
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
+from agenteval.core.policy.arguments import path_arguments
 from agenteval.core.policy.patterns import wildcard_regex
-from agenteval.core.policy.tools import path_arguments
-from agenteval.core.shell.source import Source
+from agenteval.core.source import Source
 from agenteval.dialects.paths import absolute, expanded, inside
 
 Action = Literal["allow", "ask", "deny"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.shell.source import Source
+from agenteval.core.source import Source
 from agenteval.dialects.opencode.engine.current import (
     EDIT_TOOLS,
     OLD_TOUCHES,

@@ -1,7 +1,7 @@
 """A failure class: what the shipped ones call a bare binary, told apart."""
 
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.registry import Seen, failure_class
+from agenteval.taxonomy.failure_class import Seen, failure_class
 
 
 @failure_class(

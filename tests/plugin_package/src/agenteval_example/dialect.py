@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.tools import ToolRule
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.dialects.files import Written, digest
 from agenteval.dialects.registry import Dialect

@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.span import Span
-from agenteval.taxonomy.denied import DeniedCall
+from agenteval.core.source import Span
+
+if TYPE_CHECKING:
+    from agenteval.taxonomy.denied import DeniedCall
 
 
 class ArticleRow(StrEnum):
@@ -42,7 +44,7 @@ class Seen(NamedTuple):
     despite: bool = False
 
 
-Look = Callable[[DeniedCall], Seen | None]
+Look = Callable[["DeniedCall"], Seen | None]
 
 
 @dataclass(frozen=True, slots=True)
