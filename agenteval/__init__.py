@@ -39,11 +39,9 @@ _HOMES = {
 TYPE_CHECKING = False  # typing's own takes as long to import as all of this
 if TYPE_CHECKING:
     from agenteval.api.classify import Classification, classify
-    from agenteval.api.compare import Comparison, compare
-    from agenteval.api.gate import GateResult, gate
-    from agenteval.api.results import RunResult, load
+    from agenteval.api.comparisons import Comparison, GateResult, compare, gate
+    from agenteval.api.results import RunResult, Table, load
     from agenteval.api.runs import Progress, rescore, run, run_async
-    from agenteval.api.table import Table
     from agenteval.errors import HostError, InfrastructureError, UsageError
     from agenteval.stats.rates import Rate
 else:

@@ -14,7 +14,7 @@ from typing import Any
 from agenteval.core.call import BASH, Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.core.trial import (
     AgentPart,
     CallRecord,

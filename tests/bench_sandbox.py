@@ -18,7 +18,7 @@ from rich.table import Table
 from agenteval.core.scenario import Limits, Question
 from agenteval.engine.world_queries import declared
 from agenteval.protocols import Sandbox, SandboxBackend
-from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 from agenteval.sandbox.launch import interpreter
 from agenteval.sandbox.probe import probe
 

@@ -28,7 +28,7 @@ from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import FAULTS
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.protocols import TrialKey
-from agenteval.sandbox.choose import choose
+from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
 from agenteval.testing import card, run

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.taxonomy.mended import facts_of
 
 AGENTS = ("mini-swe", "bookminder", "openhands", "swe-agent")

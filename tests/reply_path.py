@@ -21,10 +21,9 @@ from agenteval.core.recovery import likeness, same_call, same_intent, trial_reco
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.dialects.registry import profiles
 from agenteval.engine import tool_texts
+from agenteval.models.chat_completions import asked_of, read_reply, request_body
 from agenteval.models.failures import RefusedError, refused_call
 from agenteval.models.loose import ReplyError
-from agenteval.models.reply import read_reply
-from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import turn_of
 from agenteval.report import console, html, markdown

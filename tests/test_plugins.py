@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval import plugins
+from agenteval.config.allowlists import load_any
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
@@ -19,13 +20,12 @@ from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy, allows
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
-from agenteval.formats.convert import convert
-from agenteval.formats.permissions import load_any
 from agenteval.formats.tool_calls import tool_calls
-from agenteval.sandbox.choose import choose
+from agenteval.sandbox.backends import choose
 from agenteval.stats import criteria
 from agenteval.taxonomy import catalogue
 from agenteval.taxonomy.version import SHIPPED_VERSION
+from agenteval.workflows.reference import written_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 CACHED = (plugins.load, plugins.leave_out, plugins._loaded, plugins._groups)
@@ -120,8 +120,10 @@ def test_a_dialect_is_read_written_spoken_and_one_with_a_taken_name_left_out(
         policy = load_any(given, roots=[])
         said = [allows(bash(command), policy) for command in ("ls -la", "ls")]
         assert said == [True, False]
-    assert convert(policy, "toml").lost[:1] == ("ls -la",)
-    assert convert(load_any("demo", roots=[shipped()]), "tinyshell").text.startswith("git status\n")
+    assert written_for(policy, "toml").lost[:1] == ("ls -la",)
+    assert written_for(load_any("demo", roots=[shipped()]), "tinyshell").text.startswith(
+        "git status\n"
+    )
     assert load_setting("tinyshell", "plain", "start", "0").profile.protocol == "tinyshell/1"
     taken = SILENT.format("taken", "dialects", "there is a dialect of that name")
     assert told(capsys) == taken

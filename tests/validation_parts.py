@@ -20,8 +20,8 @@ from agenteval.report.build import build_view
 from agenteval.stats.alpha_spending import levels
 from agenteval.stats.comparison import Difference, compare_all
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.planning import Rehearsal
+from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate, clustered
 from agenteval.stats.signature import compare_kinds
 from agenteval.stats.simulation import (

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, overload
 
-from agenteval.api.table import Table
+from agenteval.api.results import Table
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import tool_calls

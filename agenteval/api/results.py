@@ -1,13 +1,35 @@
 """`agenteval.load`: a stored run, as it was counted; a frozen dataclass and tables of rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
-from agenteval.api.table import Table
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.rates import Rate, clustered
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.workflows.gating import run_summary
+
+Row = TypeVar("Row")
+
+
+class Table(tuple[Row, ...]):
+    """Rows that are frozen dataclasses of plain values, all of one kind.
+
+    `pandas.DataFrame(table)` and `polars.DataFrame(table)` take it as it is; `records` and
+    `columns` are for everything else.
+    """
+
+    __slots__ = ()
+
+    def records(self) -> list[dict[str, Any]]:
+        """A dict for each row."""
+        return [asdict(row) for row in self]  # type: ignore[call-overload]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """A list for each field; without any rows it is empty."""
+        names = [field.name for field in fields(self[0])] if self else []  # type: ignore[arg-type]
+        return {name: [getattr(row, name) for row in self] for name in names}
+
 
 DEFAULT_STORE = "reports/agenteval.db"
 

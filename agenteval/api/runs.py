@@ -15,7 +15,7 @@ from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.rescore import rescore as judged_again
 from agenteval.workflows.stages import plan_of
-from agenteval.workflows.voids import check_usable
+from agenteval.workflows.views import check_usable
 
 _LEAST = {"trials": 1, "seed": 0, "concurrency": 1, "max_turns": 1}
 

@@ -15,12 +15,12 @@ from agenteval.cli.output import reader_may_go
 # Where each command is, and what `agenteval --help` says of it: the first line of its own help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": (
-        "run:run",
+        "evaluate:run",
         "Play scenarios with a served model and count its errors per 100 tool calls.",
     ),
     "show": ("show:show", "Show stored runs side by side, or list them."),
     "speed": (
-        "speed:speed",
+        "machine:speed",
         "Say how fast a model is served, by how many requests it has at the same time.",
     ),
     "gate": (
@@ -32,10 +32,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Say how many trials and calls would prove with 80 % power that a model is no worse.",
     ),
     "compare": (
-        "compare:compare",
+        "show:compare",
         "Compare models pair by pair: how many errors, which kinds, recovery and outcome.",
     ),
-    "import": ("compare:imports", "Read what was measured elsewhere."),
+    "import": ("show:imports", "Read what was measured elsewhere."),
     "models": (
         "machine:models",
         "List the configured models, and ask each one's server what it serves.",
@@ -54,7 +54,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "explain": (
         "classify:explain",
-        "Tell what a failure class is, with denied and allowed examples, or a kind of garble.",
+        "Tell what a failure class is, with examples, or a kind of malformed call.",
     ),
     "allowlist": (
         "allowlist:allowlist",

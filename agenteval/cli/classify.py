@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from agenteval import workflows
-from agenteval.cli import classify_view as view
+from agenteval.cli import output as view
 from agenteval.cli.options import DEFAULT_STORE, Store, Taxonomy
 from agenteval.errors import UsageError
 
@@ -154,7 +154,7 @@ def explain(
         str | None, typer.Argument(help="Its id, such as pipe-to-filter. Default: list all.")
     ] = None,
 ) -> None:
-    """Tell what a failure class is, with denied and allowed examples, or a kind of garble.
+    """Tell what a failure class is, with examples, or a kind of malformed call.
 
     Examples:
     - `agenteval explain`

@@ -11,7 +11,7 @@ from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from agenteval.report.gate.view import GateView
+    from agenteval.report.gate_view import GateView
 
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge: an id, `last`, or another store's file.")
@@ -94,30 +94,29 @@ def _init() -> None:
 def _explain(baseline: str | None, rules: Path | None, store: str, *, as_json: bool) -> None:
     explained = workflows.explaining.explain_rules(baseline, rules, store)
     if as_json:
-        output.print_json(report.gate.explain.document(explained))
+        output.print_json(report.gate_explained.document(explained))
     else:
-        report.gate.explain.render(explained, report.console.Terminal())
+        report.gate_explained.render(explained, report.console.Terminal())
 
 
 def _show(view: "GateView", *, as_json: bool) -> None:
     if as_json:
-        typer.echo(report.gate.json.dumps(view))
+        typer.echo(report.gate_json.dumps(view))
     else:
-        report.gate.console.render(view, report.console.Terminal(highlight=False))
+        report.console.render_verdict(view, report.console.Terminal(highlight=False))
 
 
 def _write(
     view: "GateView", *, out: Path | None, markdown: Path | None, junit: Path | None
 ) -> None:
-    forms = report.gate
     if markdown is not None:
         output.write_text(markdown, report.markdown.gate_dumps(view))
     if junit is not None:
-        output.write_text(junit, forms.junit.dumps(view))
+        output.write_text(junit, report.junit.dumps(view))
     if out is not None:
-        output.write_text(out / "gate.json", forms.json.dumps(view))
+        output.write_text(out / "gate.json", report.gate_json.dumps(view))
         output.write_text(out / "gate.md", report.markdown.gate_dumps(view))
-        output.write_text(out / "gate.xml", forms.junit.dumps(view))
+        output.write_text(out / "gate.xml", report.junit.dumps(view))
 
 
 def plan(

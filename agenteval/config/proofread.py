@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
-from agenteval.config.scenario_folders import FILE
+from agenteval.config.roots import FILE
 from agenteval.core.prompt.prompt import Prompt, render, render_agent, requested
 from agenteval.core.prompt.setting import DEFAULT
 from agenteval.core.prompt.variant import WorldError, database, fill, one_line, variables

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from agenteval.core.source import Span, new
+from agenteval.core.span import Span, new
 
 BASH = "bash"
 
@@ -14,7 +14,7 @@ class ToolCall:
     """One request to use a tool, as the model wrote it.
 
     `raw` is the argument text exactly as received. `arguments` is what it parses to, or None when
-    it does not parse to a JSON object; `garbled` then says why. Broken JSON is a measurement, so
+    it does not parse to a JSON object; `malformed` then says why. Broken JSON is a measurement, so
     it is kept here and never raised.
     """
 
@@ -22,7 +22,7 @@ class ToolCall:
     name: str
     raw: str
     arguments: Mapping[str, Any] | None = None
-    garbled: str = ""
+    malformed: str = ""
 
     @property
     def command(self) -> str | None:

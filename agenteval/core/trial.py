@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from agenteval.core.call import ToolCall, Verdict
-from agenteval.core.garble import Garble, Repair
+from agenteval.core.malformed import MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 
@@ -94,7 +94,7 @@ class Turn:
     raw: str
     seconds: float
     timing: Timing | None = None
-    garbles: tuple[Garble, ...] = ()
+    malformed: tuple[MalformedCall, ...] = ()
     repairs: tuple[Repair, ...] = ()
     repeats: str = ""
     model: str = ""

@@ -14,7 +14,7 @@ from agenteval.core.policy_lint import Remark
 from agenteval.core.policy_lint import lint as lint_any
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.dialects import NAMES
-from agenteval.dialects.files import Written, json_with_comments
+from agenteval.dialects.config_files import Written, json_with_comments
 from agenteval.errors import UsageError
 
 GROUP = "agenteval.dialects"

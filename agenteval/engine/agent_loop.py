@@ -7,7 +7,7 @@ from typing import Protocol
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.prompt_count import Sent, sent
+from agenteval.core.served import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor

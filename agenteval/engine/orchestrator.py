@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from jinja2 import TemplateError
 
-from agenteval.core.legible import legible
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.plain import legible
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import DEFAULT, Setting

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.prompt_count import Counted, Sent, counted, cut
-from agenteval.core.served import generated, stretch
+from agenteval.core.served import Counted, Sent, counted, cut, generated, stretch
 from agenteval.core.trial import Message, Turn
 from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.patience import until

@@ -30,7 +30,7 @@ def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) ->
     texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
         case "malformed-arguments":
-            text = texts.garbled if call.garbled else texts.invalid
+            text = texts.malformed if call.malformed else texts.invalid
         case "hallucinated-tool":
             text, tool = texts.unknown, call.name  # which may be one of ours, and none of theirs
         case _:
@@ -40,7 +40,7 @@ def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) ->
         tools=", ".join(names.values()),
         command=call.command or path_argument(call.arguments or {}) or call.raw,
         evidence=finding.evidence.text,
-        reason=call.garbled or _hint(call, finding.hint, profile),
+        reason=call.malformed or _hint(call, finding.hint, profile),
         rules=_rules(call.name, policy) if "{rules}" in text else "",
     )
 

@@ -13,8 +13,8 @@ from agenteval.core.prompt.context import lengthened
 from agenteval.core.prompt.prompt import Prompt, render_agent
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
-from agenteval.core.prompt_count import Sent
 from agenteval.core.scenario import Agent, CodeTest, Scenario
+from agenteval.core.served import Sent
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
 from agenteval.engine.agent_loop import AgentLoop
 from agenteval.engine.retrying_model import Reading, RetryingModel

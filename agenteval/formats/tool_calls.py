@@ -108,7 +108,7 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
 
 
 def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
-    """Arguments may come as an object or as the JSON text of one; text that is none is garbled."""
+    """Arguments may come as an object or as its JSON text; other text is malformed."""
     identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
     if isinstance(arguments, Mapping):
         return ToolCall(identifier, name, json.dumps(arguments), arguments)

@@ -6,9 +6,9 @@ import aiohttp
 import httpx2
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.garble import Received
+from agenteval.core.malformed import Received
+from agenteval.core.plain import excerpt
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
-from agenteval.models.reply import excerpt
 from agenteval.models.transport import cause
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from agenteval.core.legible import decoded
+from agenteval.core.plain import decoded
 
 _BLANK = msgspec.Raw(b"null")
 

@@ -20,14 +20,13 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.garble import Asked, Received
-from agenteval.core.legible import legible
+from agenteval.core.malformed import Asked, Received
+from agenteval.core.plain import excerpt, legible
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError, UsageError
+from agenteval.models.chat_completions import asked_of, kept, read_reply, request_body
 from agenteval.models.failures import RefusedError, failed, refusal, refused_call, retry_after
 from agenteval.models.loose import ReplyError
-from agenteval.models.reply import excerpt, kept, read_reply
-from agenteval.models.requests import asked_of, request_body
 from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, body_of, cause, http_client
 from agenteval.models.turns import turn_of

@@ -78,8 +78,8 @@ def made(written: Written) -> ToolCall:
 
 
 def _call(number: int, written: Written) -> ToolCall:
-    arguments, garbled = parse_arguments(written.arguments)
-    return ToolCall(f"call-{number}", written.name, written.arguments, arguments, garbled)
+    arguments, malformed = parse_arguments(written.arguments)
+    return ToolCall(f"call-{number}", written.name, written.arguments, arguments, malformed)
 
 
 def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:

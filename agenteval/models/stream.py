@@ -9,20 +9,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agenteval.core.garble import Received, ReceivedCall
 from agenteval.core.loops import RUNAWAY, repeated
+from agenteval.core.malformed import Received, ReceivedCall
+from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
-from agenteval.models.failures import STREAMED, RefusedError
-from agenteval.models.loose import Call, ReplyError, Said
-from agenteval.models.reply import (
+from agenteval.models.chat_completions import (
     argument_text,
-    excerpt,
     kept,
     read_chunk,
     said_error,
     usage,
 )
+from agenteval.models.failures import STREAMED, RefusedError
+from agenteval.models.loose import Call, ReplyError, Said
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 LOOK_EVERY = 1000  # deltas, each about a token

@@ -1,16 +1,23 @@
-"""The turn in a reply: its calls, native or read from the text, and their garbles. Pure."""
+"""The turn in a reply: its calls, native or read from the text, and what is malformed. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from agenteval.core import plain_json
+from agenteval.core import plain
 from agenteval.core.call import ToolCall
-from agenteval.core.garble import LONGEST_ARGUMENTS, Asked, Received, ReceivedCall, Repair, arrived
 from agenteval.core.loops import repeated
+from agenteval.core.malformed import (
+    LONGEST_ARGUMENTS,
+    Asked,
+    Received,
+    ReceivedCall,
+    Repair,
+    arrived,
+)
 from agenteval.core.text_calls.dialects import DIALECTS, read_calls
 from agenteval.core.trial import Timing, Turn, Usage
-from agenteval.taxonomy.garbles import garbles_in
+from agenteval.taxonomy.malformed_kinds import malformed_in
 
 LONGEST_NAME = 256
 NAMELESS = "invalid"  # as OpenCode calls what it cannot name
@@ -18,7 +25,7 @@ NAMELESS = "invalid"  # as OpenCode calls what it cannot name
 
 def sent_arguments(call: ToolCall) -> str:
     """The argument text as it is sent back: `{}` for what is no JSON object."""
-    return "{}" if call.garbled or not call.raw.strip() else call.raw
+    return "{}" if call.malformed or not call.raw.strip() else call.raw
 
 
 def sent_name(call: ToolCall) -> str:
@@ -78,7 +85,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         raw=raw,
         seconds=seconds,
         timing=timing,
-        garbles=garbles_in(received, asked),
+        malformed=malformed_in(received, asked),
         repairs=() if asked.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
@@ -113,8 +120,8 @@ def _refused(received: Received) -> tuple[ToolCall, ...]:
 
 
 def _call(call: ReceivedCall, ident: str) -> ToolCall:
-    arguments, garbled = parse_arguments(call.raw)
-    return ToolCall(ident, call.name, call.raw[:LONGEST_ARGUMENTS], arguments, garbled)
+    arguments, malformed = parse_arguments(call.raw)
+    return ToolCall(ident, call.name, call.raw[:LONGEST_ARGUMENTS], arguments, malformed)
 
 
 def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
@@ -124,7 +131,7 @@ def parse_arguments(raw: str) -> tuple[Mapping[str, Any] | None, str]:
     if len(raw) > LONGEST_ARGUMENTS:
         return None, f"arguments are longer than {LONGEST_ARGUMENTS} characters"
     try:
-        parsed = plain_json.read(raw)
+        parsed = plain.read(raw)
     except ValueError as error:
         return None, f"arguments are not JSON: {error}"
     if not isinstance(parsed, dict):

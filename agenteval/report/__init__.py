@@ -4,15 +4,27 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.report import console, gate, html, json, live, markdown, speed
+    from agenteval.report import (
+        console,
+        gate_explained,
+        gate_json,
+        html,
+        json,
+        junit,
+        live,
+        markdown,
+        speed,
+    )
 else:
     __getattr__ = submodules(__name__)
 
 __all__ = [
     "console",
-    "gate",
+    "gate_explained",
+    "gate_json",
     "html",
     "json",
+    "junit",
     "live",
     "markdown",
     "speed",

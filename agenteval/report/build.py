@@ -9,9 +9,10 @@ from agenteval.core.run import Conditions, ModelCard, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
+from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import compared_sentences
-from agenteval.report.garbles import arrivals_of
 from agenteval.report.pairs import pairs_of
+from agenteval.report.provenance import warnings
 from agenteval.report.sentences import count_sentences, sentences
 from agenteval.report.side import Side, groups_of
 from agenteval.report.view import (
@@ -22,7 +23,6 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
-from agenteval.report.warnings import warnings
 from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of
 
 TITLE = "Tool-call errors by failure class"

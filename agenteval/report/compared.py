@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import count
 from math import comb
 
-from agenteval.report.figures import COMPLETED, HANDSHAKE, RECOVERED
+from agenteval.report.pairs import COMPLETED, HANDSHAKE, RECOVERED
 from agenteval.report.sentences import (
     EQUAL,
     OPEN,

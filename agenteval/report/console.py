@@ -1,4 +1,4 @@
-"""The view on a terminal: the comparison last, where the eye rests when a run has ended."""
+"""Views on a terminal: runs, the comparison last, where the eye rests; and a gate's verdict."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -9,8 +9,10 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from agenteval.report.details import detail_tables, summary_tables, void_lines
+from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
 from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
+from agenteval.stats.promotion import GateVerdict
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
@@ -133,3 +135,50 @@ def print_named(rows: Iterable[tuple[str, str, str]]) -> None:
     for name, title, less in rows:
         table.add_row(name, Text.assemble(title, "\n", (less, "dim")))
     Terminal().print(table)
+
+
+_STYLES = {
+    GateVerdict.PASS: "bold green",
+    GateVerdict.FAIL: "bold red",
+    GateVerdict.INCONCLUSIVE: "bold yellow",
+}
+
+
+def render_verdict(view: GateView, console: Console) -> None:
+    console.print(Text(f"{view.candidate.model} over {view.baseline.model}", style="bold"))
+    console.print(Text(goals_told(view)))
+    level = f"{100 * (1 - view.judgement.level):.4g} %"
+    console.print(Text(f"One-sided {level} bounds. {UNITS} Rules: {view.rules}.", style="dim"))
+    console.print(_verdict_table(view))
+    for line in view.lines:
+        if line.needed:
+            console.print(Text(f"- {line.name}: {line.needed}."))
+    for remark in view.remarks:
+        style = "bold yellow" if remark.startswith(MARK) else ""
+        console.print(Text(f"- {remark}", style=style))
+    console.print()
+    verdict = Text(view.verdict, style=_STYLES[view.verdict])
+    if view.simulated:
+        verdict.append(f"  {MARK}", style="bold yellow")
+    console.print(verdict)
+
+
+def _verdict_table(view: GateView) -> RichTable:
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        collapse_padding=True,
+        show_edge=False,
+        header_style="bold",
+    )
+    for head in ("criterion", "estimate", "bounds", "limit", "n", "verdict"):
+        right = head in {"estimate", "bounds", "n"}
+        drawn.add_column(head, justify="right" if right else "left", no_wrap=True)
+    for line in view.lines:
+        drawn.add_row(*map(Text, _cells(line)), Text(line.verdict, style=_STYLES[line.verdict]))
+    return drawn
+
+
+def _cells(line: Line) -> tuple[str, ...]:
+    estimate = f"{line.estimate} times" if line.unit == "times" else line.estimate
+    return line.name, estimate, line.bounds, line.limit, line.n

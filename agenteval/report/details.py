@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.legible import visible
+from agenteval.core.plain import visible
 from agenteval.core.served import Spread
 from agenteval.core.summary import TrialSummary
-from agenteval.report.denials import denial_tables
-from agenteval.report.garbles import garble_tables
+from agenteval.report.aftermath import denial_tables
+from agenteval.report.arrivals import arrival_tables
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
@@ -89,7 +89,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         *_handshakes(view.runs),
         *agent_tables(view.runs),
         *denial_tables(view.runs),
-        *garble_tables(view.runs),
+        *arrival_tables(view.runs),
         *executions_tables(view.runs),
         *served_tables(view.runs),
         provenance_table(view.runs),

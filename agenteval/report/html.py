@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from agenteval.core.legible import visible
+from agenteval.core.plain import visible
 from agenteval.errors import UsageError
 from agenteval.report.details import detail_tables, void_lines
 from agenteval.report.sentences import LEADS

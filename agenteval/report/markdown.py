@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from agenteval.report.details import detail_tables, void_lines
-from agenteval.report.gate.view import GateView, goals_told
+from agenteval.report.gate_view import GateView, goals_told
 from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 

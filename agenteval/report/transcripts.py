@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.call import ToolCall, Verdict
-from agenteval.core.garble import Garble
-from agenteval.core.legible import shortened
+from agenteval.core.malformed import MalformedCall
+from agenteval.core.plain import shortened
 from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import AgentPart, CallRecord, Trial
 
@@ -42,12 +42,12 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """`garbles` are those of the whole turn, its calls in their order."""
+    """`malformed` are those of the whole turn, its calls in their order."""
 
     number: int  # from 1
     text: str
     calls: tuple[CallShown, ...]
-    garbles: tuple[Garble, ...]
+    malformed: tuple[MalformedCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,9 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
         shown_call = _call(record, followed.get(place, ""), asked.pop(place, []))
         calls.setdefault(record.turn, []).append(shown_call)
     turns = tuple(
-        TurnShown(at + 1, shortened(turn.text, TEXT_SHOWN), tuple(calls.get(at, ())), turn.garbles)
+        TurnShown(
+            at + 1, shortened(turn.text, TEXT_SHOWN), tuple(calls.get(at, ())), turn.malformed
+        )
         for at, turn in enumerate(trial.turns)
     )
     return turns, tuple(one for agents in asked.values() for one in agents)

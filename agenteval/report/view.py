@@ -150,7 +150,7 @@ class ScenarioView:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """How the calls of one run arrived: rates per call that was tried; see `core.garbled`."""
+    """How the calls of one run arrived: rates per call that was tried; see `report.arrivals`."""
 
     faulty: Rate
     kinds: Mapping[str, Rate]

@@ -11,12 +11,11 @@ from typing import Any, Literal
 from agenteval.core.scenario import Answers, Limits, Question, Schema
 from agenteval.core.trial import Execution, Limit
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.sandbox import orders
+from agenteval.sandbox import link
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
-from agenteval.sandbox.link import Link, Reply
-from agenteval.sandbox.orders import Order
+from agenteval.sandbox.link import Link, Order, Reply
 
 TAIL = 4096
 # The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
@@ -67,13 +66,13 @@ class Session:
         return await self._run({"do": "run", "argv": [*map(str, argv)]})
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
-        order = orders.question_order(database, questions, schema)
-        return orders.answers(await self._run({"do": "ask"}, order), len(questions))
+        order = link.question_order(database, questions, schema)
+        return link.answers(await self._run({"do": "ask"}, order), len(questions))
 
     async def judge(self, source: str, argument: str) -> Execution:
-        word = orders.new_word()
-        order = orders.program_order(source, argument, word)
-        return orders.vouched(await self._run({"do": "judge"}, order), word)
+        word = link.new_word()
+        order = link.program_order(source, argument, word)
+        return link.vouched(await self._run({"do": "judge"}, order), word)
 
     async def _run(self, request: dict[str, Any], order: Order | None = None) -> Execution:
         """An order goes past the runner, to the process that it starts."""

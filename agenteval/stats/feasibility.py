@@ -7,7 +7,7 @@ from math import inf
 
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 
 MOST_TRIALS = 4_000  # asked for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it

@@ -1,14 +1,15 @@
 """The p value: how far out a figure lies among those that permutations give."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.stats.rates import t_quantile
-from agenteval.stats.score import SETTLED
+from agenteval.stats.score import EXCHANGES, SETTLED
 
 _DIGITS = 9  # values that agree so far are the same one, computed twice
 
@@ -58,3 +59,60 @@ def itself(ours: int, theirs: int) -> float:
     Of as many trials on both sides its mirror image is as far out, too.
     """
     return (1 + (ours == theirs)) / comb(ours + theirs, ours)
+
+
+AT_ONCE = 4_000_000  # weights in memory
+MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
+EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
+
+Sums = tuple[NDArray[np.float64], NDArray[np.float64]]  # one row for each exchange
+
+
+def exchanged(
+    ours: NDArray[np.int64], theirs: NDArray[np.int64], *, seed: int, exchanges: int = EXCHANGES
+) -> Sums:
+    """The sums of both sides when trials that have nothing to do with each other change sides."""
+    rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
+
+    def subsets(many: int) -> NDArray[np.float32]:
+        if len(trials) < MANY:
+            keys, last = rng.random((many, len(trials))), len(ours) - 1
+            return (keys <= np.partition(keys, last)[:, [last]]).astype(np.float32)
+        weights = np.zeros((many, len(trials)), dtype=np.float32)
+        for row in weights:
+            row[rng.choice(len(trials), len(ours), replace=False, shuffle=False)] = 1
+        return weights
+
+    small = abs(trials).sum(axis=0).max() < EXACT
+    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64), exchanges)
+    return kept, trials.sum(axis=0) - kept
+
+
+def flipped(
+    shares: NDArray[np.float64], *, seed: int, exchanges: int = EXCHANGES
+) -> NDArray[np.float64]:
+    """The sums of what each world adds to a difference, when its two trials are swapped or not.
+
+    What a world adds has to be free of how many calls each model makes there, or a model of few
+    calls would stand out by them; then swapping its trials only turns the sign.
+    """
+    rng = np.random.default_rng(seed)
+    octets = -(-len(shares) // 8)  # one draw is the signs of eight worlds
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    eight_signs: NDArray[np.float64] = 1 - 2 * bits.astype(np.float64)
+    padded = np.zeros((8 * octets, shares.shape[1]))
+    padded[: len(shares)] = shares
+
+    def signs(many: int) -> NDArray[np.float64]:
+        drawn = rng.integers(0, 256, size=(many, octets), dtype=np.uint8)
+        return eight_signs[drawn].reshape(many, 8 * octets)
+
+    return _weighed(signs, padded, exchanges)
+
+
+def _weighed(
+    weights: Callable[[int], NDArray[Any]], columns: NDArray[Any], exchanges: int
+) -> NDArray[np.float64]:
+    at_once = max(1, AT_ONCE // len(columns))
+    sizes = [min(at_once, exchanges - done) for done in range(0, exchanges, at_once)]
+    return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.core.counts import Cluster
-from agenteval.stats.exchange import exchanged, flipped
-from agenteval.stats.p_value import Tail, Values, itself
+from agenteval.stats.p_value import Tail, Values, exchanged, flipped, itself
 from agenteval.stats.rates import PLANNED_ICC, Z, planned_effect
 from agenteval.stats.score import EXCHANGES, SETTLED, Evidence, least_p
 

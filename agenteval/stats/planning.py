@@ -9,8 +9,8 @@ import numpy as np
 
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.limit_tests import Comparison
+from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
 

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.stats.exchange import exchanged
-from agenteval.stats.p_value import Tail, itself
+from agenteval.stats.p_value import Tail, exchanged, itself
 from agenteval.stats.score import EXCHANGES
 
 

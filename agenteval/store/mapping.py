@@ -5,9 +5,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall, Verdict
-from agenteval.core.garble import Blame, Garble, Repair
+from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.core.summary import summarize
 from agenteval.core.trial import (
     AgentPart,
@@ -43,7 +43,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "gap_median": timing.gap_median if timing else 0.0,
         "gap_p95": timing.gap_p95 if timing else 0.0,
         "gap_longest": timing.gap_longest if timing else 0.0,
-        "garbles": [asdict(garble) for garble in turn.garbles],
+        "garbles": [asdict(one) for one in turn.malformed],
         "repairs": [asdict(repair) for repair in turn.repairs],
         "repeats": turn.repeats,
         "model": turn.model,
@@ -64,7 +64,7 @@ def turn_value(row: TurnRow) -> Turn:
         raw=row.raw,
         seconds=row.seconds,
         timing=_timing(row),
-        garbles=tuple(_garble(garble) for garble in row.garbles),
+        malformed=tuple(_malformed(one) for one in row.garbles),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
         repeats=row.repeats,
         model=row.model,
@@ -79,8 +79,8 @@ def _timing(row: TurnRow) -> Timing | None:
     return Timing(row.first_piece, row.pieces, *gaps)
 
 
-def _garble(stored: dict[str, Any]) -> Garble:
-    return Garble(**(stored | {"blame": Blame(stored["blame"])}))
+def _malformed(stored: dict[str, Any]) -> MalformedCall:
+    return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
 
 
 def _call_fields(call: ToolCall) -> Values:
@@ -90,7 +90,7 @@ def _call_fields(call: ToolCall) -> Values:
         "name": call.name,
         "raw": call.raw,
         "arguments": None if call.arguments is None else dict(call.arguments),
-        "garbled": call.garbled,
+        "garbled": call.malformed,
     }
 
 
@@ -107,7 +107,7 @@ def call_values(
         "name": call.name,
         "raw": call.raw,
         "arguments": None if call.arguments is None else dict(call.arguments),
-        "garbled": call.garbled,
+        "garbled": call.malformed,
         **verdict_values(record.verdict),
         "objection": record.objection,
         "policy": policy,

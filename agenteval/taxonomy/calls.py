@@ -10,14 +10,14 @@ from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
-from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, garbled, tool
+from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
 
 
 @failure_class(
     bad=[
-        garbled("bash", '{"command": "uv run scripts/notes.py list'),
+        malformed("bash", '{"command": "uv run scripts/notes.py list'),
         tool("bash", cmd="uv run scripts/notes.py list"),
         tool("todo", items="buy milk"),
         "",
@@ -30,7 +30,7 @@ from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, ga
 def malformed_arguments(call: DeniedCall) -> Seen | None:
     """Arguments that are no JSON object, or not what the tool takes.
 
-    Nothing can run: the text is cut off, garbled, or breaks the tool's schema. A bash call without
+    Nothing can run: the text is cut off, or breaks the tool's schema. A bash call without
     any command in it belongs here too.
     """
     if call.call.arguments is None:

@@ -8,7 +8,7 @@ from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import is_shell
 from agenteval.core.shell.simple_command import LONGEST, Obstacle, length_in_bytes
-from agenteval.core.source import inside, new
+from agenteval.core.span import inside, new
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 

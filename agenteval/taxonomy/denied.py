@@ -17,7 +17,7 @@ from agenteval.core.policy.policy import (
 from agenteval.core.shell.facts import Redirect, RedirectKind, ShellFacts
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.simple_command import NotSimple, Obstacle
-from agenteval.core.source import Span, new
+from agenteval.core.span import Span, new
 from agenteval.taxonomy.failure_class import Seen
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 
 if TYPE_CHECKING:
     from agenteval.taxonomy.denied import DeniedCall
@@ -123,7 +123,7 @@ def tool(name: str, **arguments: Any) -> ToolCall:
     return ToolCall("", name, json.dumps(arguments), arguments)
 
 
-def garbled(name: str, raw: str) -> ToolCall:
+def malformed(name: str, raw: str) -> ToolCall:
     """A call whose argument text is no JSON object, as an example gives it."""
     return ToolCall("", name, raw, None, "not a JSON object")
 

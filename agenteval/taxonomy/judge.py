@@ -19,7 +19,7 @@ from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.programs import interpreter
 from agenteval.core.shell.simple_command import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.wrappers import is_wrapper
-from agenteval.core.source import new
+from agenteval.core.span import new
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen

@@ -11,8 +11,8 @@ from pathlib import Path
 from agenteval.core.call import ToolCall
 from agenteval.taxonomy.catalogue import SHIPPED, article_row
 from agenteval.taxonomy.failure_class import FailureClass
-from agenteval.taxonomy.garble_registry import GarbleKind
-from agenteval.taxonomy.garbles import KINDS
+from agenteval.taxonomy.malformed_arguments import MalformedKind
+from agenteval.taxonomy.malformed_kinds import KINDS
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
 README = Path(__file__).with_name("README.md")
@@ -25,10 +25,10 @@ Why a tool call was denied: taxonomy version {SHIPPED_VERSION}. The policy decid
 only explain. They are asked in this order; the first that matches a denied call is its primary
 class, the others that match are kept beside it. Examples are judged by `allowlists/demo.toml`.
 """
-_GARBLES = """\
-## Garbled calls
+_MALFORMED = """\
+## Malformed calls
 
-How a call arrived, whatever it asks for. A garble is no failure class: it has its own table,
+How a call arrived, whatever it asks for. It is no failure class: it has its own table,
 counted per 100 calls that were tried, and says to which layer what is seen points: the model, the
 template or parser, our prompt, the harness, the server. A call can have several. Its raw bytes stay
 with the turn, and so does every repair of what was sent back in its place.
@@ -38,7 +38,7 @@ with the turn, and so does every repair of what was sent back in its place.
 def render() -> str:
     """README.md as it must be."""
     classes = (page(each) for each in SHIPPED)
-    return "\n".join((_HEAD, *_table(), *classes, _GARBLES, *map(garble_page, KINDS)))
+    return "\n".join((_HEAD, *_table(), *classes, _MALFORMED, *map(malformed_page, KINDS)))
 
 
 def page(failure_class: FailureClass) -> str:
@@ -52,8 +52,8 @@ def page(failure_class: FailureClass) -> str:
     return "\n".join(lines)
 
 
-def garble_page(kind: GarbleKind) -> str:
-    """One kind of garble in Markdown."""
+def malformed_page(kind: MalformedKind) -> str:
+    """One kind of malformed call in Markdown."""
     noted = ["A note: it is no fault.", ""] if kind.note else []
     return "\n".join([f"### {kind.id}", "", kind.title, "", kind.rationale, "", *noted])
 

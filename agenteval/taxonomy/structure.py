@@ -8,7 +8,7 @@ from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.shell.simple_command import Obstacle
-from agenteval.core.source import Span, new, outside
+from agenteval.core.span import Span, new, outside
 from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 

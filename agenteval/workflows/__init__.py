@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         speed_probe,
         stages,
         views,
-        voids,
     )
 else:
     __getattr__ = submodules(__name__)
@@ -46,5 +45,4 @@ __all__ = [
     "speed_probe",
     "stages",
     "views",
-    "voids",
 ]

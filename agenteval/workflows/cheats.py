@@ -13,7 +13,7 @@ from agenteval.core.scenario import CodeTest
 from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
 from agenteval.protocols import Sandbox, SandboxBackend, Stage
-from agenteval.sandbox.orders import PUBLIC
+from agenteval.sandbox.link import PUBLIC
 
 LOOT = "loot.bin"  # in the workspace: what the one that looks around could read
 TELLING = ("assert ", "def ", "for ", "from ", "if ", "import ", "return ")

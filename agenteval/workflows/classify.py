@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import BinaryIO, TextIO
 
+from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
-from agenteval.formats.permissions import load_any
 from agenteval.formats.tool_calls import UNREADABLE, bash_call, opened, tool_calls
 from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge_many

@@ -22,7 +22,7 @@ from agenteval.models.persona import load_persona
 from agenteval.models.power import PowerMeter, Spent, UnobservableError, gpu_watts
 from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
-from agenteval.sandbox.choose import choose
+from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
 from agenteval.workflows.preflight import check_length, measured, preflight, served_card

@@ -8,12 +8,12 @@ import numpy as np
 
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
-from agenteval.report.gate.explain import Explained
+from agenteval.report.gate_explained import Explained
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA, Over, Rules
 from agenteval.stats.feasibility import out_of_reach
-from agenteval.stats.gate import decided
 from agenteval.stats.planning import FEWEST, MOST_TRIALS, PAIRS, Rehearsal, Size
+from agenteval.stats.promotion import decided
 from agenteval.stats.simulation import (
     Clustering,
     Design,

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agenteval import workflows
-from agenteval.config.gate import FILE, find_rules, load_rules
+from agenteval.config.gate_rules import FILE, find_rules, load_rules
 from agenteval.config.roots import roots, shipped
 from agenteval.core.run import TAXONOMY, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
-from agenteval.report.gate.view import GateView, gate_view
+from agenteval.report.gate_view import GateView, gate_view
 from agenteval.stats.criteria import Rules
-from agenteval.stats.gate import LEVEL, judge_gate
+from agenteval.stats.promotion import LEVEL, judge_gate
 from agenteval.store.summaries import load_summary, opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
-from agenteval.sandbox.choose import AUTOMATIC, probe_all
+from agenteval.sandbox.backends import AUTOMATIC, probe_all
 from agenteval.sandbox.probe import Probe
 
 # A command it reads, with its words; one it cannot read, one it hangs on.

@@ -5,17 +5,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from agenteval.config.gate import digest
+from agenteval.config.gate_rules import digest
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
-from agenteval.report.gate.view import reach_told
+from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import MARK
 from agenteval.stats.alpha_spending import levels
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach, repeated
-from agenteval.stats.gate import LEVEL, GateVerdict, decided, judge_gate
+from agenteval.stats.promotion import LEVEL, GateVerdict, decided, judge_gate
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.gating import check_comparable, rules_at, run_summary
 

@@ -9,9 +9,9 @@ from agenteval.config.roots import roots
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.prompt_count import DENSEST
 from agenteval.core.run import ModelCard
 from agenteval.core.scenario import Scenario
+from agenteval.core.served import DENSEST
 from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.identity import told

@@ -12,7 +12,7 @@ from agenteval.engine.orchestrator import Orchestrator
 from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
 from agenteval.protocols import Model, SandboxBackend, Stage, TrialKey
-from agenteval.sandbox.choose import choose
+from agenteval.sandbox.backends import choose
 from agenteval.taxonomy import judge as judging
 from agenteval.workflows.cheats import cheat_faults
 from agenteval.workflows.proof_faults import (

@@ -3,26 +3,142 @@
 Apart from `authoring`, whose scenarios take three times as long to import.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Any
 
+import tomli_w
+
+from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.nearest import Names
+from agenteval.core.policy.arguments import Argument, ToolRule
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.patterns import PathRules
+from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.script import HELP, CommandLine
 from agenteval.core.policy_lint import Remark
-from agenteval.dialects.files import Written
+from agenteval.dialects import registry
+from agenteval.dialects.config_files import Written
 from agenteval.dialects.registry import lint as remarks_on
 from agenteval.errors import UsageError
-from agenteval.formats.convert import convert as written_for
-from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.failure_class import FailureClass
-from agenteval.taxonomy.garble_registry import GarbleKind
-from agenteval.taxonomy.garbles import KINDS
-from agenteval.taxonomy.page import garble_page, page
+from agenteval.taxonomy.malformed_arguments import MalformedKind
+from agenteval.taxonomy.malformed_kinds import KINDS
+from agenteval.taxonomy.page import malformed_page, page
+
+OURS = "toml"
+_NARGS = {(0, 1): "?", (0, None): "*", (1, None): "+"}
+
+
+def targets() -> tuple[str, ...]:
+    """For whom an allow list can be written."""
+    return (*registry.dialects(), OURS)
+
+
+def written_for(policy: Policy, to: str) -> Written:
+    """`to` is one of `targets`. The result never allows less than it says in `lost`."""
+    if to == OURS:
+        text, lost = to_toml(policy), tuple(_lost_in_ours(policy))
+    elif dialect := registry.dialects().get(to):
+        text, lost = dialect.write(policy)
+    else:
+        raise UsageError(f"--to {to}: no such harness. Known: {', '.join(targets())}")
+    return Written(text, (*registry.left_behind(policy), *lost))
+
+
+def _lost_in_ours(policy: Policy) -> Iterator[str]:
+    for rule in policy.bash.patterns if policy.engine else ():
+        if not _fits(rule.text):
+            yield f"{rule.text}: left out, for words are compared without their quotes"
+        elif "*" in rule.text.rstrip("*"):
+            yield f"{rule.text}: that a * before its end stands for several words too"
+
+
+def to_toml(policy: Policy) -> str:
+    """Reading it gives the same policy, and for one of ours the same digest."""
+    rules = policy.bash
+    texts = [rule.text for rule in rules.patterns]
+    bash = {
+        "allow": texts
+        if policy.engine is None
+        else [_spread(text) for text in texts if _fits(text)],
+        "constructs": sorted(construct.value for construct in rules.constructs),
+        "env": sorted(rules.env),
+        "script": [_script(script) for script in rules.scripts],
+    }
+    tables: dict[str, Any] = {
+        "description": policy.description,
+        "files": sorted(policy.files),
+        "stated": sorted(policy.stated),
+    }
+    if policy.engine is not None:
+        return tomli_w.dumps(_filled({**tables, "bash": bash}))
+    if "bash" in policy.tools:
+        tables["bash"] = _filled(bash)
+    for name, paths in (("read", policy.read), ("write", policy.write)):
+        if name in policy.tools:
+            tables[name] = _paths(paths)
+    others = {name: rule for name, rule in policy.tools.items() if name not in tables}
+    tables["tools"] = {name: _tool(rule) for name, rule in others.items()}
+    shown = _filled(tables)
+    # A table may be empty and still mean that its tool exists.
+    shown |= {name: tables[name] for name in ("bash", "read", "write") if name in tables}
+    return tomli_w.dumps(shown)
+
+
+def _fits(rule: str) -> bool:
+    """Whether a rule of another harness can match here, where words have lost their quotes."""
+    return not any(quote in rule for quote in "'\"")
+
+
+def _spread(rule: str) -> str:
+    """With the words for which a `*` at the end stands in other harnesses, but not here."""
+    return f"{rule} *" if rule.endswith("*") and not rule.endswith(" *") else rule
+
+
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value not in ("", [], {})}
+
+
+def _paths(rules: PathRules) -> dict[str, Any]:
+    return _filled({"allow": list(rules.allow), "deny": list(rules.deny)})
+
+
+def _tool(rule: ToolRule) -> dict[str, Any]:
+    parameters = json.loads(rule.schema) if rule.schema else {}
+    return _filled({"description": rule.description, "parameters": parameters})
+
+
+def _script(script: ScriptRule) -> dict[str, Any]:
+    return {"path": script.path, "runner": " ".join(script.runner), **_line(script.line)}
+
+
+def _line(line: CommandLine) -> dict[str, Any]:
+    options = {option.name: option for option in line.options.values() if option != HELP}
+    return _filled(
+        {
+            "options": {name: _argument(option) for name, option in options.items()},
+            "positionals": [{"name": each.name, **_argument(each)} for each in line.positionals],
+            "commands": {name: _line(command) for name, command in line.commands.items()},
+        }
+    )
+
+
+def _argument(argument: Argument) -> dict[str, Any]:
+    count = (argument.fewest, argument.most)
+    return {
+        "kind": argument.kind.value,
+        **_filled({"choices": list(argument.choices), "aliases": list(argument.aliases)}),
+        **({} if count == (1, 1) else {"nargs": _NARGS.get(count, argument.fewest)}),
+        **{key: True for key in ("required", "repeatable") if getattr(argument, key)},
+    }
 
 
 @cache
-def known() -> Mapping[str, FailureClass | GarbleKind]:
+def known() -> Mapping[str, FailureClass | MalformedKind]:
     """Everything that has a page by its id, the failure classes first and in their order."""
     classes = {each.id: each for each in failure_classes()}
     return classes | {each.id: each for each in KINDS}
@@ -41,7 +157,7 @@ def page_of(name: str) -> str:
         near = Names(known()).nearest(name)
         cure = f"did you mean {near}?" if near else "agenteval explain lists them all"
         raise UsageError(f"no failure class {name!r}: {cure}")
-    return garble_page(found) if isinstance(found, GarbleKind) else page(found)
+    return malformed_page(found) if isinstance(found, MalformedKind) else page(found)
 
 
 def lint(given: str) -> list[Remark]:

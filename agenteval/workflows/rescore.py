@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 
+from agenteval.config.allowlists import load_any
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
@@ -13,7 +14,6 @@ from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord
 from agenteval.errors import UsageError
-from agenteval.formats.permissions import load_any
 from agenteval.protocols import Stage
 from agenteval.store.location import Location
 from agenteval.store.rescoring import Basis, Judge, Place, Rescored

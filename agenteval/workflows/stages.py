@@ -10,7 +10,7 @@ from agenteval.config.allowlists import find, load_policy
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run

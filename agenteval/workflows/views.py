@@ -1,6 +1,7 @@
 """Stored runs as they are shown: side by side, compared, by their speed, or only listed."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,10 +13,13 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import ErrorCounts
+from agenteval.core.outcome import Outcome
+from agenteval.core.plain import visible
 from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
 from agenteval.core.summary import ImportedCounts
-from agenteval.errors import UsageError
+from agenteval.core.trial import Trial
+from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
 from agenteval.report.build import build_comparison, build_counts_view, build_view
 from agenteval.report.side import Side
@@ -186,3 +190,42 @@ def fold(taxonomy: str) -> Mapping[str, str] | None:
         return None
     rows = {one.id: article_row(one.id) for one in failure_classes()}
     return dict(sorted(rows.items(), key=lambda item: ARTICLE_ROWS.index(item[1])))
+
+
+_WHOSE = {
+    Cause.AGENTEVAL: "a defect of agenteval",
+    Cause.SCENARIO: "a slip of their scenario",
+}
+
+
+def faults(runs: Sequence[Run]) -> list[str]:
+    """What broke trials that was a defect of ours or a slip of a scenario, in words."""
+    lines = []
+    struck = [(run, trial) for run in runs for trial in run.trials if trial.cause in FAULTS]
+    causes = Counter(trial.cause for _, trial in struck)
+    for cause, whose in _WHOSE.items():
+        if causes[cause]:
+            run, trial = next(one for one in struck if one[1].cause is cause)
+            lines.append(_line(causes[cause], whose, run, trial))
+    return lines
+
+
+def check_usable(runs: Sequence[Run]) -> None:
+    """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
+    for run in runs:
+        reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
+        if reasons and len(reasons) == len(run.trials):
+            raise UsageError(
+                f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
+                f"first one: {reasons[0]}. Look at the server's log, then run again"
+            )
+
+
+def _line(count: int, whose: str, run: Run, trial: Trial) -> str:
+    reason, _, trace = trial.reason.partition("\n")
+    line = (
+        f"{count} {'trial is' if count == 1 else 'trials are'} void by {whose}. The first one: "
+        f"{trial.scenario} #{trial.number}, seed {trial.seed}: {visible(reason)}"
+    )
+    where = f"in the report, and in `reason` of `agenteval show {run.id} --json`"
+    return f"{line}\nTraceback: {where}" if trace else line

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from agenteval.cli.app import app
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.taxonomy.garbles import KINDS
+from agenteval.taxonomy.malformed_kinds import KINDS
 
 HEAD = "uv run scripts/notes.py list | head -5"
 
@@ -247,8 +247,8 @@ def test_explain_lists_the_classes_and_shows_the_page_of_one() -> None:
     page = CliRunner().invoke(app, ["explain", "pipe-to-filter"]).stdout
     assert page.startswith("## pipe-to-filter\n\nOutput piped into a text filter.\n")
     assert HEAD in page
-    garble = CliRunner().invoke(app, ["explain", "call-in-text"]).stdout
-    assert garble.startswith("### call-in-text\n\nA call left as text in the reply.\n")
+    page = CliRunner().invoke(app, ["explain", "call-in-text"]).stdout
+    assert page.startswith("### call-in-text\n\nA call left as text in the reply.\n")
 
 
 @pytest.mark.parametrize(

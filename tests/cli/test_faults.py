@@ -7,7 +7,7 @@ import pytest
 from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
 from agenteval.testing import run, trial
-from agenteval.workflows.voids import faults
+from agenteval.workflows.views import faults
 
 SLIP = "{% if chance.integer(1, 3) == FACE %}{{ no_such_word }}{% endif %}\n"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.config.gate import digest, find_rules, load_rules
+from agenteval.config.gate_rules import digest, find_rules, load_rules
 from agenteval.config.roots import shipped
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Over, Rules

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from agenteval.core import plain_json
-from agenteval.core.garble import LONGEST_NAME, Received, ReceivedCall, arrived
-from agenteval.core.legible import decoded, is_legible, legible, paired, shortened, visible
+from agenteval.core import plain
+from agenteval.core.malformed import LONGEST_NAME, Received, ReceivedCall, arrived
+from agenteval.core.plain import decoded, is_legible, legible, paired, shortened, visible
 
 HALF, OTHER = "\ud83d", "\ude00"
 
@@ -53,7 +53,7 @@ NOT_PLAIN = {
 @pytest.mark.parametrize(("text", "why"), NOT_PLAIN.values(), ids=NOT_PLAIN)
 def test_what_not_every_program_reads_is_no_json(text, why) -> None:
     with pytest.raises(ValueError, match=why.replace(".", r"\.")):
-        plain_json.read(text)
+        plain.read(text)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_not_every_program_reads_is_no_json(text, why) -> None:
 )
 def test_all_else_is_read_with_or_without_escapes(value) -> None:
     texts = [json.dumps(value), json.dumps(value, ensure_ascii=False), f" {json.dumps(value)}\n"]
-    assert [plain_json.read(text) for text in texts] == [value] * 3
+    assert [plain.read(text) for text in texts] == [value] * 3
 
 
 def test_a_reply_is_text_in_each_of_its_parts_and_says_which_were_not() -> None:

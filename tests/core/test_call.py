@@ -1,7 +1,7 @@
 import pytest
 
 from agenteval.core.call import Allowed, BashRun, Denied, Finding, ToolCall
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 
 
 @pytest.mark.parametrize(

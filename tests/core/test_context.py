@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import DEFAULT

@@ -16,8 +16,8 @@ def other(name, **arguments):
     return ToolCall("1", name, json.dumps(arguments), arguments)
 
 
-def garbled(raw):
-    return ToolCall("1", "bash", raw, garbled="no JSON")
+def malformed(raw):
+    return ToolCall("1", "bash", raw, malformed="no JSON")
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def garbled(raw):
         (other("emit_guidance", text="x"), bash("uv run ralf.py emit_guidance x")),
         (other("read", path="/data/notes.md"), other("read", path="notes.md")),
         (bash("cat notes.md"), other("read", path="notes.md")),
-        (garbled('{"command": "uv run notes.py list'), bash("uv run notes.py list")),
+        (malformed('{"command": "uv run notes.py list'), bash("uv run notes.py list")),
     ],
 )
 def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denied, allowed):
@@ -62,9 +62,9 @@ def test_another_script_or_another_subcommand_is_another_intent(denied, allowed)
         (bash("ls"), bash("ls"), True),
         (bash("ls"), bash("ls -la"), False),
         (bash("ls"), other("shell", command="ls"), False),
-        (garbled("{"), garbled("{"), True),
-        (garbled("{"), garbled("{{"), False),
-        (garbled("{"), bash("ls"), False),
+        (malformed("{"), malformed("{"), True),
+        (malformed("{"), malformed("{{"), False),
+        (malformed("{"), bash("ls"), False),
         (ToolCall("1", "bash", '{"command":"ls"}', {"command": "ls"}), bash("ls"), True),
     ],
 )

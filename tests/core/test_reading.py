@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.core.prompt_count import Counted, Sent, counted, cut, sent
+from agenteval.core.served import Counted, Sent, counted, cut, sent
 from agenteval.core.trial import Message
 from agenteval.testing import trial
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.config.allowlists import load_any
 from agenteval.errors import UsageError
-from agenteval.formats.permissions import load_any
 
 TOO_MUCH = "1: not a rules file: it takes too long, or too much memory, to run"
 

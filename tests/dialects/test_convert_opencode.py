@@ -4,11 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.allowlists import load_policy
+from agenteval.config.allowlists import load_any, load_policy
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World, allows
-from agenteval.formats.convert import convert
-from agenteval.formats.permissions import load_any
+from agenteval.workflows.reference import written_for
 
 WORLD = World(root="/home/me/project")
 LIST = """
@@ -50,7 +49,7 @@ def test_a_verdict_that_changes_is_said_to_be_lost(
 ) -> None:
     (tmp_path / "a.toml").write_text(LIST)
     policy = load_policy(str(tmp_path / "a.toml"), roots=[])
-    written = convert(policy, "opencode")
+    written = written_for(policy, "opencode")
     (tmp_path / "a.json").write_text(written.text)
     theirs = load_any(f"opencode:{tmp_path / 'a.json'}", roots=[])
     given = {"command" if tool == "bash" else "filePath": argument, "content": "x"}

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from clocks import processor_seconds
 
+from agenteval.config.allowlists import load_any
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World, allows
-from agenteval.formats.permissions import load_any
 
 ROOT = "/home/me/project"
 

@@ -7,13 +7,13 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.cli.app import app
+from agenteval.config.allowlists import load_any
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects.registry import lint
 from agenteval.errors import UsageError
-from agenteval.formats.convert import convert
-from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.judge import judge
+from agenteval.workflows.reference import written_for
 
 WORLD = World(root="/home/me/project")
 
@@ -150,7 +150,7 @@ def test_bypassing_permissions_can_be_switched_off(
 
 def test_brackets_are_written_as_claude_code_reads_them(tmp_path: Path) -> None:
     ours = load(tmp_path, "ours.toml", '[bash]\nallow = ["grep (a|b)\\\\. *"]\n')
-    again = load(tmp_path, "settings.json", convert(ours, "claude-code").text)
+    again = load(tmp_path, "settings.json", written_for(ours, "claude-code").text)
     assert allows(bash(r"grep '(a|b)\.' x"), ours)
     assert again.bash.patterns == ours.bash.patterns
 
@@ -287,14 +287,14 @@ def test_a_rule_of_claude_code_allows_as_much_as_one_of_ours(
     tmp_path: Path, rule: str, command: str, lost: list[str]
 ) -> None:
     theirs = settings(tmp_path, allow=[rule])
-    written = convert(theirs, "toml")
+    written = written_for(theirs, "toml")
     ours = load(tmp_path, "ours.toml", written.text)
     assert [allows(bash(command), each, WORLD) for each in (theirs, ours)] == [True, True]
     assert [line[: len(start)] for line, start in zip(written.lost, lost, strict=True)] == lost
 
 
 def test_a_rule_with_quotes_is_left_out_of_our_own_and_said(tmp_path: Path) -> None:
-    written = convert(settings(tmp_path, allow=["Bash(ls)", "Bash(echo 'a b')"]), "toml")
+    written = written_for(settings(tmp_path, allow=["Bash(ls)", "Bash(echo 'a b')"]), "toml")
     assert written.lost == ("echo 'a b': left out, for words are compared without their quotes",)
     assert load(tmp_path, "ours.toml", written.text).bash.patterns[0].text == "ls"
     assert "echo" not in written.text

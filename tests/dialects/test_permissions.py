@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agenteval.config.allowlists import load_any
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows
@@ -16,7 +17,6 @@ from agenteval.dialects.codex.engine import Codex, PrefixRule
 from agenteval.dialects.opencode.engine.current import OpenCode, PermissionRule, wildcard
 from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
 from agenteval.errors import UsageError
-from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.judge import judge
 
 WORLD = World(root="/home/me/project")

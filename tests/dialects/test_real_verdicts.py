@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agenteval import dialects
+from agenteval.config.allowlists import load_any
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, World, allows
 from agenteval.dialects import registry
 from agenteval.dialects.codex.engine import Codex
 from agenteval.errors import UsageError
-from agenteval.formats.permissions import load_any
 
 ROOT = "/home/me/project"
 FOLDERS = {name: Path(dialects.__file__).parent / name.replace("-", "_") for name in dialects.NAMES}

@@ -10,7 +10,7 @@ from agenteval.config.prompts import load_setting
 from agenteval.core.policy.policy import Policy
 from agenteval.dialects import registry
 from agenteval.errors import UsageError
-from agenteval.formats.convert import convert, targets
+from agenteval.workflows.reference import targets, written_for
 
 PACKAGE = Path(dialects.__file__).parents[1]
 
@@ -54,6 +54,6 @@ def test_our_own_lists_are_of_no_dialect() -> None:
 def test_who_is_asked_for_and_unknown_is_told_who_is_known() -> None:
     assert targets() == ("claude-code", "codex", "opencode", "toml")
     with pytest.raises(UsageError, match="Known: claude-code, codex, opencode, toml"):
-        convert(Policy("ours"), "aider")
+        written_for(Policy("ours"), "aider")
     with pytest.raises(UsageError, match="Known: strict, claude-code, codex, opencode"):
         load_setting("aider", "plain", "start", "0")

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from pages import PROJECT
 
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.models.openai_client import SIMULATOR
 from agenteval.models.persona import NAMES
 from agenteval.models.simulated import SimulatedServer

@@ -10,7 +10,7 @@ from pages import PAGES, PROJECT, blocks
 from played_page import played
 
 from agenteval.config.models import Timeouts
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Limits
 from agenteval.core.served import LONGEST, MEASURED, REFERENCE

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from agenteval.core.outcome import Outcome
-from agenteval.core.prompt_count import Sent
+from agenteval.core.served import Sent
 from agenteval.core.trial import Turn, Usage
 from agenteval.engine.retrying_model import PROOF, Reading, Unwatched
 from agenteval.errors import Cause, InfrastructureError

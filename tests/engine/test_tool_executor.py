@@ -11,7 +11,7 @@ from types import FrameType
 
 import pytest
 
-from agenteval.config.allowlists import convert, policy
+from agenteval.config.allowlists import convert, load_any, policy
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.profile import STRICT
@@ -22,7 +22,6 @@ from agenteval.core.trial import CallRecord, Execution
 from agenteval.dialects.registry import profiles
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
-from agenteval.formats.permissions import load_any
 from agenteval.taxonomy import judge as judging
 
 RULES = """

@@ -6,7 +6,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Denied, Finding, ToolCall
 from agenteval.core.prompt.profile import STRICT
 from agenteval.core.scenario import Limits
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.core.trial import Execution
 from agenteval.dialects.registry import profiles
 from agenteval.engine import tool_texts

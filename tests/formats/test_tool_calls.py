@@ -211,7 +211,7 @@ def test_words_become_the_text_that_bash_would_read_so(argv, command) -> None:
     ("arguments", "why"),
     [('{"command": "ls', "Unterminated string"), ("[1]", "a JSON list"), (5, "a JSON int")],
 )
-def test_arguments_that_are_no_object_are_garbled_and_kept(arguments, why) -> None:
+def test_arguments_that_are_no_object_are_malformed_and_kept(arguments, why) -> None:
     (call,) = tool_calls({"type": "tool_use", "name": "Bash", "input": arguments}) or ()
     assert (call.name, call.arguments, call.raw) == ("bash", None, str(arguments))
-    assert call.garbled.startswith(why)
+    assert call.malformed.startswith(why)

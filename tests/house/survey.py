@@ -14,6 +14,7 @@ from statistics import median
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "agenteval"
 SMALL = 40  # lines
+FLOORS = {"cli", "api", "workflows"}  # what a user does, a module each: typed, called, done
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 _EVERYTHING = {"Exception", "BaseException"}
 
@@ -140,7 +141,9 @@ class House:
         }
 
     def _sisters(self, parents: list[Path]) -> bool:
-        """Whether parallel packages have them: `engine` of each dialect, `codex` and the others."""
+        """Whether parallel packages have them: each dialect its `engine`, each floor its `gate`."""
+        if {one.relative_to(self.package).as_posix() for one in parents} <= FLOORS:
+            return True
         return len({one.parent for one in parents}) == 1 and parents[0].parent != self.package
 
     @property

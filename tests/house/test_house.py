@@ -44,7 +44,7 @@ TERMS = {
     "fault injection": "agenteval.models.slips",
     "feasibility": "agenteval.stats.feasibility",
     "interim looks": "agenteval.workflows.interim_looks",
-    "malformed call": "agenteval.core.garble",
+    "malformed call": "agenteval.core.malformed",
     "p value": "agenteval.stats.p_value",
     "paired": "agenteval.stats.permutation",
     "pairing": "agenteval.core.pairing",

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from pydantic import ValidationError
 
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import Prompt, render
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError

@@ -25,7 +25,7 @@ HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "mo
 class Wire:
     events: tuple[str, ...]
     usage: Usage
-    garbles: tuple[str, ...] = ()
+    malformed: tuple[str, ...] = ()
 
     @property
     def body(self) -> str:
@@ -172,13 +172,13 @@ async def test_each_server_is_read_to_the_same_turn(answering, reply, wire) -> N
     assert (
         turn.text,
         [(one.name, one.arguments) for one in turn.calls],
-        (turn.finish_reason, turn.usage, tuple(one.kind for one in turn.garbles)),
+        (turn.finish_reason, turn.usage, tuple(one.kind for one in turn.malformed)),
         len({one.id for one in turn.calls}),
         turn.raw,
     ) == (
         "I look.",
         [("bash", {"command": "ls"}), ("read", {"path": "README.md"})],
-        ("tool_calls", wire.usage, wire.garbles),
+        ("tool_calls", wire.usage, wire.malformed),
         2,
         wire.body,
     )

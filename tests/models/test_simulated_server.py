@@ -7,7 +7,7 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.trial import Message
 from agenteval.errors import UsageError

@@ -11,7 +11,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.profile import STRICT
@@ -61,8 +61,8 @@ CLASSES = {
 
 
 def made(written) -> ToolCall:
-    arguments, garbled = parse_arguments(written.arguments)
-    return ToolCall("a", written.name, written.arguments, arguments, garbled)
+    arguments, malformed = parse_arguments(written.arguments)
+    return ToolCall("a", written.name, written.arguments, arguments, malformed)
 
 
 @cache

@@ -8,8 +8,8 @@ from agenteval.config.models import ModelEntry
 from agenteval.core.call import ToolCall
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message
+from agenteval.models.chat_completions import request_body
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.requests import request_body
 
 LS = '{"command": "ls"}'
 WRITTEN = {
@@ -40,7 +40,7 @@ async def said(answering, reply, dialect: str, text: str):
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_call_in_the_words_is_a_call_and_the_words_stay(answering, reply, dialect) -> None:
     turn = await said(answering, reply, dialect, WRITTEN[dialect])
-    assert (turn.calls, turn.text, turn.garbles, turn.repairs) == (
+    assert (turn.calls, turn.text, turn.malformed, turn.repairs) == (
         (ToolCall("call-0", "bash", LS, {"command": "ls"}),),
         WRITTEN[dialect],
         (),
@@ -55,7 +55,7 @@ async def test_a_broken_call_is_the_models_and_one_in_another_dialect_is_none(
     turn = await said(answering, reply, "hermes", text)
     assert (
         [(call.name, call.arguments) for call in turn.calls],
-        [(one.kind, str(one.blame), one.position) for one in turn.garbles],
+        [(one.kind, str(one.blame), one.position) for one in turn.malformed],
     ) == (
         [("bash", None)],
         [("broken-json", "model", 0), ("call-in-text", "model", None)],

@@ -4,16 +4,15 @@ import json
 
 import pytest
 
-from agenteval.core.garble import Asked, Received, ReceivedCall, Repair
+from agenteval.core.malformed import Asked, Received, ReceivedCall, Repair
 from agenteval.core.trial import Message, Timing, Usage
-from agenteval.models.reply import ReplyError, read_reply, usage
-from agenteval.models.requests import native_message
+from agenteval.models.chat_completions import ReplyError, native_message, read_reply, usage
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments, turn_of
 
 
 @pytest.mark.parametrize(
-    ("raw", "parsed", "garbled"),
+    ("raw", "parsed", "malformed"),
     [
         ('{"command": "ls"}', {"command": "ls"}, ""),
         ("", {}, ""),
@@ -22,9 +21,9 @@ from agenteval.models.turns import parse_arguments, turn_of
         ("[" * 100_000, None, "arguments are not JSON"),
     ],
 )
-def test_arguments_are_parsed_where_they_parse(raw, parsed, garbled) -> None:
+def test_arguments_are_parsed_where_they_parse(raw, parsed, malformed) -> None:
     found, why = parse_arguments(raw)
-    assert (found, why.startswith(garbled), bool(why)) == (parsed, True, bool(garbled))
+    assert (found, why.startswith(malformed), bool(why)) == (parsed, True, bool(malformed))
 
 
 def turn(*calls: ReceivedCall):

@@ -1,4 +1,4 @@
-"""Replies as servers really send them, each with its calls, its garbles and whom they blame.
+"""Replies as servers really send them, each with its calls, the malformed ones and whom they blame.
 
 Written after public reports on these servers; the number of the report stands beside each.
 """
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from agenteval.config.models import ModelEntry, Sampling
-from agenteval.core.garble import Blame
+from agenteval.core.malformed import Blame
 from agenteval.core.trial import Message
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.taxonomy.garbles import KINDS
+from agenteval.taxonomy.malformed_kinds import KINDS
 
 JSON, STREAM = "application/json", "text/event-stream"
 MODEL, PARSER, PROMPT = Blame.MODEL, Blame.PARSER, Blame.PROMPT
@@ -57,14 +57,14 @@ def parts(*calls: dict) -> dict:
     return {"tool_calls": [{"index": at, **one} for at, one in enumerate(calls)]}
 
 
-Garbles = Sequence[tuple[str, Blame] | tuple[str, Blame, int]]
+Wrong = Sequence[tuple[str, Blame] | tuple[str, Blame, int]]
 
 
 @dataclass(frozen=True)
 class Reply:
     body: str
     calls: Sequence[tuple[str, str]] = ()
-    garbles: Garbles = ()
+    malformed: Wrong = ()
     kind: str = JSON
     status: str = "200 OK"
     entry: dict[str, object] = field(default_factory=dict)
@@ -282,7 +282,7 @@ def shown(evidence: str, said: str) -> bool:
 
 
 @pytest.mark.parametrize("case", REPLIES.values(), ids=REPLIES)
-async def test_a_reply_gives_its_calls_its_garbles_and_the_layer_to_blame(
+async def test_a_reply_gives_its_calls_its_malformed_calls_and_the_layer_to_blame(
     answering, reply, case
 ) -> None:
     with answering(reply(case.status, case.kind, case.body)) as url:
@@ -291,18 +291,18 @@ async def test_a_reply_gives_its_calls_its_garbles_and_the_layer_to_blame(
             turn = await model.ask(case.said, TOOLS, seed=1)
     seen = [
         (one.kind, one.blame, *((one.position,) * (one.position is not None)))
-        for one in turn.garbles
+        for one in turn.malformed
     ]
     said = turn.text + turn.raw + "".join(one.raw for one in turn.calls)
     assert (
         [(one.name, one.raw) for one in turn.calls],
         seen,
-        [one.kind for one in turn.garbles if not one.why or not shown(one.evidence, said)],
-    ) == (list(case.calls), list(case.garbles), [])
+        [one.kind for one in turn.malformed if not one.why or not shown(one.evidence, said)],
+    ) == (list(case.calls), list(case.malformed), [])
 
 
 def test_every_kind_is_among_the_replies() -> None:
-    shown = {garble[0] for case in REPLIES.values() for garble in case.garbles}
+    shown = {kind for case in REPLIES.values() for kind, *_ in case.malformed}
     assert shown == {kind.id for kind in KINDS}
 
 

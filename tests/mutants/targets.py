@@ -27,7 +27,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/report/test_one_pairing.py",
     ),
     "agenteval/stats/alpha_spending.py": ("tests/stats/test_alpha_spending.py",),
-    "agenteval/stats/gate.py": (
+    "agenteval/stats/promotion.py": (
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
         "tests/stats/test_alpha_spending.py",

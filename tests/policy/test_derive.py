@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 from agenteval.cli.allowlist import allowlist
 from agenteval.config.allowlist_tables import ScriptTable, spelled_out
 from agenteval.config.allowlists import convert, load_policy
-from agenteval.config.scenarios import load_scenarios
-from agenteval.config.skeleton import write_skeleton
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
 from agenteval.errors import UsageError
 from agenteval.formats.reveal import MARK
 from agenteval.taxonomy.judge import judge
+from agenteval.workflows.authoring import write_skeleton
 
 PROJECT = Path(__file__).resolve().parents[2]
 ALLOWLISTS = PROJECT / "allowlists"

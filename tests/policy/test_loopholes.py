@@ -8,7 +8,7 @@ from clocks import steps
 from agenteval.config.allowlists import convert, policy
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import Policy, allows, allows_command
-from agenteval.formats.convert import to_toml
+from agenteval.workflows.reference import to_toml
 
 
 def allow_list(text: str) -> Policy:

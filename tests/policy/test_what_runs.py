@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agenteval.config.allowlists import convert, policy
+from agenteval.config.allowlists import convert, load_any, policy
 from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import Simple, read_simple
-from agenteval.formats.permissions import load_any
 from agenteval.taxonomy.judge import judge
 
 BASH = ("bash", "--norc", "--noprofile", "-c")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.garble import Blame, Garble, Repair
+from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.report.build import build_view
 from agenteval.report.view import ClassText
@@ -94,13 +94,17 @@ def careless(number):
 
 def misread(played):
     """The same trial behind a parser that lost the braces of one call and left another as text."""
-    lost = Garble("broken-json", Blame.PARSER, '"sql": 1}', "the opening brace is missing", 0)
-    left = Garble("call-in-text", Blame.PARSER, "<tool_call>{...}", "a whole call in hermes")
-    note = Garble("object-arguments", Blame.SERVER, "{}", "the protocol has JSON text here", 0)
+    lost = MalformedCall(
+        "broken-json", Blame.PARSER, '"sql": 1}', "the opening brace is missing", 0
+    )
+    left = MalformedCall("call-in-text", Blame.PARSER, "<tool_call>{...}", "a whole call in hermes")
+    note = MalformedCall(
+        "object-arguments", Blame.SERVER, "{}", "the protocol has JSON text here", 0
+    )
     mended = Repair(0, "arguments", '"sql": 1}', "{}")
     first, *others, last = played.turns
-    first = replace(first, garbles=(lost, note), repairs=(mended,))
-    return replace(played, turns=(first, *others, replace(last, garbles=(left,))))
+    first = replace(first, malformed=(lost, note), repairs=(mended,))
+    return replace(played, turns=(first, *others, replace(last, malformed=(left,))))
 
 
 def void(number):

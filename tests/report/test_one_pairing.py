@@ -10,7 +10,7 @@ from agenteval.core.summary import RunSummary, summarize
 from agenteval.report.build import build_comparison
 from agenteval.report.side import Side
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import judge_gate
+from agenteval.stats.promotion import judge_gate
 from agenteval.testing import card, denied, run, trial
 
 LIST = "uv run notes.py list"

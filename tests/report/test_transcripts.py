@@ -3,7 +3,7 @@
 import pytest
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.report import html
 from agenteval.report.build import build_view
 from agenteval.report.transcripts import REPLY_SHOWN, TRIALS_SHOWN, marked_text, shown_trials

@@ -6,7 +6,7 @@ import pytest
 from available import ENGINE, installed, rootless_engine
 from users import copy_of_the_project, end_the_engine, engine_of_the_ordinary
 
-from agenteval.sandbox.choose import AUTOMATIC, BACKENDS
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 
 pytest.register_assert_rewrite("behaviours")
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from agenteval.errors import UsageError
-from agenteval.sandbox.choose import choose
+from agenteval.sandbox.backends import choose
 from agenteval.sandbox.inside import linux, seccomp
 
 MOUNT = seccomp.REFUSED["mount"][list(seccomp.ARCH).index(platform.machine())]

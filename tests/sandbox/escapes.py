@@ -14,7 +14,7 @@ from pathlib import Path
 from witness import WITNESS
 
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.choose import BACKENDS
+from agenteval.sandbox.backends import BACKENDS
 
 HERE = Path(__file__).parent
 SMALL = replace(

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.choose import BACKENDS
+from agenteval.sandbox.backends import BACKENDS
 
 
 async def main(name: str, mark: str) -> None:

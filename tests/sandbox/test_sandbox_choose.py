@@ -13,8 +13,7 @@ from users import start
 
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
-from agenteval.sandbox.backends import Bare, Namespaces
-from agenteval.sandbox.choose import AUTOMATIC, choose, probe_all
+from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
 from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import runner_spec, syscall_filter

@@ -14,7 +14,7 @@ from users import USERS, start
 
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.sandbox.choose import BACKENDS
+from agenteval.sandbox.backends import BACKENDS
 
 
 def family(pid: int) -> set[int]:

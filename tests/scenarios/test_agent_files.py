@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.scenario import Agent, CodeTest, SpawnLimits, Step
 from agenteval.errors import UsageError
 

@@ -8,7 +8,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.scenario import CodeTest
 from agenteval.protocols import Stage
 from agenteval.sandbox.backends import Namespaces

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.variant import variables
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step

@@ -10,7 +10,7 @@ import pytest
 from alone import holds
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.models.invited import CLASSES

@@ -13,7 +13,7 @@ import pytest
 from alone import holds
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.variant import fill
 

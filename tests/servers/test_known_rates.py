@@ -28,7 +28,7 @@ def test_the_report_finds_the_rates_that_the_weights_were_made_with(
     seen = Rate(silent, run["turns"])
     assert {
         "voids": run["voids"],
-        "garbled": run["arrivals"]["faulty"]["count"],
+        "malformed": run["arrivals"]["faulty"]["count"],
         "other classes": {name for name, rate in classes.items() if rate["count"]} - MADE,
         "all": inside(model["errors"], PIPED + FLAG),
         "piped": inside(classes["pipe-to-filter"], PIPED),
@@ -36,7 +36,7 @@ def test_the_report_finds_the_rates_that_the_weights_were_made_with(
         "silent": inside({"low": seen.low, "high": seen.high}, stopped),
     } == {
         "voids": [],
-        "garbled": 0,
+        "malformed": 0,
         "other classes": set(),
         "all": True,
         "piped": True,

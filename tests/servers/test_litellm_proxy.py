@@ -47,7 +47,7 @@ async def test_a_reply_is_the_same_through_the_proxy(llama, proxied, key, stream
     direct, through = await ask(llama, stream=stream), await ask(proxied, stream=stream)
     seen = [
         (turn.text, [(call.name, call.arguments, len(call.id)) for call in turn.calls],
-         turn.finish_reason, turn.usage, turn.garbles)
+         turn.finish_reason, turn.usage, turn.malformed)
         for turn in (direct, through)
     ]  # fmt: skip
     assert (seen[0], direct.usage.cached_tokens > 0) == (seen[1], True)

@@ -6,8 +6,7 @@ from proxy import KEY
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
-from agenteval.models.health import ServerHealth
-from agenteval.models.pages import Pages
+from agenteval.models.health import Pages, ServerHealth
 
 LOST = InfrastructureError("reset", Cause.LOST)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
-from agenteval.core.source import Word
+from agenteval.core.span import Word
 
 BASH = shutil.which("bash") or "bash"
 NOBODY = 65534

@@ -4,7 +4,7 @@ import pytest
 
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
-from agenteval.core.source import Source
+from agenteval.core.shell.source import Source
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:

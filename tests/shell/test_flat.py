@@ -11,8 +11,8 @@ from agenteval.core.shell.fact_reader import read_flat
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.simple_command import NotSimple, Obstacle
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.walk import Walk
-from agenteval.core.source import Source
 
 OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from summaries_of import run, trial
 
-from agenteval.config.gate import load_rules
+from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
-from agenteval.stats.gate import GateVerdict, judge_gate
+from agenteval.stats.promotion import GateVerdict, judge_gate
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 BAD_ENDS = [end for end in Outcome if end is not Outcome.COMPLETED]

@@ -8,7 +8,7 @@ from summaries_of import run, trial
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import Over, Rules
 from agenteval.stats.feasibility import OutOfReach, out_of_reach
-from agenteval.stats.gate import GateVerdict, judge_gate
+from agenteval.stats.promotion import GateVerdict, judge_gate
 
 MISSED = "handshake_missed"
 

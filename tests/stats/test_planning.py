@@ -8,8 +8,8 @@ from scipy.stats import beta, betabinom
 from summaries_of import run, trial
 
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.gate import GateVerdict, judge_gate
 from agenteval.stats.planning import Rehearsal
+from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.simulation import Clustering, Design, Truth
 
 TRUTH = Truth(0.056, {"a": 1.0})

@@ -7,7 +7,7 @@ from summaries_of import run, runs, trial
 
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import CRITERIA, Over, Rules
-from agenteval.stats.gate import GateVerdict, Minimum, decided, judge_gate
+from agenteval.stats.promotion import GateVerdict, Minimum, decided, judge_gate
 
 PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
 SOME = [0, 1, 0, 0, 0, 0, 1, 0, 0, 0]

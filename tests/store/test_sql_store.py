@@ -6,7 +6,7 @@ import pytest
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
-from agenteval.core.source import Span
+from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.errors import Cause, UsageError
 from agenteval.protocols import TrialKey

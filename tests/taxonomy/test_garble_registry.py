@@ -2,7 +2,7 @@
 
 import pytest
 
-from agenteval.taxonomy.garble_registry import parsed
+from agenteval.taxonomy.malformed_arguments import parsed
 
 LIMIT = 262_144
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from agenteval.cli.scenarios import app
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenarios import load_scenarios
+from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.policy.policy import World
 from agenteval.core.scenario import Scenario
 from agenteval.models.oracle import made

@@ -12,7 +12,7 @@ from agenteval.core.policy.script import CommandLine, misuse
 from agenteval.core.shell.leaves import Construct, Leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.source import new
+from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
 _ALIKE = 0.6  # of a program's name and a script's: with less, choco is echo.py

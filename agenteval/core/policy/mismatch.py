@@ -14,7 +14,7 @@ from agenteval.core.shell.harm import is_familiar
 from agenteval.core.shell.programs import after_runner, code_at, only_itself, script_at
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
-from agenteval.core.source import new
+from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
 

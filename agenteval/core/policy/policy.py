@@ -20,7 +20,7 @@ from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
 from agenteval.core.shell.simple_command import NotSimple, Simple, read_simple
-from agenteval.core.source import new
+from agenteval.core.span import new
 
 
 @dataclass(frozen=True, slots=True)

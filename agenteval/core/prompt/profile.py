@@ -63,7 +63,7 @@ class Texts:
     denied: str  # a bash call
     denied_path: str  # a call of a file tool
     unknown: str  # no such tool
-    garbled: str  # arguments that are no JSON
+    malformed: str  # arguments that are no JSON
     invalid: str  # arguments that do not fit the schema
     ran: str
     failed: str
@@ -168,7 +168,7 @@ STRICT = Profile(
         denied="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
         denied_path="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
         unknown="Unknown tool: {tool!r}. Nothing was run.",
-        garbled="Invalid tool call: {reason}. Nothing was run.",
+        malformed="Invalid tool call: {reason}. Nothing was run.",
         invalid="Invalid tool call: the arguments do not fit the schema: {reason}. "
         "Nothing was run.",
         ran="{output}",

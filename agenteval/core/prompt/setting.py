@@ -77,7 +77,7 @@ Place = Literal["start", "end", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`rules` is a template (see core/prompt/rules.py), `place` where it stands in the prompt.
+    """`rules` is a template (see VARIANTS), `place` where it stands in the prompt.
 
     `start` is in the system message, where the scenario has it; `end` is after the task.
     `rules_name` is what a run records of the rules: their name and version. `context` is how many

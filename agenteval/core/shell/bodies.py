@@ -7,8 +7,9 @@ from tree_sitter import Node
 
 from agenteval.core.shell.draft import Draft, Gathered, Level
 from agenteval.core.shell.facts import Redirect
+from agenteval.core.shell.source import COST, Source
 from agenteval.core.shell.tree import kinds
-from agenteval.core.source import COST, Place, Source, Span
+from agenteval.core.span import Place, Span
 
 # The tree takes these for blanks between words; to bash they are part of a word, or nothing.
 _GLUE = re.compile(r"(?:\\[\n \t]|[\r\v\f])+")

@@ -19,7 +19,7 @@ from agenteval.core.shell.words import (
     unquote,
     unquote_double,
 )
-from agenteval.core.source import Span, Word
+from agenteval.core.span import Span, Word
 
 _GAP = re.compile(rf"{GAP}(?:#[^\n]*+)?")
 _ENDS_WORD = " \t\n|&;()<>"

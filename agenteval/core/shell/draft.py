@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agenteval.core.shell.facts import Command, Heredoc, Redirect, ShellFacts, SubstitutionKind
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
-from agenteval.core.source import Place, Source, Span
+from agenteval.core.span import Place, Span
 
 
 class Draft:

@@ -15,10 +15,11 @@ from agenteval.core.shell.facts import (
 )
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import RESERVED, unreadable_text
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.words import PLAIN, VARIABLE, word_value
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
-from agenteval.core.source import Place, Source, Span, new
+from agenteval.core.span import Place, Span, new
 
 if TYPE_CHECKING:
     from agenteval.core.shell.draft import Gathered

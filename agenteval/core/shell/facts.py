@@ -6,10 +6,12 @@ Named tuples: a text has dozens of them, and a frozen dataclass takes three time
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from agenteval.core.shell.word_list import Words
-from agenteval.core.source import Place, Span
+from agenteval.core.span import Place, Span
+
+if TYPE_CHECKING:  # the policy knows redirects, and nothing of how words are read
+    from agenteval.core.shell.word_list import Words
 
 
 class RedirectKind(StrEnum):
@@ -61,7 +63,7 @@ class Command(NamedTuple):
     inside a substitution.
     """
 
-    words: Words
+    words: "Words"
     extent: Place
     assignments: tuple[Span, ...] = ()
     redirects: tuple[Redirect, ...] = ()

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from agenteval.core.source import Place
+from agenteval.core.span import Place
 
 HEREDOC = re.compile(
     r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])([^'\"\n\\$`]*+)\3|\\?+([^\s;&|()<>'\"\\$`]++))"

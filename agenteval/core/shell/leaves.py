@@ -17,7 +17,7 @@ from agenteval.core.shell.simple_command import (
     program_obstacle,
     unreadable_text,
 )
-from agenteval.core.source import Span, Word
+from agenteval.core.span import Span, Word
 
 MAX_DEPTH = 16  # groups and substitutions inside each other
 MOST_PARTS = 1024  # commands and redirects; more of them only keep the reader busy

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from agenteval.core.shell.draft import Gathered
 from agenteval.core.shell.facts import Heredoc
 from agenteval.core.shell.heredocs import Hidden, without_heredocs
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.walk import Walk
-from agenteval.core.source import Place, Source
+from agenteval.core.span import Place
 
 _MOST_MISREAD = 4  # times that the parser is told what it misread
 _LONGEST = 16_384  # characters of a text that is read again

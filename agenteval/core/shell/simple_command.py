@@ -23,7 +23,7 @@ from agenteval.core.shell.words import (
     expansion,
     unquote,
 )
-from agenteval.core.source import Span, Word, new
+from agenteval.core.span import Span, Word, new
 
 
 class Obstacle(StrEnum):

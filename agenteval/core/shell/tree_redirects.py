@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from tree_sitter import Node
 
 from agenteval.core.shell.facts import Heredoc, Redirect, RedirectKind
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.tree import kinds
 from agenteval.core.shell.words import word_value
-from agenteval.core.source import Place, Source
+from agenteval.core.span import Place
 
 _WORDS = kinds("word", "number", "string", "raw_string", "ansi_c_string", "translated_string")
 _WORDS |= kinds("concatenation", "simple_expansion", "expansion", "arithmetic_expansion", "$")

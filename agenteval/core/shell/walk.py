@@ -12,6 +12,7 @@ from tree_sitter import Node
 from agenteval.core.shell.bodies import REDIRECTS, Bodies
 from agenteval.core.shell.draft import Gathered, Level, embedded_in
 from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.tree import by_kind, kinds
 from agenteval.core.shell.tree_redirects import (
     HeredocParts,
@@ -19,7 +20,7 @@ from agenteval.core.shell.tree_redirects import (
     read_heredoc,
     read_herestring,
 )
-from agenteval.core.source import Place, Source
+from agenteval.core.span import Place
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import overload
 
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.words import PLAIN_WORD, word_value
-from agenteval.core.source import Place, Source, Word
+from agenteval.core.span import Place, Word
 
 _SPECIAL = frozenset("'\"\\$`*?[{~<>")  # a word without these is what it says
 

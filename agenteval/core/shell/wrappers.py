@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from agenteval.core.source import new
+from agenteval.core.span import new
 
 _Argv = Sequence[str]
 

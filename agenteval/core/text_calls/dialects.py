@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from agenteval.core import plain_json
-from agenteval.core.garble import Schemas
+from agenteval.core import plain
+from agenteval.core.malformed import Schemas
 from agenteval.core.text_calls.text_call import (
     MOST,
     Dialect,
@@ -62,7 +62,7 @@ def _typed(value: str, kind: object) -> Any:
     if kind in {None, "string"}:
         return value
     try:
-        return plain_json.read(value)
+        return plain.read(value)
     except ValueError:
         return value
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core import plain_json
-from agenteval.core.garble import Schemas
+from agenteval.core import plain
+from agenteval.core.malformed import Schemas
 
 MOST = 64  # calls looked for in one text: each search may read it to its end
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -70,7 +70,7 @@ def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
 def json_call(text: str, start: int) -> TextCall | None:
     """The call in a JSON object with name and arguments that begins at `start`, if it is one."""
     try:
-        found, end = plain_json.read_from(text, start)
+        found, end = plain.read_from(text, start)
     except ValueError:
         return None
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):

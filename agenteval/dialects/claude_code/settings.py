@@ -13,7 +13,7 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
 from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode
-from agenteval.dialects.files import (
+from agenteval.dialects.config_files import (
     Written,
     commands,
     digest,

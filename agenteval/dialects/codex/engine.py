@@ -19,8 +19,8 @@ from typing import Any, Literal
 from tree_sitter import Node
 
 from agenteval.core.call import BASH
-from agenteval.core.source import Source
-from agenteval.dialects.paths import absolute
+from agenteval.core.policy.patterns import absolute
+from agenteval.core.shell.source import Source
 
 Argv = tuple[str, ...]
 Decision = Literal["allow", "prompt", "forbidden"]

@@ -14,9 +14,9 @@ from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
-from agenteval.dialects.codex.calls import RuleCall, check, places_of, rule_of, try_examples
 from agenteval.dialects.codex.engine import Codex, PrefixRule
-from agenteval.dialects.files import Written, commands, digest, lost_everywhere, naming
+from agenteval.dialects.codex.rule_calls import RuleCall, check, places_of, rule_of, try_examples
+from agenteval.dialects.config_files import Written, commands, digest, lost_everywhere, naming
 from agenteval.errors import UsageError
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))

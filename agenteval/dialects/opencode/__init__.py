@@ -15,7 +15,7 @@ from agenteval.core.prompt.profile import (
     Texts,
     path_named,
 )
-from agenteval.dialects.opencode import config, remarks
+from agenteval.dialects.opencode import config
 from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, Dialect
 
 # What stands in a config, whether it speaks of permissions or not.
@@ -46,7 +46,7 @@ _PROFILE = Profile(
         denied=_RULE,
         denied_path=_RULE,
         unknown=_NO_TOOL,
-        garbled=_NO_TOOL,
+        malformed=_NO_TOOL,
         invalid="The {tool} tool was called with invalid arguments: {reason}.\n"
         "Please rewrite the input so it satisfies the expected schema.",
         ran="{output}",
@@ -68,8 +68,8 @@ DIALECT = Dialect(
     profile=_PROFILE,
     readers={"opencode": config.read, "opencode-1.0": config.read_as_1_0},
     write=config.write,
-    left_behind=remarks.left_behind,
+    left_behind=config.left_behind,
     suffix=".md",
     likeness=_likeness,
-    lint=remarks.lint,
+    lint=config.lint,
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import _sha3  # type: ignore[import-not-found]  # hashlib loads OpenSSL
 import marshal
 import os
+import sys
 
 from agenteval.sandbox.inside import prefork, wire
 
@@ -63,3 +64,23 @@ def sealed(key: bytes, content: bytes) -> bytes:
     """As nobody reads it who lacks the key, which is for once; sealed again it is open."""
     pad = int.from_bytes(_sha3.shake_256(key).digest(len(content)), "little")
     return (int.from_bytes(content, "little") ^ pad).to_bytes(len(content), "little")
+
+
+HELP = "agenteval_test"  # what programs import
+
+
+def act(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
+    """Run it as a Python that was just started would.
+
+    Only one that comes to its end says `order["word"]`, which nobody else knows, as its last word.
+    """
+    import io  # noqa: PLC0415 - as prefork
+
+    prefork.furnish(env)
+    sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
+    said = sys.stdout = sys.stderr = io.StringIO()
+    made = sys.modules[HELP] = type(sys)(HELP)
+    exec(compile(order["help"], HELP, "exec"), made.__dict__)  # noqa: S102 - our own
+    held = made.begin(order)
+    text = said.getvalue() + (order["word"] if held else "")
+    return 0 if held else 1, text.encode(errors="replace")

@@ -7,7 +7,7 @@ import errno
 import os
 import resource
 
-from agenteval.sandbox.inside import call, files, linux, seccomp, wire
+from agenteval.sandbox.inside import files, linux, process, seccomp, wire
 
 
 def serve(inlet: int, outlet: int) -> None:
@@ -18,7 +18,7 @@ def serve(inlet: int, outlet: int) -> None:
             return
         spec = first[0]
         _set_up(inlet, outlet, spec)
-        runner = call.Runner(inlet, spec)
+        runner = process.Runner(inlet, spec)
         wire.reply(outlet, {"ready": True})
         while (frame := wire.receive(inlet)) is not None:
             wire.reply(outlet, *_answer(runner, *frame))
@@ -43,7 +43,9 @@ def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
         resource.setrlimit(getattr(resource, name), (value, value))
 
 
-def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
+def _answer(
+    runner: process.Runner, request: wire.Message, body: bytes
+) -> tuple[wire.Message, bytes]:
     try:
         return _done(runner, request, body)
     except OSError as error:
@@ -53,7 +55,7 @@ def _answer(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wi
         return {"errno": errno.EINVAL, "error": str(error), "path": ""}, b""
 
 
-def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
+def _done(runner: process.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
     match request["do"]:
         case "run":
             return runner.run(request["argv"])
@@ -65,7 +67,7 @@ def _done(runner: call.Runner, request: wire.Message, body: bytes) -> tuple[wire
             return _looked(runner, request)
 
 
-def _looked(runner: call.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
+def _looked(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
     """The answer to what changes nothing."""
     match request["do"]:
         case "read":
@@ -78,14 +80,14 @@ def _looked(runner: call.Runner, request: wire.Message) -> tuple[wire.Message, b
             return {"error": f"no request {other!r}"}, b""
 
 
-def _read_lines(runner: call.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
+def _read_lines(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
     keep, most = int(runner.limits["output_kept"]), int(runner.limits["file_size"])
     path, first, count = request["path"], request["first"], request["count"]
     content, cut = files.read_lines(path, first, count, keep=keep, most=most)
     return {"cut": cut}, content
 
 
-def _write_all(runner: call.Runner, request: wire.Message, body: bytes) -> wire.Message:
+def _write_all(runner: process.Runner, request: wire.Message, body: bytes) -> wire.Message:
     start = 0
     for path, size in request["files"]:
         content = body[start : start + size]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from agenteval.dialects.claude_code.engine.options import ANYTHING, EXACTLY, GIT, PROGRAMS
+from agenteval.dialects.claude_code.engine.harmless_options import ANYTHING, EXACTLY, GIT, PROGRAMS
 from agenteval.dialects.claude_code.engine.paths import is_free_sed
-from agenteval.dialects.claude_code.engine.words import Command, Word
+from agenteval.dialects.claude_code.engine.word_reader import Command, Word
 
 _SAME = {"egrep": "grep", "fgrep": "grep", "fdfind": "fd", "sha1sum": "md5sum"}
 _SAME |= {"sha256sum": "md5sum"}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from agenteval.dialects.claude_code.engine.words import Command, Word
+from agenteval.dialects.claude_code.engine.word_reader import Command, Word
 
 READERS = frozenset(
     (

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.words import unquote
-from agenteval.core.source import Source
-from agenteval.dialects.claude_code.engine.words import (
+from agenteval.dialects.claude_code.engine.word_reader import (
     Command,
     FileRedirect,
     UnclearError,

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 
-from agenteval.core.policy.patterns import path_regex, wildcard_regex
+from agenteval.core.policy.patterns import inside, path_regex, wildcard_regex
 from agenteval.core.shell.fact_reader import MAX_WRAPPED
 from agenteval.core.shell.wrappers import program_name, unwrap
-from agenteval.dialects.claude_code.engine.words import Command
-from agenteval.dialects.paths import inside
+from agenteval.dialects.claude_code.engine.word_reader import Command
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
 _ESCAPED = re.compile(r"\\([()\\])")

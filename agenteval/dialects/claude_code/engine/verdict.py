@@ -11,15 +11,16 @@ from typing import Any
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import path_arguments
+from agenteval.core.policy.patterns import absolute
 from agenteval.core.shell.simple_command import unreadable_text
-from agenteval.dialects.claude_code.engine.files import (
+from agenteval.dialects.claude_code.engine.free import is_free
+from agenteval.dialects.claude_code.engine.guarded import (
     FAMILY,
     FileRules,
     is_guarded,
     keeps_its_place,
     removes_too_much,
 )
-from agenteval.dialects.claude_code.engine.free import is_free
 from agenteval.dialects.claude_code.engine.paths import WRITERS, replaces_in_place, touched
 from agenteval.dialects.claude_code.engine.reading import Reading, read
 from agenteval.dialects.claude_code.engine.rules import (
@@ -31,8 +32,7 @@ from agenteval.dialects.claude_code.engine.rules import (
     is_wrapped_too_often,
     unwrapped,
 )
-from agenteval.dialects.claude_code.engine.words import Command
-from agenteval.dialects.paths import absolute
+from agenteval.dialects.claude_code.engine.word_reader import Command
 
 _NO_HOME = "/~"  # where nobody knows it, it is outside
 _LONGEST = 10_000  # characters of a command that it reads

@@ -16,9 +16,8 @@ from tree_sitter import Node
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import path_arguments
-from agenteval.core.policy.patterns import wildcard_regex
-from agenteval.core.source import Source
-from agenteval.dialects.paths import absolute, expanded, inside
+from agenteval.core.policy.patterns import absolute, expanded, inside, wildcard_regex
+from agenteval.core.shell.source import Source
 
 Action = Literal["allow", "ask", "deny"]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.call import BASH
-from agenteval.core.source import Source
+from agenteval.core.policy.patterns import expanded, inside
+from agenteval.core.shell.source import Source
 from agenteval.dialects.opencode.engine.current import (
     EDIT_TOOLS,
     OLD_TOUCHES,
@@ -22,7 +23,6 @@ from agenteval.dialects.opencode.engine.current import (
     start_folder,
     wildcard,
 )
-from agenteval.dialects.paths import expanded, inside
 
 _KNOWN = frozenset(("edit", "webfetch", "doom_loop", "external_directory"))
 _FILE_TOOLS = EDIT_TOOLS | {"read"}

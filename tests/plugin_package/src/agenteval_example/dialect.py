@@ -8,7 +8,7 @@ from typing import Any
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.profile import STRICT, Profile
-from agenteval.dialects.files import Written, digest
+from agenteval.dialects.config_files import Written, digest
 from agenteval.dialects.registry import Dialect
 
 

@@ -1,31 +1,31 @@
 from dataclasses import replace
 
-from agenteval.core.garble import Blame, Garble, Repair
+from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Outcome
-from agenteval.report.garbles import FAULTY, garbled
+from agenteval.report.arrivals import FAULTY, arrived
 from agenteval.testing import says, trial
 
 FAULTS = {"broken-json", "call-in-text"}
-BROKEN = Garble("broken-json", Blame.MODEL, "{", "why", 0)
-OTHER = Garble("broken-json", Blame.PARSER, "{", "why", 0)
-NOTE = Garble("object-arguments", Blame.SERVER, "{}", "why", 1)
-LEFT = Garble("call-in-text", Blame.PARSER, "<tool_call>", "why")
+BROKEN = MalformedCall("broken-json", Blame.MODEL, "{", "why", 0)
+OTHER = MalformedCall("broken-json", Blame.PARSER, "{", "why", 0)
+NOTE = MalformedCall("object-arguments", Blame.SERVER, "{}", "why", 1)
+LEFT = MalformedCall("call-in-text", Blame.PARSER, "<tool_call>", "why")
 
 
-def played(*garbles: Garble, repairs: tuple[Repair, ...] = (), **known: object):
-    """Two calls in the first turn, and words in the second, with these garbles in both."""
+def played(*malformed: MalformedCall, repairs: tuple[Repair, ...] = (), **known: object):
+    """Two calls in the first turn, and words in the second, with these malformed calls in both."""
     made = trial(("a", "b"), says("Done."), **known)
     first, second = made.turns
     first = replace(
-        first, garbles=tuple(g for g in garbles if g.position is not None), repairs=repairs
+        first, malformed=tuple(g for g in malformed if g.position is not None), repairs=repairs
     )
-    second = replace(second, garbles=tuple(g for g in garbles if g.position is None))
+    second = replace(second, malformed=tuple(g for g in malformed if g.position is None))
     return replace(made, turns=(first, second))
 
 
 def test_a_call_counts_once_a_kind_and_lost_ones_are_among_the_calls_that_were_tried() -> None:
     mended = Repair(0, "arguments", "{", "{}")
-    counts = garbled(
+    counts = arrived(
         [
             played(BROKEN, OTHER, NOTE, repairs=(mended,)),
             played(LEFT, LEFT),

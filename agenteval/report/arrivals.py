@@ -1,25 +1,25 @@
-"""The table of how calls arrived: garbles by kind, and the layer to blame."""
+"""The table of how calls arrived: malformed calls by kind, and the layer to blame."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.garble import Blame, Garble
+from agenteval.core.malformed import Blame, MalformedCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Run
 from agenteval.core.trial import Trial
 from agenteval.report.tables import Table, heads, per_100, plain, row
 from agenteval.report.view import Arrivals, RunView
 from agenteval.stats.rates import Rate, clustered
-from agenteval.taxonomy.garbles import FAULTS, KINDS
+from agenteval.taxonomy.malformed_kinds import FAULTS, KINDS
 
 FAULTY = "faulty"
 Place = tuple[int, int | None, int]  # of a call: turn, position, which one of those without any
 
 
 @dataclass(frozen=True, slots=True)
-class Garbled:
+class Arrived:
     """`kinds`, `blames` and `faulty` count by trial, out of the calls that were tried.
 
     Blamed, and faulty, is only what is a fault; `repairs` were made in what was sent back.
@@ -31,7 +31,7 @@ class Garbled:
     repairs: int
 
 
-def garbled(trials: Iterable[Trial], faults: Collection[str]) -> Garbled:
+def arrived(trials: Iterable[Trial], faults: Collection[str]) -> Arrived:
     """`faults` names the kinds that are more than a note."""
     counted = [trial for trial in trials if trial.outcome is not Outcome.VOID]
     kinds, blames, faulty = [], [], []
@@ -43,7 +43,7 @@ def garbled(trials: Iterable[Trial], faults: Collection[str]) -> Garbled:
         kinds.append((tried, Counter(kind for _, kind in {(at, one.kind) for at, one in seen})))
         blames.append((tried, Counter(str(b) for _, b in {(at, one.blame) for at, one in wrong})))
         faulty.append((tried, {FAULTY: len({place for place, _ in wrong})}))
-    return Garbled(
+    return Arrived(
         kinds=ErrorCounts.added(kinds),
         blames=ErrorCounts.added(blames),
         faulty=ErrorCounts.added(faulty),
@@ -51,14 +51,14 @@ def garbled(trials: Iterable[Trial], faults: Collection[str]) -> Garbled:
     )
 
 
-def _places(trial: Trial) -> Iterator[tuple[Place, Garble]]:
+def _places(trial: Trial) -> Iterator[tuple[Place, MalformedCall]]:
     for at, turn in enumerate(trial.turns):
-        for which, one in enumerate(turn.garbles):
+        for which, one in enumerate(turn.malformed):
             yield (at, one.position, which if one.position is None else 0), one
 
 
 def arrivals_of(run: Run) -> Arrivals:
-    counts = garbled(run.trials, FAULTS)
+    counts = arrived(run.trials, FAULTS)
     return Arrivals(
         faulty=clustered(counts.faulty.clusters(FAULTY)),
         kinds=_rates(counts.kinds, [kind.id for kind in KINDS]),
@@ -71,7 +71,7 @@ def _rates(counts: ErrorCounts, names: Sequence[str]) -> Mapping[str, Rate]:
     return {name: clustered(counts.clusters(name)) for name in names}
 
 
-def garble_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
+def arrival_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
     """None where all calls arrived as they should, or where only summaries were read."""
     seen = [view.arrivals for view in views if view.arrivals]
     if len(seen) < len(views):
@@ -97,5 +97,5 @@ def garble_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
     ]
     tried = {view.label: one.faulty.n for view, one in zip(views, seen, strict=True)}
     columns = heads(views, lambda view: f"n={tried[view.label]} calls tried")
-    note = "Garbles per 100 calls that were tried, those included that never arrived as calls."
+    note = "Malformed calls per 100 that were tried, those included that never arrived as calls."
     return (Table("How calls arrived", note, columns, tuple(rows)),)

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agenteval.api.results import RunResult, named
-from agenteval.api.table import Table
-from agenteval.report.gate.view import GateView, Line
-from agenteval.stats.gate import GateVerdict, Minimum, Result
+from agenteval.api.results import RunResult, Table, named
+from agenteval.report.gate_view import GateView, Line
+from agenteval.report.view import Errors, Pair, View
+from agenteval.stats.promotion import GateVerdict, Minimum, Result
 from agenteval.workflows.gating import judged
+from agenteval.workflows.views import compared
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _VERDICTS: dict[GateVerdict, Verdict] = {
@@ -103,3 +104,79 @@ def _row(line: Line, one: Result | Minimum) -> CriterionRow:
     measure = one.measure
     told = (measure.limit, measure.count, measure.n, measure.of, line.needed)
     return CriterionRow(measure.name, verdict, one.estimate, low, high, *told)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """Errors per 100 calls of one model, with a 95 % interval."""
+
+    model: str
+    simulated: bool
+    errors: int
+    calls: int
+    per_100: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class PairRow:
+    """`first` minus `second`, in errors per 100 calls, with a 95 % interval.
+
+    `adjusted_p` is after Holm's correction for all pairs. `paired`: both met the same worlds.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+    adjusted_p: float
+    paired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`sentences` is what follows from the figures; `warnings` is what stands against them."""
+
+    models: Table[ModelRow]
+    pairs: Table[PairRow]
+    sentences: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def compare(
+    first: RunResult | str,
+    second: RunResult | str,
+    *more: RunResult | str,
+    store: str | None = None,
+) -> Comparison:
+    """Two or more runs: results, ids, `last`, imported counts, or CSV files. Raises UsageError.
+
+    `store` is where ids are looked up; by default the store of the results, or the usual one.
+    """
+    names, where = named((first, second, *more), store)
+    return _comparison(compared(names, where, "full"))
+
+
+def _comparison(view: View) -> Comparison:
+    return Comparison(
+        models=Table(map(_model, view.models)),
+        pairs=Table(map(_pair, view.pairs)),
+        sentences=view.sentences,
+        warnings=view.warnings,
+    )
+
+
+def _model(errors: Errors) -> ModelRow:
+    rate = errors.total
+    shares = (100 * part for part in (rate.value, rate.low, rate.high))
+    return ModelRow(errors.label, errors.simulated, rate.count, rate.n, *shares)
+
+
+def _pair(pair: Pair) -> PairRow:
+    gap = pair.difference
+    value, low, high = (100 * part for part in (gap.value, gap.low, gap.high))
+    tests = gap.p, pair.adjusted, gap.paired
+    return PairRow(pair.first, pair.second, value, low, high, *tests)

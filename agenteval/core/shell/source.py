@@ -1,54 +1,13 @@
-"""A text that is read for its facts, and its parts: what findings and evidence are shown by."""
+"""A shell text that is read for its facts, and how to name a part of it."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from agenteval.core.span import Place, Span, new
 
 if TYPE_CHECKING:
     from tree_sitter import Node
-
-
-Place = tuple[int, int]  # where it starts and ends
-# A named tuple's own constructor is a function of Python: `new(Pair, (a, b))` takes half as long.
-new = tuple.__new__
-
-
-class Span(NamedTuple):
-    """A part of the text, `text[start:end]`."""
-
-    start: int
-    end: int
-    text: str
-
-
-class Word(NamedTuple):
-    """One word of shell: `text` is its value after quote removal, `dynamic` that bash expands it."""
-
-    text: str
-    span: Span
-    quoted: bool = False
-    dynamic: bool = False
-
-
-def inside(spans: Sequence[Span], places: Sequence[Place]) -> list[Span]:
-    """The spans that stand in one of the places."""
-    return [span for span, end in _covered(spans, places) if span.end <= end]
-
-
-def outside(spans: Sequence[Span], places: Sequence[Place]) -> list[Span]:
-    """The spans that stand in none of the places."""
-    return [span for span, end in _covered(spans, places) if span.end > end]
-
-
-def _covered(spans: Sequence[Span], places: Sequence[Place]) -> Iterator[tuple[Span, int]]:
-    """Each span with the furthest end of the places that begin before it."""
-    order = sorted(places)
-    starts = [start for start, _ in order]
-    furthest = [0, *accumulate((end for _, end in order), max)]
-    return ((span, furthest[bisect_right(starts, span.start)]) for span in spans)
-
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST

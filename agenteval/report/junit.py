@@ -7,9 +7,9 @@ not proven.
 import re
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from agenteval.report.gate.view import GateView, Line, goals_told
+from agenteval.report.gate_view import GateView, Line, goals_told
 from agenteval.report.tables import MARK
-from agenteval.stats.gate import GateVerdict
+from agenteval.stats.promotion import GateVerdict
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {GateVerdict.FAIL: "failure", GateVerdict.INCONCLUSIVE: "error"}

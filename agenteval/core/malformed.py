@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from agenteval.core.legible import is_legible, legible, paired
+from agenteval.core.plain import is_legible, legible, paired
 
 Schemas = Mapping[str, Mapping[str, Any]]  # of each offered tool's parameters, by its name
 
@@ -21,8 +21,8 @@ class Blame(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Garble:
-    """One garble of a turn. `kind` is an entry of `taxonomy.garbles`, `why` founds the blame.
+class MalformedCall:
+    """What is wrong with a call: `kind` of `taxonomy.malformed_kinds`, `why` founds the blame.
 
     `evidence` is the text that shows it, as received. `position` is that of the call, and None
     where there is no call: it never arrived as one.

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.report.gate.json import reach_document
-from agenteval.report.gate.view import reach_told
+from agenteval.report.gate_json import reach_document
+from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.feasibility import OutOfReach

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from agenteval.core.shell.source import Source
 from agenteval.core.shell.words import expansion, unquote
-from agenteval.core.source import Source
 
 _PLAIN_PARTS = frozenset(("word", "number", "raw_string", "string_content", "heredoc_start"))
 _HEREDOC_PARTS = frozenset(("heredoc_body", "heredoc_end"))

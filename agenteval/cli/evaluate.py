@@ -104,11 +104,11 @@ def _exit_code(
     interrupted: bool,
 ) -> int:
     """Say whose fault void trials were, or what the gate found of each run: the worst counts."""
-    if faults := workflows.voids.faults(runs):
+    if faults := workflows.views.faults(runs):
         typer.echo("\n".join(faults), err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
-    workflows.voids.check_usable(runs)
+    workflows.views.check_usable(runs)
     if watch is None:
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)

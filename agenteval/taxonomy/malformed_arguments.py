@@ -1,21 +1,74 @@
-"""Garbles of calls that arrived as calls: their arguments, ids and names."""
+"""Malformed calls that arrived: by their arguments, id or name; and what a kind is."""
 
+import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from agenteval.core import plain_json
-from agenteval.core.garble import Asked, Blame, Received
+from agenteval.core import plain
+from agenteval.core.malformed import LONGEST_ARGUMENTS, Asked, Blame, Received
 from agenteval.core.policy.arguments import schema_complaint
-from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
+
+
+class Sight(NamedTuple):
+    """What shows a kind in a reply; the fields are those of `core.malformed.MalformedCall`."""
+
+    blame: Blame
+    evidence: str
+    why: str
+    position: int | None = None
+
+
+Look = Callable[[Received, Asked], Iterator[Sight]]
+
+
+@dataclass(frozen=True, slots=True)
+class MalformedKind:
+    """One kind. A `note` is kept and shown, but is no fault: the call was read."""
+
+    id: str
+    title: str
+    rationale: str
+    look: Look
+    note: bool = False
+
+
+def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
+    """Makes a kind of the function below it: id, title and rationale are its own."""
+
+    def block(look: Look) -> MalformedKind:
+        title, _, rationale = inspect.cleandoc(look.__doc__ or "").partition("\n\n")
+        return MalformedKind(look.__name__.replace("_", "-"), title, rationale, look, note)
+
+    return block
+
+
+def parsed(raw: str) -> dict[str, Any] | None:
+    """The arguments in a text, or None for a text that is no JSON object, or too long."""
+    if len(raw) > LONGEST_ARGUMENTS:
+        return None
+    try:
+        found = plain.read(raw)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def is_cut(received: Received, position: int) -> bool:
+    """Whether this call is the last one of a reply that ran out of tokens, and not whole."""
+    last = position == len(received.calls) - 1
+    return last and received.finish_reason == "length" and not parsed(received.calls[-1].raw)
+
 
 # Parsers that read tags and write the JSON of the arguments themselves.
 WRITES_JSON = frozenset(("glm45", "glm47", "minimax_m2", "qwen3_coder", "qwen3_xml", "seed_oss"))
 _MARKUP = re.compile(r"</(?:tool_call|function|parameter)>\s*$|<\|[a-z_]+\|>")
 
 
-@garble_kind()
+@malformed_kind()
 def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
     """Arguments that are not JSON, or no JSON object, or longer than any that are read.
 
@@ -35,7 +88,7 @@ def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(blame, call.raw, why, position)
 
 
-@garble_kind()
+@malformed_kind()
 def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     """No arguments where the tool needs some.
 
@@ -56,7 +109,7 @@ def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(blame, call.raw, why, position)
 
 
-@garble_kind()
+@malformed_kind()
 def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
     """Arguments that break the schema that was offered.
 
@@ -78,7 +131,7 @@ def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.MODEL, call.raw, complaint, position)
 
 
-@garble_kind()
+@malformed_kind()
 def broken_text(received: Received, asked: Asked) -> Iterator[Sight]:
     """A name or arguments that came as no text: half a character, or bytes that are no UTF-8.
 
@@ -92,7 +145,7 @@ def broken_text(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.SERVER, f"{call.name} {call.raw}", why, position)
 
 
-@garble_kind(note=True)
+@malformed_kind(note=True)
 def object_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     """Arguments as an object, where the protocol has text.
 
@@ -105,7 +158,7 @@ def object_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.SERVER, call.raw, why, position)
 
 
-@garble_kind()
+@malformed_kind()
 def markup_in_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     """Tags of the chat template at the end of an argument, or special tokens in it.
 
@@ -120,7 +173,7 @@ def markup_in_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
                 yield Sight(Blame.PARSER, found.group(), why, position)
 
 
-@garble_kind()
+@malformed_kind()
 def missing_id(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call without an id.
 
@@ -132,7 +185,7 @@ def missing_id(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.SERVER, "", "ids are the server's to give", position)
 
 
-@garble_kind()
+@malformed_kind()
 def repeated_id(received: Received, asked: Asked) -> Iterator[Sight]:
     """An id that an earlier call of the same turn has.
 
@@ -147,7 +200,7 @@ def repeated_id(received: Received, asked: Asked) -> Iterator[Sight]:
         seen[call.id] += 1
 
 
-@garble_kind()
+@malformed_kind()
 def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call without a name.
 
@@ -160,7 +213,7 @@ def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.PARSER, call.raw, why, position)
 
 
-@garble_kind()
+@malformed_kind()
 def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
     """Special tokens in the name of a tool, such as `bash<|channel|>commentary`.
 
@@ -175,6 +228,6 @@ def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
 
 def _read(value: object) -> object:
     try:
-        return plain_json.read(value) if isinstance(value, str) else value
+        return plain.read(value) if isinstance(value, str) else value
     except ValueError:
         return value

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from agenteval.core.policy.patterns import absolute
 from agenteval.core.shell.words import unquote_double
 from agenteval.dialects.codex.engine import DECISIONS, Codex, PrefixRule
-from agenteval.dialects.paths import absolute
 from agenteval.errors import UsageError
 
 _BEFORE = re.compile(r"(?:[ \t\n]+|#[^\n]*)*")

@@ -8,10 +8,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agenteval.core.policy.patterns import absolute, expanded, inside
 from agenteval.dialects.claude_code.engine.paths import touched
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier, fits_path
-from agenteval.dialects.claude_code.engine.words import Command, FileRedirect, Word
-from agenteval.dialects.paths import absolute, expanded, inside
+from agenteval.dialects.claude_code.engine.word_reader import Command, FileRedirect, Word
 
 FAMILY = {"write": "edit", "multiedit": "edit", "notebookedit": "edit"} | dict.fromkeys(
     ("grep", "glob", "ls"), "read"

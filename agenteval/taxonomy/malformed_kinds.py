@@ -1,18 +1,25 @@
-"""Garbles of calls that did not arrive as calls: left as text, cut short, refused."""
+"""Malformed calls by kind and layer to blame; here those that did not arrive as calls at all."""
 
 import re
 from collections.abc import Iterator
 
-from agenteval.core.garble import Asked, Blame, Received
-from agenteval.core.legible import REPLACEMENT
+from agenteval.core.malformed import Asked, Blame, MalformedCall, Received
+from agenteval.core.plain import REPLACEMENT
 from agenteval.core.text_calls.dialects import calls_left
-from agenteval.taxonomy.garble_registry import Sight, garble_kind, is_cut, parsed
+from agenteval.taxonomy import malformed_arguments
+from agenteval.taxonomy.malformed_arguments import (
+    MalformedKind,
+    Sight,
+    is_cut,
+    malformed_kind,
+    parsed,
+)
 
 # How Ollama tells what it could not read.
 _SHOWN = re.compile(r"raw='(.*?)'(?:,|\s+err|$)", re.DOTALL)
 
 
-@garble_kind()
+@malformed_kind()
 def call_in_text(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call left as text in the reply.
 
@@ -32,7 +39,7 @@ def call_in_text(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(blame, received.text[call.start : call.end], why)
 
 
-@garble_kind(note=True)
+@malformed_kind(note=True)
 def call_in_fence(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call in a code fence of the reply.
 
@@ -45,7 +52,7 @@ def call_in_fence(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.MODEL, shown, why)
 
 
-@garble_kind()
+@malformed_kind()
 def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
     """A whole call that ends the reasoning of a reply with neither words nor calls.
 
@@ -60,7 +67,7 @@ def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.PARSER, shown, why)
 
 
-@garble_kind()
+@malformed_kind()
 def cut_call(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call cut by `length`: the reply ran out of tokens inside it.
 
@@ -79,7 +86,7 @@ def cut_call(received: Received, asked: Asked) -> Iterator[Sight]:
                 yield Sight(blame, received.text[left.start : left.end], why)
 
 
-@garble_kind()
+@malformed_kind()
 def refused_call(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call that the server could not read itself: it answered with an error.
 
@@ -95,7 +102,7 @@ def refused_call(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(blame, received.refusal, why, 0)
 
 
-@garble_kind(note=True)
+@malformed_kind(note=True)
 def broken_words(received: Received, asked: Asked) -> Iterator[Sight]:
     """Words that came as no text: half a character, or bytes that are no UTF-8.
 
@@ -107,3 +114,21 @@ def broken_words(received: Received, asked: Asked) -> Iterator[Sight]:
         at = max(0, text.find(REPLACEMENT) - 40)
         why = "the bytes of a reply are the server's to write"
         yield Sight(Blame.SERVER, text[at : at + 80], why)
+
+
+SHOWN = 500  # characters of evidence; the turn keeps every byte
+KINDS = tuple(
+    found
+    for found in (*vars(malformed_arguments).values(), *globals().values())
+    if isinstance(found, MalformedKind)
+)
+FAULTS = frozenset(kind.id for kind in KINDS if not kind.note)
+
+
+def malformed_in(received: Received, asked: Asked) -> tuple[MalformedCall, ...]:
+    """All malformed calls of a reply, in the order of the kinds."""
+    return tuple(
+        MalformedCall(kind.id, sight.blame, sight.evidence[:SHOWN], sight.why, sight.position)
+        for kind in KINDS
+        for sight in kind.look(received, asked)
+    )

@@ -7,13 +7,13 @@ from math import ceil, isinf
 from agenteval.core.pairing import Pairing
 from agenteval.core.run import differing_other
 from agenteval.core.summary import RunSummary
+from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import counted
-from agenteval.report.warnings import MIXED, SIMULATED
 from agenteval.stats.criteria import HANDSHAKES, TRIALS, Over
 from agenteval.stats.feasibility import OutOfReach, out_of_reach
-from agenteval.stats.gate import GateVerdict, Judgement, Minimum, Result
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
+from agenteval.stats.promotion import GateVerdict, Judgement, Minimum, Result
 from agenteval.stats.rates import Rate
 
 UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."

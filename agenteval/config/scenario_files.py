@@ -20,7 +20,7 @@ from agenteval.config.agents import (
 )
 from agenteval.config.fixtures import find_world
 from agenteval.config.proofread import INSTRUCTIONS, proofread
-from agenteval.config.scenario_folders import FILE, find, first
+from agenteval.config.roots import FILE, find, first
 from agenteval.config.toml import load_toml
 from agenteval.core.chance import Draw
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step

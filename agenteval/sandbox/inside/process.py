@@ -8,7 +8,7 @@ import os
 import select
 import time
 
-from agenteval.sandbox.inside import hidden, inquiry, judging, prefork, usage, wire
+from agenteval.sandbox.inside import hidden, inquiry, prefork, usage, wire
 
 TYPE_CHECKING = False  # as in wire
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Runner:
         """Run a program of the scenario's; it is the next bytes of the peer."""
         return self._followed(
             lambda nothing, sink: hidden.start(
-                self.peer, size, nothing, sink, lambda order: judging.act(order, self.env)
+                self.peer, size, nothing, sink, lambda order: hidden.act(order, self.env)
             ),
             self.limits["call_seconds"],
         )

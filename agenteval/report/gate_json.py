@@ -6,11 +6,11 @@ from math import ceil, isfinite
 from typing import Any
 
 from agenteval.core.summary import RunSummary
-from agenteval.report.gate.view import GateView, goals
+from agenteval.report.gate_view import GateView, goals
 from agenteval.report.json import rate_document
 from agenteval.stats.feasibility import OutOfReach
-from agenteval.stats.gate import Result
 from agenteval.stats.limit_tests import MOST
+from agenteval.stats.promotion import Result
 
 SCHEMA = "agenteval.gate/1"
 

@@ -1,0 +1,211 @@
+"""The chat-completions wire as servers really speak it: what of a reply is read, and how. Pure.
+
+A reply that is broken as a *reply* raises ReplyError: the server's fault. A tool call that is
+broken inside a good reply is kept as it came.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.chance import turn_seed
+from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
+from agenteval.core.plain import decoded, excerpt
+from agenteval.core.text_calls.dialects import DIALECTS
+from agenteval.core.text_calls.text_call import Dialect
+from agenteval.core.trial import Message, Usage
+from agenteval.models.loose import Call, Chunk, Function, ReplyError, read_loosely
+from agenteval.models.turns import sent_arguments, sent_name
+from agenteval.protocols import ToolSchema
+
+MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
+_NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
+_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
+
+
+def read_chunk(text: bytes) -> Chunk:
+    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
+    try:
+        return _CHUNKS.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_loosely(text)
+
+
+def said_error(chunk: Chunk) -> str:
+    """What the server says went wrong, when the chunk is an error."""
+    raw = bytes(chunk.error)
+    return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
+
+
+def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
+    """The arguments as text, and whether they came as an object (or anything else but text)."""
+    text = bytes(raw)
+    if text == b"null":
+        return "", False
+    if text.startswith(b'"'):
+        return _text(text), False
+    return decoded(text), True
+
+
+def _text(quoted: bytes) -> str:
+    try:
+        return _TEXTS.decode(quoted)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # half a character, or a byte that is none
+        return str(json.loads(decoded(quoted), strict=False))
+
+
+def read_reply(body: bytes) -> tuple[Received, Usage]:
+    """A whole (not streamed) reply. Raises ReplyError when the body is no chat completion."""
+    try:
+        chunk = read_chunk(body)
+    except ReplyError as error:
+        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}") from error
+    choice = chunk.choices[0] if chunk.choices else None
+    if choice is None or choice.message is None:
+        raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
+    used = usage(chunk.usage)
+    received = Received(
+        text=choice.message.content or "",
+        reasoning=choice.message.thought,
+        calls=tuple(map(_received_call, choice.message.tool_calls or ())),
+        finish_reason=choice.finish_reason or "",
+        completion_tokens=used.completion_tokens,
+        model=chunk.model or "",
+    )
+    return received, used
+
+
+def _received_call(call: Call) -> ReceivedCall:
+    function = call.function or Function()
+    raw, as_object = argument_text(function.arguments)
+    return ReceivedCall(function.name or "", raw, call.id or "", as_object)
+
+
+def kept(body: bytes) -> str:
+    r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
+    return body.decode("utf-8", "backslashreplace")
+
+
+def usage(counts: Mapping[str, Any] | None) -> Usage:
+    """Token counts of a reply; 0 for what the server leaves out.
+
+    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
+    """
+    counts = counts or {}
+    prompt = _count(counts, "prompt_tokens")
+    cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
+    return Usage(
+        prompt_tokens=prompt if cached <= prompt else min(prompt + cached, MOST_TOKENS),
+        completion_tokens=_count(counts, "completion_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
+        or _count(counts, "reasoning_tokens"),  # where SGLang has it
+        cached_tokens=cached,
+    )
+
+
+def _part(counts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = counts.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    value = counts.get(name)
+    if not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return 0
+    return int(value)
+
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def request_body(
+    entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema], seed: int
+) -> bytes:
+    """The whole request. A sampling seed of the entry goes before that of trial and turn."""
+    turns = sum(message.role == "assistant" for message in messages)
+    request: dict[str, Any] = {
+        "model": entry.model,
+        "stream": entry.stream,
+        "seed": turn_seed(seed, turns),
+    }
+    if entry.stream:
+        request["stream_options"] = {"include_usage": True}
+    if entry.tools == "text":
+        dialect = DIALECTS[entry.dialect]
+        request["messages"] = text_messages(messages, dialect, schemas_of(tools))
+        if dialect.stop:
+            request["stop"] = dialect.stop
+    else:
+        request["messages"] = [native_message(message) for message in messages]
+        if tools:
+            request["tools"] = tools
+            if entry.tool_choice:
+                request["tool_choice"] = entry.tool_choice
+    return _ENCODER.encode(request | entry.sampling.model_dump(exclude_none=True))
+
+
+def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Asked:
+    """What of this request may found a blame."""
+    return Asked(
+        schemas=schemas_of(tools),
+        max_tokens=entry.sampling.max_tokens,
+        parser=entry.tool_parser,
+        dialect=entry.dialect if entry.tools == "text" else "",
+        prompts=tuple(one.content for one in messages if one.role in {"system", "user"}),
+    )
+
+
+def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
+    functions = [tool["function"] for tool in tools]
+    return {function["name"]: function.get("parameters", {}) for function in functions}
+
+
+def native_message(message: Message) -> Mapping[str, Any]:
+    """A message as a server takes it; what it would refuse is mended."""
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.calls:
+        wire["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": sent_name(call), "arguments": sent_arguments(call)},
+            }
+            for call in message.calls
+        ]
+    if message.role == "tool":
+        wire["tool_call_id"] = message.call_id
+    return wire
+
+
+def text_messages(
+    messages: Sequence[Message], dialect: Dialect, schemas: Schemas
+) -> list[Mapping[str, Any]]:
+    """The conversation of a model without tools: instructions, its own words, results as words.
+
+    All results of a turn are one message of the user: templates want the roles to alternate.
+    """
+    wire: list[dict[str, Any]] = []
+    for role, content in _text_parts(messages, dialect):
+        if role == "tool" and wire[-1]["role"] == "user":
+            wire[-1]["content"] += "\n" + content
+        else:
+            wire.append({"role": "user" if role == "tool" else role, "content": content})
+    told = dialect.instructions(schemas)
+    if wire and wire[0]["role"] == "system":
+        wire[0]["content"] += "\n\n" + told
+    else:
+        wire.insert(0, {"role": "system", "content": told})
+    return list(wire)
+
+
+def _text_parts(messages: Sequence[Message], dialect: Dialect) -> Iterator[tuple[str, str]]:
+    names: dict[str, str] = {}
+    for message in messages:
+        names.update((call.id, call.name) for call in message.calls)
+        if message.role == "tool":
+            yield "tool", dialect.result(names.get(message.call_id, ""), message.content)
+        else:
+            yield message.role, message.content
