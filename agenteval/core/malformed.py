@@ -1,4 +1,4 @@
-"""How a call arrived: what is wrong with it, whose layer did it, and what of it is text at all."""
+"""A malformed call: what is wrong with how it arrived, whose layer did it, what of it is text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
