@@ -56,7 +56,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
 def turn_value(row: TurnRow) -> Turn:
     return Turn(
         text=row.text,
-        calls=tuple(ToolCall(**call) for call in row.calls),
+        calls=tuple(map(written_call, row.calls)),
         finish_reason=row.finish_reason,
         usage=Usage(
             row.prompt_tokens, row.completion_tokens, row.reasoning_tokens, row.cached_tokens
@@ -77,6 +77,10 @@ def _timing(row: TurnRow) -> Timing | None:
         return None
     gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
     return Timing(row.first_piece, row.pieces, *gaps)
+
+
+def written_call(stored: dict[str, Any]) -> ToolCall:
+    return ToolCall(*map(stored.__getitem__, ("id", "name", "raw", "arguments", "garbled")))
 
 
 def _malformed(stored: dict[str, Any]) -> MalformedCall:

@@ -11,7 +11,7 @@ from sqlmodel import Field, Session, SQLModel, col, select
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord
-from agenteval.store.mapping import call_value, trial_value, verdict_values
+from agenteval.store.mapping import call_value, trial_value, verdict_values, written_call
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values
 
@@ -121,7 +121,7 @@ class _Rescoring:
         turns, calls = self._rows(TurnRow, row), self._rows(CallRow, row)
         written = {(turn.agent, turn.number): turn.calls for turn in turns}
         for call in calls:
-            meant = ToolCall(**written[call.agent, call.turn][call.position])
+            meant = written_call(written[call.agent, call.turn][call.position])
             place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0])
             verdict, call.policy = self.judge(place, meant, call_value(call))
             call.taxonomy = self.made.taxonomy

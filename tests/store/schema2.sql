@@ -59,7 +59,7 @@ CREATE TABLE call (
     name TEXT NOT NULL,
     raw TEXT NOT NULL,
     arguments JSON,
-    malformed TEXT NOT NULL,
+    garbled TEXT NOT NULL,
     allowed BOOLEAN NOT NULL,
     failure_class VARCHAR NOT NULL,
     findings JSON NOT NULL,
