@@ -10,6 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
+
+class PluginError(ValueError):
+    """What a plug-in raised at its work; it names the plug-in."""
+
+
 _OURS = b"[agenteval."
 _METADATA = (".dist-info", ".egg-info")
 
@@ -31,6 +36,14 @@ def load(group: str, fits: Callable[[Any], bool] = lambda _: True) -> Mapping[st
 def sources(group: str, names: Iterator[str]) -> tuple[str, ...]:
     """The distributions that plug-ins are of, each as `name/version`, in the alphabet's order."""
     return tuple(sorted({_loaded(group)[name].source for name in names}))
+
+
+def called(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a plug-in's function gives. Raises PluginError, whatever that raises."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise PluginError(f"{type(error).__name__}: {error}") from error
 
 
 @cache
@@ -62,9 +75,9 @@ def _loaded(group: str) -> Mapping[str, _Plugin]:
             leave_out(group, point.name, f"{source}: {first} has one of that name too")
             continue
         try:
-            found[point.name] = _Plugin(point.load(), source)
-        except Exception as error:  # noqa: BLE001 -- other people's code: whatever it raises
-            leave_out(group, point.name, f"{source}: {type(error).__name__}: {error}")
+            found[point.name] = _Plugin(called(point.load), source)
+        except PluginError as error:
+            leave_out(group, point.name, f"{source}: {error}")
     return found
 
 

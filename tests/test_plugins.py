@@ -25,6 +25,7 @@ from agenteval.sandbox.backends import choose
 from agenteval.stats import criteria
 from agenteval.taxonomy import catalogue
 from agenteval.taxonomy.version import SHIPPED_VERSION
+from agenteval.workflows.classify import BadLine, read_lines
 from agenteval.workflows.reference import written_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
@@ -108,6 +109,16 @@ def test_two_plug_ins_of_one_name_are_the_first_of_them(tmp_path, monkeypatch, c
 def test_a_line_of_a_plug_ins_log_is_a_call(capsys) -> None:
     assert [call.command for call in tool_calls({"did": "ls -la", "type": "x"}) or ()] == ["ls -la"]
     assert tool_calls({"said": "hello"}) is None
+
+
+@pytest.mark.usefixtures("plugged")
+def test_a_line_that_a_plug_in_fails_on_is_a_bad_line_that_names_it_and_the_next_is_read() -> None:
+    (bad, call) = read_lines(['{"did": 5}', '{"did": "ls"}'])
+    assert bad == BadLine(
+        1,
+        "plug-in diary (agenteval.formats): AttributeError: 'int' object has no attribute 'strip'",
+    )
+    assert call.command == "ls"
 
 
 @pytest.mark.usefixtures("plugged")

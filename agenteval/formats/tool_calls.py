@@ -81,8 +81,11 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
 
 
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
-    for read in plugins.load(GROUP, callable).values():
-        yield from read(content) or ()
+    for name, read in plugins.load(GROUP, callable).items():
+        try:
+            yield from plugins.called(lambda found: list(found(content) or ()), read)
+        except plugins.PluginError as error:
+            raise plugins.PluginError(f"plug-in {name} ({GROUP}): {error}") from error
 
 
 def _within(content: object) -> Iterator[ToolCall]:

@@ -7,5 +7,7 @@ from agenteval.core.call import ToolCall
 
 
 def calls(content: Mapping[str, Any]) -> list[ToolCall]:
-    command = content.get("did")
+    if "did" not in content:
+        return []
+    command = content["did"].strip()
     return [ToolCall("", "bash", command, {"command": command})] if command else []
