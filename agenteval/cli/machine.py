@@ -9,15 +9,18 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.cli.options import AsJson, BaseUrl
 from agenteval.cli.output import print_json
+from agenteval.core import plain
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agenteval.sandbox.probe import Probe
+    from agenteval.workflows.hostile_worlds import Tried
     from agenteval.workflows.preflight import Listed
 
 
+CAME = 300  # characters of what came of an attempt that does harm
 NO_LIST = "but lists no models: a base URL usually ends in /v1"
 
 
@@ -63,7 +66,10 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
 def doctor(*, as_json: AsJson = False) -> None:
     """Try every sandbox with real commands and a battery of escapes; say what mends a failure.
 
-    Exits 1 when none works that a run would choose by itself.
+    Hostile replies, worlds, modules and words are given to what reads them: parser, judge, tests,
+    store and report.
+
+    Exits 1 when no sandbox works that a run would choose by itself, or when one of these does harm.
 
     Examples:
     - `agenteval doctor`
@@ -75,10 +81,11 @@ def doctor(*, as_json: AsJson = False) -> None:
         print_json(found.document())
     else:
         _print_sandboxes(found.probes, found.chosen)
+        _print_inbound(found.inbound)
         told = ", ".join(f"{answer} {count}" for answer, count in found.second_reader.items())
         typer.echo(f"second reader (bashlex): {told}")
         typer.echo("  asked on purpose: a command it reads, one it cannot, and one it hangs on")
-    if found.chosen is None:
+    if not found.holds:
         raise typer.Exit(1)
 
 
@@ -93,6 +100,21 @@ def _print_sandboxes(probes: "Sequence[Probe]", chosen: str | None) -> None:
     typer.echo("sandbox none: isolates nothing")
     typer.echo("container and none are used only when asked for: --sandbox NAME")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
+
+
+def _print_inbound(inbound: "Sequence[Tried]") -> None:
+    """How many held, by the part that read them; each that did not."""
+    typer.echo(f"inbound: {_held(inbound)}: hostile replies, worlds, modules and words")
+    for part in dict.fromkeys(tried.part for tried in inbound):
+        of_part = [tried for tried in inbound if tried.part == part]
+        typer.echo(f"  {part}: {_held(of_part)}")
+        for tried in of_part:
+            if not tried.held:
+                typer.echo(f"  FAILS  {tried.attempt}: {plain.visible(tried.came)[:CAME]}")
+
+
+def _held(tried: "Sequence[Tried]") -> str:
+    return f"{sum(one.held for one in tried)} of {len(tried)} held"
 
 
 INGEST = "ingest"

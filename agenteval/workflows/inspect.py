@@ -1,4 +1,4 @@
-"""What works on this machine, found out by trying it: sandboxes, and the second reader of shell."""
+"""What works on this machine, found out by trying it: sandboxes, what reads a model, bashlex."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,8 +7,10 @@ from typing import Any
 
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
-from agenteval.sandbox.backends import AUTOMATIC, probe_all
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, probe_all
 from agenteval.sandbox.probe import Probe
+from agenteval.workflows.hostile_texts import try_texts
+from agenteval.workflows.hostile_worlds import Tried, try_worlds
 
 # A command it reads, with its words; one it cannot read, one it hangs on.
 ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
@@ -16,9 +18,13 @@ ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """`chosen` is the sandbox that a run uses by itself; None where none works."""
+    """`chosen` is the sandbox that a run uses by itself; None where none works.
+
+    `inbound` is what of a model's was given to the parts that read it.
+    """
 
     probes: Sequence[Probe]
+    inbound: Sequence[Tried]
     second_reader: Mapping[str, int]
 
     @property
@@ -26,10 +32,16 @@ class Inspected:
         working = {seen.backend for seen in self.probes if seen.works}
         return next((name for name in AUTOMATIC if name in working), None)
 
+    @property
+    def holds(self) -> bool:
+        """Whether a run may start, and nothing that a model sends does harm."""
+        return self.chosen is not None and all(tried.held for tried in self.inbound)
+
     def document(self) -> dict[str, Any]:
         return {
             "chosen": self.chosen,
             "sandboxes": [asdict(seen) for seen in self.probes],
+            "inbound": [asdict(tried) | {"held": tried.held} for tried in self.inbound],
             "second_reader": dict(self.second_reader),
         }
 
@@ -39,7 +51,16 @@ def inspect() -> Inspected:
 
 
 async def _inspect() -> Inspected:
-    return Inspected(await probe_all(), await _second_reader())
+    probes = await probe_all()
+    return Inspected(probes, await _inbound(probes), await _second_reader())
+
+
+async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:
+    """In every sandbox of ours that works, all at once, as most of them wait; then the rest."""
+    working = [seen.backend for seen in probes if seen.works and seen.backend in BACKENDS]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(try_worlds(BACKENDS[name]())) for name in working]
+    return [*(tried for task in tasks for tried in task.result()), *try_texts()]
 
 
 async def _second_reader() -> Mapping[str, int]:

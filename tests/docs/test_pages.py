@@ -17,6 +17,7 @@ from agenteval.core.served import LONGEST, MEASURED, REFERENCE
 from agenteval.engine.retrying_model import LONGEST_PAUSE, PAUSES
 from agenteval.errors import Cause
 from agenteval.models.transport import LARGEST_BODY
+from agenteval.sandbox.inside import inquiry
 from agenteval.taxonomy.catalogue import failure_classes
 
 README = (PROJECT / "README.md").read_text()
@@ -25,6 +26,7 @@ TEXTS = {
     for path in (
         *PAGES,
         PROJECT / "CONTRIBUTING.md",
+        PROJECT / "SECURITY.md",
         PROJECT / "allowlists" / "README.md",
         PROJECT / "scenarios" / "README.md",
     )
@@ -73,6 +75,11 @@ def test_every_command_of_a_page_does_what_the_page_shows(name: str, tmp_path: P
 
 def test_the_page_of_options_is_what_the_commands_say() -> None:
     assert command_page.PAGE.read_text() == command_page.render(), "make docs-refresh"
+
+
+def test_what_a_judge_may_take_is_what_the_page_on_security_says() -> None:
+    taken = f"{inquiry.CPU_SECONDS} s of CPU and {inquiry.MEMORY >> 20} MB"
+    assert taken in TEXTS["SECURITY.md"]
 
 
 def test_the_picture_is_what_the_demo_prints() -> None:

@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, open_session
 from agenteval.sandbox.world import runner_spec, syscall_filter
 from agenteval.sandbox.world import world as describe
+from agenteval.workflows import inspect
+from agenteval.workflows.hostile_worlds import Tried
 
 
 async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
@@ -124,14 +126,38 @@ async def test_a_home_that_holds_the_system_is_not_taken_for_one_that_shows(monk
     assert (await probe(Namespaces())).works
 
 
-def test_doctor_prints_what_works_and_what_was_blocked():
+@pytest.fixture(scope="module")
+def inspected():
+    return inspect.inspect()
+
+
+def printed_of(found, *options, monkeypatch):
     app = typer.Typer()
     app.command()(doctor)
-    printed = CliRunner().invoke(app)
-    as_json = json.loads(CliRunner().invoke(app, ["--json"]).output)
-    assert printed.exit_code == 0
+    monkeypatch.setattr(inspect, "inspect", lambda: found)
+    return CliRunner().invoke(app, options)
+
+
+def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_held(
+    inspected, monkeypatch
+):
+    printed = printed_of(inspected, monkeypatch=monkeypatch)
+    as_json = json.loads(printed_of(inspected, "--json", monkeypatch=monkeypatch).output)
+    count = len(as_json["inbound"])
+    assert (printed.exit_code, count > 100) == (0, True)
     assert "sandbox namespaces: works\n  blocked  read a file of the host" in printed.output
     assert f"A run uses: {as_json['chosen']}" in printed.output
+    assert f"inbound: {count} of {count} held: " in printed.output
+    assert {one["part"].partition(",")[0] for one in as_json["inbound"]} == {
+        *("judge", "tests", "parser", "store", "report"),
+    }
+
+
+def test_an_inbound_attempt_that_does_harm_is_named_and_doctor_exits_1(inspected, monkeypatch):
+    harm = Tried("store", "NUL", "another\0came back", "^it came back as it was$")
+    printed = printed_of(replace(inspected, inbound=(harm,)), monkeypatch=monkeypatch)
+    assert printed.exit_code == 1
+    assert "store: 0 of 1 held\n  FAILS  NUL: another\u2400came back\n" in printed.output
 
 
 @pytest.mark.parametrize(

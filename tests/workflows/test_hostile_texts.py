@@ -1,0 +1,62 @@
+"""What doctor gives to parser, store and report ends as it must; and a weak part is found out."""
+
+import json
+
+import pytest
+
+from agenteval.models import turns
+from agenteval.report import html
+from agenteval.store import mapping
+from agenteval.workflows import hostile_texts
+from agenteval.workflows.hostile_texts import try_parser, try_report, try_store, try_texts
+
+
+def harm(tried):
+    return {one.attempt: one.came for one in tried if not one.held}
+
+
+def test_every_hostile_text_ends_as_it_must():
+    tried = try_texts()
+    assert ([one for one in tried if not one.held], len(tried) >= 40) == ([], True)
+
+
+def test_a_parser_that_reads_what_python_reads_is_found_out(monkeypatch):
+    monkeypatch.setattr(turns.plain, "read", json.loads)
+    assert {"NaN", "half a character in an argument"} <= harm(try_parser()).keys()
+
+
+def test_an_allowed_call_is_found_out(monkeypatch):
+    monkeypatch.setattr(
+        hostile_texts, "judge", lambda *_: hostile_texts.trial("ls").calls[0].verdict
+    )
+    assert harm(try_parser())["NUL in a command"] == "a call is allowed, or lost"
+
+
+def test_an_exception_is_a_defect_with_its_name(monkeypatch):
+    def broken(*_):
+        raise KeyError("x")
+
+    monkeypatch.setattr(hostile_texts, "turn_of", broken)
+    assert harm(try_parser())["NaN"].startswith("a defect of ours: ")
+
+
+def test_a_store_that_changes_words_is_found_out(monkeypatch):
+    read = mapping.trial_value
+    monkeypatch.setattr(
+        "agenteval.store.sql.mapping.trial_value",
+        lambda trial, turns, calls: read(trial, turns, calls[:0]),
+    )
+    assert len(harm(try_store())) == len(hostile_texts.STORED)
+
+
+@pytest.mark.parametrize("name", ["NUL", "marks that turn the direction"])
+def test_a_page_that_hides_is_found_out(name, monkeypatch):
+    monkeypatch.setattr(html, "visible", str)
+    assert harm(try_report())[name].startswith("these are not shown")
+
+
+def test_a_page_that_takes_words_for_elements_is_found_out(monkeypatch):
+    monkeypatch.setattr(
+        html, "_shown", lambda value: html.Markup(value) if type(value) is str else value
+    )
+    assert "a script" in harm(try_report())
