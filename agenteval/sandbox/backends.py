@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.container import Container
 from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launcher, interpreter
+from agenteval.sandbox.link import Link
 from agenteval.sandbox.probe import Probe, probe
-from agenteval.sandbox.session import Plan, open_session
+from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.sandbox.world import (
     BIN,
     DEVICE_LINKS,
@@ -56,7 +58,8 @@ class Bubblewrap:
             "prefix": self._python.prefix,
         }
         runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
-        return open_session(self._launcher, Plan("program", build, runner), files, limits)
+        plan = Plan("program", build, runner)
+        return Session(partial(launched, self._launcher, plan), files, limits)
 
 
 def _options(world: World) -> Iterator[str]:
@@ -112,7 +115,8 @@ class Namespaces:
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
         runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
-        return open_session(self._launcher, Plan("namespaces", build, runner), files, limits)
+        plan = Plan("namespaces", build, runner)
+        return Session(partial(launched, self._launcher, plan), files, limits)
 
 
 class Bare:
@@ -128,15 +132,15 @@ class Bare:
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        return self._open(files, limits)
+        return Session(partial(self._world, limits), files, limits)
 
     @asynccontextmanager
-    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
         with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
-            async with open_session(self._launcher, plan, files, limits) as session:
-                yield session
+            async with launched(self._launcher, plan) as link:
+                yield link
 
 
 def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,7 +17,7 @@ from agenteval.protocols import Sandbox
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import START_CONTAINED, shipped
 from agenteval.sandbox.link import Link
-from agenteval.sandbox.session import begin
+from agenteval.sandbox.session import Session, greet
 from agenteval.sandbox.world import (
     BIN,
     HOSTNAME,
@@ -53,10 +54,10 @@ class Container:
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        return self._open(files, limits)
+        return Session(partial(self._world, limits), files, limits)
 
     @asynccontextmanager
-    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
         engine = next(filter(None, map(shutil.which, self._engines)), None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
@@ -74,7 +75,8 @@ class Container:
                 + wire.request(_runner(limits, prefork=self._prefork))
             )
             try:
-                yield await begin(link, first, files, limits, lambda: _last_line(complaints))
+                await greet(link, first, lambda: _last_line(complaints))
+                yield link
             finally:
                 await link.close()
                 await _end(process)

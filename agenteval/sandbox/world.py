@@ -17,6 +17,7 @@ HOSTNAME = "sandbox"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("/etc/alternatives", "/etc/ld.so.cache")
 SHOWN = (*SYSTEM, *ETC, WORKSPACE, BIN, "/dev", "/proc", "/sys", "/tmp")  # noqa: S108 - its own
+KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
 TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
 ENVIRONMENT = {
     "HOME": WORKSPACE,
@@ -109,6 +110,7 @@ def runner_spec(limits: Limits, *, own_user: bool, prefork: bool = False) -> dic
     }
     return {
         "env": ENVIRONMENT,
+        "kill_seconds": KILL_SECONDS,
         "limits": asdict(limits),
         "prefork": prefork,
         "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
