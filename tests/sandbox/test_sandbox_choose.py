@@ -4,6 +4,7 @@ import json
 import shutil
 import tempfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
 from agenteval.sandbox.probe import cure, probe
-from agenteval.sandbox.session import Plan, open_session
+from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.sandbox.world import runner_spec, syscall_filter
 from agenteval.sandbox.world import world as describe
 
@@ -45,7 +46,7 @@ class Leaky(Namespaces):
             "seccomp": syscall_filter(loopback=False),
         }
         plan = Plan("namespaces", build, runner_spec(limits, own_user=False))
-        return open_session(self._launcher, plan, files, limits)
+        return Session(partial(launched, self._launcher, plan), files, limits)
 
 
 async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(monkeypatch, tmp_path):
