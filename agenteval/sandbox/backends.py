@@ -57,9 +57,14 @@ class Bubblewrap:
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
             "prefix": self._python.prefix,
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
+        runner = _runner(world, limits, prefork=self._prefork)
         plan = Plan("program", build, runner)
         return Session(partial(launched, self._launcher, plan), files, limits)
+
+
+def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
+    own = counts_processes_apart()
+    return runner_spec(limits, own_user=own, prefork=prefork, rules=world.rules)
 
 
 def _options(world: World) -> Iterator[str]:
@@ -74,6 +79,8 @@ def _options(world: World) -> Iterator[str]:
     for path in world.binds:
         yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
+    for path in world.masked:
+        yield from ("--ro-bind", "/dev/null", path)
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
@@ -114,7 +121,7 @@ class Namespaces:
             "loopback": limits.loopback,
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
+        runner = _runner(world, limits, prefork=self._prefork)
         plan = Plan("namespaces", build, runner)
         return Session(partial(launched, self._launcher, plan), files, limits)
 

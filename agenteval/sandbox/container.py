@@ -21,6 +21,7 @@ from agenteval.sandbox.session import Session, greet
 from agenteval.sandbox.world import (
     BIN,
     HOSTNAME,
+    MASKED,
     SHARED_MEMORY,
     TEMPORARY,
     UV,
@@ -28,6 +29,7 @@ from agenteval.sandbox.world import (
     runner_spec,
 )
 
+WRITABLE = ("/tmp", "/dev")  # noqa: S108 - its own
 ENGINES = ("podman", "docker")
 IMAGE = "docker.io/library/python:3.12-slim"
 FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
@@ -121,11 +123,13 @@ def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
     yield f"--volume={programs}:{BIN}:ro,z"
     if podman:
+        yield f"--security-opt=mask={':'.join(MASKED)}"  # docker has its own list and no other
         yield "--read-only-tmpfs=false"  # else it adds places of any size
 
 
 def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    return runner_spec(limits, own_user=True, prefork=prefork) | {
+    rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
+    return runner_spec(limits, own_user=True, prefork=prefork, rules=rules) | {
         "filter": {"loopback": limits.loopback},
     }
 

@@ -8,6 +8,7 @@ from typing import Any
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
 from agenteval.sandbox.backends import AUTOMATIC, probe_all
+from agenteval.sandbox.inside.linux import landlock_version
 from agenteval.sandbox.probe import Probe
 
 # A command it reads, with its words; one it cannot read, one it hangs on.
@@ -16,10 +17,14 @@ ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """`chosen` is the sandbox that a run uses by itself; None where none works."""
+    """`chosen` is the sandbox that a run uses by itself; None where none works.
+
+    `landlock` is the version of the second layer in this kernel, 0 where it has none.
+    """
 
     probes: Sequence[Probe]
     second_reader: Mapping[str, int]
+    landlock: int
 
     @property
     def chosen(self) -> str | None:
@@ -29,6 +34,7 @@ class Inspected:
     def document(self) -> dict[str, Any]:
         return {
             "chosen": self.chosen,
+            "landlock": self.landlock,
             "sandboxes": [asdict(seen) for seen in self.probes],
             "second_reader": dict(self.second_reader),
         }
@@ -39,7 +45,7 @@ def inspect() -> Inspected:
 
 
 async def _inspect() -> Inspected:
-    return Inspected(await probe_all(), await _second_reader())
+    return Inspected(await probe_all(), await _second_reader(), landlock_version())
 
 
 async def _second_reader() -> Mapping[str, int]:
