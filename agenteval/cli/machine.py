@@ -82,6 +82,8 @@ def doctor(*, as_json: AsJson = False) -> None:
     else:
         _print_sandboxes(found.probes, found.chosen)
         _print_inbound(found.inbound)
+        layer = f"version {found.landlock}" if found.landlock else "this kernel has none"
+        typer.echo(f"second layer (Landlock): {layer}")
         told = ", ".join(f"{answer} {count}" for answer, count in found.second_reader.items())
         typer.echo(f"second reader (bashlex): {told}")
         typer.echo("  asked on purpose: a command it reads, one it cannot, and one it hangs on")

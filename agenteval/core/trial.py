@@ -211,3 +211,4 @@ class Limit(StrEnum):
     WORKSPACE = "workspace"
     INODES = "inodes"
     OUTPUT = "output"
+    STUCK = "stuck"  # it could not be killed in time; the world behind it is a new one

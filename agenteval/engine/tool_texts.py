@@ -101,4 +101,5 @@ def _struck(limit: str, limits: Limits) -> str:
         Limit.WORKSPACE: f"The disk is full: the workspace holds {limits.workspace >> 20} MiB.",
         Limit.INODES: f"The disk is full: the workspace holds {limits.inodes} files.",
         Limit.OUTPUT: f"The command was stopped: it wrote over {limits.output_killed >> 20} MiB.",
+        Limit.STUCK: "The command could not be ended in time. All files are as at the start.",
     }[Limit(limit)]

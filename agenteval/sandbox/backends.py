@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.container import Container
 from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launcher, interpreter
+from agenteval.sandbox.link import Link
 from agenteval.sandbox.probe import Probe, probe
-from agenteval.sandbox.session import Plan, open_session
+from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.sandbox.world import (
     BIN,
     DEVICE_LINKS,
@@ -55,8 +57,14 @@ class Bubblewrap:
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
             "prefix": self._python.prefix,
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
-        return open_session(self._launcher, Plan("program", build, runner), files, limits)
+        runner = _runner(world, limits, prefork=self._prefork)
+        plan = Plan("program", build, runner)
+        return Session(partial(launched, self._launcher, plan), files, limits)
+
+
+def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
+    own = counts_processes_apart()
+    return runner_spec(limits, own_user=own, prefork=prefork, rules=world.rules)
 
 
 def _options(world: World) -> Iterator[str]:
@@ -71,6 +79,8 @@ def _options(world: World) -> Iterator[str]:
     for path in world.binds:
         yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
+    for path in world.masked:
+        yield from ("--ro-bind", "/dev/null", path)
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
@@ -111,8 +121,9 @@ class Namespaces:
             "loopback": limits.loopback,
             "seccomp": syscall_filter(loopback=limits.loopback),
         }
-        runner = runner_spec(limits, own_user=counts_processes_apart(), prefork=self._prefork)
-        return open_session(self._launcher, Plan("namespaces", build, runner), files, limits)
+        runner = _runner(world, limits, prefork=self._prefork)
+        plan = Plan("namespaces", build, runner)
+        return Session(partial(launched, self._launcher, plan), files, limits)
 
 
 class Bare:
@@ -128,15 +139,15 @@ class Bare:
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        return self._open(files, limits)
+        return Session(partial(self._world, limits), files, limits)
 
     @asynccontextmanager
-    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
         with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
-            async with open_session(self._launcher, plan, files, limits) as session:
-                yield session
+            async with launched(self._launcher, plan) as link:
+                yield link
 
 
 def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,10 +17,11 @@ from agenteval.protocols import Sandbox
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.launch import START_CONTAINED, shipped
 from agenteval.sandbox.link import Link
-from agenteval.sandbox.session import begin
+from agenteval.sandbox.session import Session, greet
 from agenteval.sandbox.world import (
     BIN,
     HOSTNAME,
+    MASKED,
     SHARED_MEMORY,
     TEMPORARY,
     UV,
@@ -27,6 +29,7 @@ from agenteval.sandbox.world import (
     runner_spec,
 )
 
+WRITABLE = ("/tmp", "/dev")  # noqa: S108 - its own
 ENGINES = ("podman", "docker")
 IMAGE = "docker.io/library/python:3.12-slim"
 FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
@@ -53,10 +56,10 @@ class Container:
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        return self._open(files, limits)
+        return Session(partial(self._world, limits), files, limits)
 
     @asynccontextmanager
-    async def _open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncGenerator[Sandbox]:
+    async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
         engine = next(filter(None, map(shutil.which, self._engines)), None)
         if engine is None:
             raise InfrastructureError(f"sandbox: no program {' or '.join(self._engines)} on PATH")
@@ -74,7 +77,8 @@ class Container:
                 + wire.request(_runner(limits, prefork=self._prefork))
             )
             try:
-                yield await begin(link, first, files, limits, lambda: _last_line(complaints))
+                await greet(link, first, lambda: _last_line(complaints))
+                yield link
             finally:
                 await link.close()
                 await _end(process)
@@ -119,11 +123,13 @@ def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues
     yield f"--volume={programs}:{BIN}:ro,z"
     if podman:
+        yield f"--security-opt=mask={':'.join(MASKED)}"  # docker has its own list and no other
         yield "--read-only-tmpfs=false"  # else it adds places of any size
 
 
 def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
-    return runner_spec(limits, own_user=True, prefork=prefork) | {
+    rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
+    return runner_spec(limits, own_user=True, prefork=prefork, rules=rules) | {
         "filter": {"loopback": limits.loopback},
     }
 

@@ -23,6 +23,10 @@ CLOSE_SECONDS = 5.0
 Reply = dict[str, Any]
 
 
+class StuckError(InfrastructureError):
+    """The other side lives, and does not answer."""
+
+
 class Link:
     """After a failure, a timeout or a cancellation it is closed: half a frame is no frame."""
 
@@ -30,14 +34,14 @@ class Link:
         self._peer = peer
 
     async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
-        """Send the frames, read one. Raises InfrastructureError when that fails or takes long."""
+        """Send the frames, read one. Raises InfrastructureError; StuckError when it takes long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._send(frames)
                 return await self._receive()
         except TimeoutError:
             self._peer.close()
-            raise InfrastructureError(f"the sandbox did not answer in {seconds:g} s") from None
+            raise StuckError(f"the sandbox did not answer in {seconds:g} s") from None
         except (OSError, EOFError, ValueError) as error:
             self._peer.close()
             raise InfrastructureError(f"the sandbox ended: {error}") from error

@@ -4,18 +4,18 @@ import asyncio
 import errno
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 from agenteval.core.scenario import Answers, Limits, Question, Schema
 from agenteval.core.trial import Execution, Limit
-from agenteval.errors import InfrastructureError, UsageError
+from agenteval.errors import AgentevalError, InfrastructureError, UsageError
 from agenteval.sandbox import link
 from agenteval.sandbox.inside import wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
-from agenteval.sandbox.link import Link, Order, Reply
+from agenteval.sandbox.link import Link, Order, Reply, StuckError
 
 TAIL = 4096
 # The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
@@ -45,6 +45,8 @@ def reported(code: int, output: str) -> str:
 START_SECONDS = 20.0
 GRACE_SECONDS = 15.0  # beyond the runner's own limits, before we call it stuck
 
+OpenWorld = Callable[[], AbstractAsyncContextManager[Link]]
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -56,11 +58,41 @@ class Plan:
 
 
 class Session:
-    """The `protocols.Sandbox` of every backend here."""
+    """The `protocols.Sandbox` of every backend here: a link to a world, and `files` in it.
 
-    def __init__(self, link: Link, limits: Limits) -> None:
-        self._link, self._limits = link, limits
+    `world` makes one. A world that a command left stuck is given up, and a new one made, as it was
+    at the start: what a model runs ends its call, and never its trial.
+    """
+
+    def __init__(self, world: OpenWorld, files: Mapping[str, bytes], limits: Limits) -> None:
+        self._world, self._files, self._limits = world, files, limits
         self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
+        self._link: Link
+
+    async def __aenter__(self) -> Self:
+        """Raises InfrastructureError when no world comes up, UsageError when the files are big."""
+        try:
+            await self._begin()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def _begin(self) -> None:
+        self._link = await self._stack.enter_async_context(self._world())
+        try:
+            await self._write_all(self._files, fixture=True)
+        except OSError as error:
+            raise _unfilled(error, self._files, self._limits) from error
+
+    async def _replace(self, execution: Execution) -> Execution:
+        await self._stack.aclose()
+        await self._begin()
+        return replace(execution, exit_code=None, limit=Limit.STUCK)
 
     async def run(self, argv: Sequence[str]) -> Execution:
         return await self._run({"do": "run", "argv": [*map(str, argv)]})
@@ -78,14 +110,17 @@ class Session:
         """An order goes past the runner, to the process that it starts."""
         seconds = max(self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
         beyond = order.content if order else b""
+        frames = wire.request(request | {"size": len(beyond)}) + beyond
         async with self._lock:
-            frames = wire.request(request | {"size": len(beyond)}) + beyond
-            reply, kept = await self._link.ask(frames, seconds=seconds)
-        if "error" in reply or not reply.get("clean", True):
-            reason = reply.get("error", "a process of the command could not be killed")
-            raise InfrastructureError(f"sandbox: {reason}")
-        said = order.opened(kept) if order else kept
-        return _execution(reply, said.decode(errors="replace"))
+            try:
+                reply, kept = await self._link.ask(frames, seconds=seconds)
+            except StuckError:
+                return await self._replace(Execution(None, "", seconds))
+            if "error" in reply:
+                raise InfrastructureError(f"sandbox: {reply['error']}")
+            said = order.opened(kept) if order else kept
+            done = _execution(reply, said.decode(errors="replace"))
+            return done if reply.get("clean", True) else await self._replace(done)
 
     async def read(self, path: str) -> bytes:
         reply, content = await self._ask({"do": "read", "path": path}, seconds=GRACE_SECONDS)
@@ -107,17 +142,20 @@ class Session:
 
     async def write_all(self, files: Mapping[str, bytes], *, fixture: bool) -> None:
         """Write them all; a script of the fixture may, while it is unchanged, be pre-forked."""
+        async with self._lock:
+            await self._write_all(files, fixture=fixture)
+
+    async def _write_all(self, files: Mapping[str, bytes], *, fixture: bool) -> None:
         sizes = [(path, len(content)) for path, content in files.items()]
-        request = {"do": "write", "files": sizes, "fixture": fixture}
-        body = b"".join(files.values())
-        reply, _ = await self._ask(request, body, seconds=GRACE_SECONDS)
+        frame = wire.request(
+            {"do": "write", "files": sizes, "fixture": fixture}, b"".join(files.values())
+        )
+        reply, _ = await self._link.ask(frame, seconds=GRACE_SECONDS)
         _raise_errno(reply, reply.get("path", ""))
 
-    async def _ask(
-        self, message: Reply, body: bytes = b"", *, seconds: float
-    ) -> tuple[Reply, bytes]:
+    async def _ask(self, message: Reply, *, seconds: float) -> tuple[Reply, bytes]:
         async with self._lock:
-            return await self._link.ask(wire.request(message, body), seconds=seconds)
+            return await self._link.ask(wire.request(message), seconds=seconds)
 
 
 def _execution(reply: Reply, output: str) -> Execution:
@@ -136,48 +174,36 @@ def _raise_errno(reply: Reply, path: str) -> None:
         raise OSError(reply["errno"], reply["error"], path)
 
 
+def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> AgentevalError:
+    if error.errno not in {errno.ENOSPC, errno.EFBIG, errno.EINVAL}:
+        return InfrastructureError(f"sandbox: {error}")
+    total = sum(map(len, files.values()))
+    return UsageError(
+        f"{len(files)} files of {total} bytes do not go into a workspace of "
+        f"{limits.workspace} bytes: {error}; raise limits.workspace or limits.inodes"
+    )
+
+
 @asynccontextmanager
-async def open_session(
-    launcher: Launcher, plan: Plan, files: Mapping[str, bytes], limits: Limits
-) -> AsyncGenerator[Session]:
-    """A world of the launcher's after this plan, with `files` in its workspace; else as `begin`."""
+async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
+    """A world of the launcher's after this plan. Raises as `greet`."""
     try:
         link = Link(launcher.world(plan.kind))
     except OSError as error:
         raise InfrastructureError(f"sandbox: {error}") from error
     try:
         first = wire.request(plan.build) + wire.request(plan.runner)
-        yield await begin(link, first, files, limits, launcher.complaints)
+        await greet(link, first, launcher.complaints)
+        yield link
     finally:
         await link.close()
 
 
-async def begin(
-    link: Link,
-    first: bytes,
-    files: Mapping[str, bytes],
-    limits: Limits,
-    complaints: Callable[[], str],
-) -> Session:
-    """Say the first words to a new runner, and fill its workspace.
-
-    Raises InfrastructureError when it does not come up, UsageError when the files do not fit.
-    """
+async def greet(link: Link, first: bytes, complaints: Callable[[], str]) -> None:
+    """Say the first words to a new runner. Raises InfrastructureError when it does not come up."""
     try:
         reply, _ = await link.ask(first, seconds=START_SECONDS)
     except InfrastructureError as error:
         raise InfrastructureError(f"sandbox: {complaints() or error}") from error
     if "error" in reply:
         raise InfrastructureError(f"sandbox: {reply['error']}")
-    session = Session(link, limits)
-    try:
-        await session.write_all(files, fixture=True)
-    except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EFBIG, errno.EINVAL}:
-            raise InfrastructureError(f"sandbox: {error}") from error
-        total = sum(map(len, files.values()))
-        raise UsageError(
-            f"{len(files)} files of {total} bytes do not go into a workspace of "
-            f"{limits.workspace} bytes: {error}; raise limits.workspace or limits.inodes"
-        ) from error
-    return session

@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -11,12 +12,23 @@ from agenteval.core.scenario import Limits
 from agenteval.sandbox.inside import seccomp
 from agenteval.sandbox.launch import Interpreter
 
+Rules = Sequence[tuple[str, str]]
 WORKSPACE = "/workspace"
 BIN = "/run/bin"
 HOSTNAME = "sandbox"
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ETC = ("/etc/alternatives", "/etc/ld.so.cache")
 SHOWN = (*SYSTEM, *ETC, WORKSPACE, BIN, "/dev", "/proc", "/sys", "/tmp")  # noqa: S108 - its own
+KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
+# Of the host's kernel, its keys and its devices; container engines mask most of these.
+MASKED = tuple(
+    f"/proc/{name}"
+    for name in (
+        *("cmdline", "config.gz", "diskstats", "interrupts", "iomem", "kallsyms", "kcore"),
+        *("key-users", "keys", "kmsg", "latency_stats", "modules", "partitions", "sched_debug"),
+        *("slabinfo", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo"),
+    )
+)
 TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
 ENVIRONMENT = {
     "HOME": WORKSPACE,
@@ -65,12 +77,23 @@ DEVICE_LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Folders bound read-only at their own path, links, small files, and sized tmpfs places."""
+    """Folders bound read-only at their own path, links, small files, and sized tmpfs places.
+
+    `masked` are files that are covered.
+    """
 
     binds: tuple[str, ...]
     links: dict[str, str]
     files: dict[str, str]
     tmpfs: dict[str, tuple[int, int, int]]  # path: bytes, inodes, mode
+    masked: tuple[str, ...]
+
+    @property
+    def rules(self) -> Rules:
+        """The same for Landlock, the second layer."""
+        shown = [path for path in self.binds if Path(path).is_dir()]
+        read = [(path, "read") for path in (*shown, "/etc", "/run", "/proc")]
+        return [("/", "list"), *read, *((path, "write") for path in (*self.tmpfs, "/dev"))]
 
 
 @cache
@@ -94,10 +117,13 @@ def world(python: Interpreter, limits: Limits) -> World:
             "/tmp": (TEMPORARY, inodes, 0o1777),  # noqa: S108 - the world's own
             "/dev/shm": (SHARED_MEMORY, inodes, 0o1777),  # noqa: S108 - the world's own
         },
+        masked=tuple(path for path in MASKED if Path(path).exists()),
     )
 
 
-def runner_spec(limits: Limits, *, own_user: bool, prefork: bool = False) -> dict[str, Any]:
+def runner_spec(
+    limits: Limits, *, own_user: bool, prefork: bool = False, rules: Rules = ()
+) -> dict[str, Any]:
     """What the runner is told. `own_user`: the kernel counts this world's processes apart."""
     memory, processes = 2 * limits.memory, limits.processes + 2
     rlimits = {
@@ -109,8 +135,10 @@ def runner_spec(limits: Limits, *, own_user: bool, prefork: bool = False) -> dic
     }
     return {
         "env": ENVIRONMENT,
+        "kill_seconds": KILL_SECONDS,
         "limits": asdict(limits),
         "prefork": prefork,
+        "rules": list(rules),
         "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
         "rlimits": rlimits | ({"RLIMIT_NPROC": processes} if own_user else {}),
         "workspace": WORKSPACE,

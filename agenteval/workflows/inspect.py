@@ -8,6 +8,7 @@ from typing import Any
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, probe_all
+from agenteval.sandbox.inside.linux import landlock_version
 from agenteval.sandbox.probe import Probe
 from agenteval.workflows.hostile_texts import try_texts
 from agenteval.workflows.hostile_worlds import Tried, try_worlds
@@ -20,12 +21,14 @@ ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
 class Inspected:
     """`chosen` is the sandbox that a run uses by itself; None where none works.
 
-    `inbound` is what of a model's was given to the parts that read it.
+    `inbound` is what of a model's was given to the parts that read it, `landlock` the version of the
+    second layer in this kernel, 0 where it has none.
     """
 
     probes: Sequence[Probe]
     inbound: Sequence[Tried]
     second_reader: Mapping[str, int]
+    landlock: int
 
     @property
     def chosen(self) -> str | None:
@@ -40,6 +43,7 @@ class Inspected:
     def document(self) -> dict[str, Any]:
         return {
             "chosen": self.chosen,
+            "landlock": self.landlock,
             "sandboxes": [asdict(seen) for seen in self.probes],
             "inbound": [asdict(tried) | {"held": tried.held} for tried in self.inbound],
             "second_reader": dict(self.second_reader),
@@ -52,7 +56,7 @@ def inspect() -> Inspected:
 
 async def _inspect() -> Inspected:
     probes = await probe_all()
-    return Inspected(probes, await _inbound(probes), await _second_reader())
+    return Inspected(probes, await _inbound(probes), await _second_reader(), landlock_version())
 
 
 async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:

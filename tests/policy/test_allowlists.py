@@ -257,9 +257,7 @@ def test_a_script_is_known_by_its_normalised_path(
 
 
 def test_a_pattern_lists_the_script_in_it_by_how_it_is_started(tmp_path: Path) -> None:
-    rules = policy(
-        tmp_path, '[bash]\nallow = ["uv run ./scripts/a.py list *", "uv run x/* y"]'
-    )
+    rules = policy(tmp_path, '[bash]\nallow = ["uv run ./scripts/a.py list *", "uv run x/* y"]')
     assert rules.bash.listed == {"scripts/a.py": ("uv run ./scripts/a.py",)}
 
 

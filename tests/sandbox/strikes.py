@@ -45,6 +45,23 @@ for _ in range(2):
     if os.fork() == 0: break
 time.sleep(0.4)
 """
+# Small pieces of address space, and epolls: the kernel keeps much for them, and the command little.
+MAPPED = """
+import ctypes, os, time
+call = ctypes.CDLL(None).mmap
+call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+for _ in range(3): os.fork()
+for number in range(40_000): call(None, 4096, 1 + 2 * (number & 1), 0x22, -1, 0)
+time.sleep(30)
+"""
+WATCHED = """
+import os, select, time
+for _ in range(5): os.fork()
+polls, files = [select.epoll() for _ in range(120)], [os.eventfd(0) for _ in range(120)]
+for poll in polls:
+    for file in files: poll.register(file)
+time.sleep(30)
+"""
 
 OUTPUT = "import os\nfor _ in range(1024): os.write(1, b'x' * (1 << 16))"
 INODES = "for number in range(300): open(f'f{number}', 'w').close()"
@@ -57,6 +74,8 @@ STRUCK = [
     (Limit.MEMORY, {}, ["python3", "-c", GRAB], [1]),
     (Limit.MEMORY, {"memory": 48 * MIB}, ["python3", "-c", SOCKETS], [None]),
     (Limit.MEMORY, {"memory": 11 * MIB}, ["python3", "-c", LEAVE], [None]),
+    (Limit.MEMORY, {"memory": 64 * MIB}, ["python3", "-c", MAPPED], [None]),
+    (Limit.MEMORY, {"memory": 64 * MIB}, ["python3", "-c", WATCHED], [None]),
     (Limit.PROCESSES, {"processes": 8}, ["python3", "-c", THREADS], [None]),
     (Limit.OPEN_FILES, {"open_files": 64}, ["python3", "-c", OPEN], [1]),
     (Limit.FILE_SIZE, {"file_size": MIB}, ["python3", "-c", WRITE], [1]),

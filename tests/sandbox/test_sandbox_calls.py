@@ -1,10 +1,12 @@
 """What a call gives back, on every backend."""
 
 import asyncio
+import shutil
 
 import pytest
 
 from agenteval.core.scenario import Limits
+from agenteval.sandbox.world import MASKED
 
 SCRIPT = b"import sys\nprint(sys.argv[1:])\n"
 FILES = {"notes.txt": b"one\ntwo\n", "scripts/show.py": SCRIPT, "run.sh": b"#!/bin/sh\necho ran\n"}
@@ -39,6 +41,60 @@ async def test_a_call_gives_exit_code_and_output_as_they_came(backend, argv, cod
     async with backend.open(FILES, Limits()) as sandbox:
         done = await sandbox.run(argv)
     assert (done.exit_code, done.output, done.limit, done.cut) == (code, output, "", False)
+
+
+ME = "git -c user.name=n -c user.email=e"
+GIT = (
+    f"echo x > f && git init -q . && git add f && {ME} commit -qm one && git clone -q . c "
+    "&& git gc -q && git log --format=%s && ls c"
+)
+PYTHON = """
+import asyncio, multiprocessing, sqlite3, socket, subprocess, threading
+base = sqlite3.connect("base.db")
+base.execute("pragma journal_mode = wal")
+base.execute("create table t (a)")
+with multiprocessing.get_context("spawn").Pool(2) as pool: print(pool.map(len, ["a", "bb"]))
+threading.Thread(target=asyncio.run, args=[asyncio.sleep(0.01)]).start()
+print(len(socket.socketpair()), subprocess.run(["ls"], capture_output=True, text=True).stdout)
+"""
+NODE = """
+const fs = require("fs"), {Worker} = require("worker_threads")
+fs.writeFileSync("n", "1")
+fs.promises.readFile("n").then(text => console.log(text + require("child_process").execSync("ls")))
+new Worker("setTimeout(() => {}, 5)", {eval: true})
+"""
+COREUTILS = (
+    "for n in 3 1 2; do echo $n; done | sort | tee f | xargs; cp -a f g; touch -d 2020-01-01 g; "
+    "ln -s f l; readlink l; tar cf t.tar f; gzip -k f; find . -name 'f*' | wc -l; "
+    "flock f timeout 5 nice stat -c %s f; mkfifo p; (cat p & echo in > p; wait); df . > d; rm -r *"
+)
+PROGRAMS = {
+    "git": (GIT, "one\nf\n"),
+    "python3": (f"python3 -c '{PYTHON}'", "[1, 2]\n2 base.db\nbase.db-shm\nbase.db-wal\n\n"),
+    "node": (f"node -e '{NODE}'", "1n\n\n"),
+    "sh": (COREUTILS, "1 2 3\nf\n2\n6\nin\n"),
+    "sqlite3": (
+        "sqlite3 b.db 'create table t (a); insert into t values (7); select * from t'",
+        "7\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_programs_of_every_day_run_under_the_filter(backend, program):
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed")
+    text, output = PROGRAMS[program]
+    async with backend.open({}, Limits()) as sandbox:
+        done = await sandbox.run(["sh", "-c", text])
+    assert (done.exit_code, done.output) == (0, output)
+
+
+async def test_nothing_of_the_hosts_kernel_is_shown_and_there_is_no_capability(backend):
+    look = f"cat {' '.join(MASKED)} 2>/dev/null; grep ^Cap /proc/self/status | cut -f2 | sort -u"
+    async with backend.open({}, Limits()) as sandbox:
+        done = await sandbox.run(["sh", "-c", look])
+    assert (done.exit_code, done.output) == (0, "0000000000000000\n")
 
 
 async def test_files_go_in_and_come_out_unchanged(backend):

@@ -1,9 +1,11 @@
 """Which sandbox a run gets: one that was tried and holds, or none at all and the reason."""
 
 import json
+import os
 import shutil
 import tempfile
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from users import start
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
+from agenteval.sandbox.inside import linux
 from agenteval.sandbox.probe import cure, probe
-from agenteval.sandbox.session import Plan, open_session
+from agenteval.sandbox.session import Plan, Session, launched
 from agenteval.sandbox.world import runner_spec, syscall_filter
 from agenteval.sandbox.world import world as describe
 from agenteval.workflows import inspect
@@ -34,9 +37,9 @@ class Leaky(Namespaces):
 
     name = "leaky"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, layered: bool) -> None:
         super().__init__()
-        self.folder = str(folder)
+        self.folder, self.layered = str(folder), layered
 
     def open(self, files, limits):
         world = describe(self._python, limits)
@@ -46,21 +49,61 @@ class Leaky(Namespaces):
             "loopback": False,
             "seccomp": syscall_filter(loopback=False),
         }
-        plan = Plan("namespaces", build, runner_spec(limits, own_user=False))
-        return open_session(self._launcher, plan, files, limits)
+        rules = world.rules if self.layered else ()
+        plan = Plan("namespaces", build, runner_spec(limits, own_user=False, rules=rules))
+        return Session(partial(launched, self._launcher, plan), files, limits)
 
 
-async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(monkeypatch, tmp_path):
+@pytest.fixture
+def shown_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("HOME", str(tmp_path / "nobody's"))
     for folder in (tmp_path, *tmp_path.parents[:2]):
         folder.chmod(0o755)
-    seen = await probe(Leaky(tmp_path))
+    return tmp_path
+
+
+async def test_a_backend_that_shows_a_folder_of_the_host_does_not_pass(shown_folder):
+    seen = await probe(Leaky(shown_folder, layered=False))
     assert (seen.works, seen.reason, len(seen.blocked)) == (
         False,
         "got through: read a file of the host",
         13,
     )
+
+
+async def test_the_second_layer_holds_where_the_first_shows_a_folder(monkeypatch):
+    if not linux.landlock_version():
+        pytest.skip("this kernel has no Landlock")
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is the world's own
+        os.chmod(folder, 0o755)
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        seen = await probe(Leaky(Path(folder), layered=True))
+    assert (seen.works, dict(seen.blocked)["read a file of the host"]) == (
+        True,
+        "Permission denied",
+    )
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_the_second_layer_is_laid_in_the_words_of_every_kernel(monkeypatch, tmp_path, version):
+    if linux.landlock_version() < version:
+        pytest.skip(f"this kernel has no Landlock of version {version}")
+    monkeypatch.setattr(linux, "landlock_version", lambda: version)
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    inside.mkdir()
+    child = os.fork()
+    if child == 0:
+        try:
+            linux.landlock([("/", "read"), (str(inside), "write")], loopback=False)
+            (inside / "file").write_text("made")
+            outside.write_text("made")
+        except PermissionError:
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert (status, (inside / "file").exists(), outside.exists()) == (0, True, False)
 
 
 async def test_a_backend_that_does_not_run_commands_as_promised_does_not_pass():

@@ -1,7 +1,9 @@
 """The seccomp program, run call by call in an interpreter of BPF, for both machines."""
 
 import errno
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,13 @@ from agenteval.sandbox.inside import seccomp
 ALLOWED = "allowed"
 KILLED = "killed"
 IGNORED = "ignored"
-CLONES = {"thread": 0x3D0F00, "fork": 0x1200011, "user": 0x10000011, "net": 0x40000011}
+CLONES = {
+    "thread": 0x3D0F00,
+    "fork": 0x1200011,
+    "user": 0x10000011,
+    "net": 0x40000011,
+    "thread with files of its own": 0x3D0B00,
+}
 
 
 def verdict(machine, number, *arguments, arch=None, loopback=False):
@@ -31,6 +39,8 @@ def verdict(machine, number, *arguments, arch=None, loopback=False):
                 at += then if loaded >= value else otherwise
             case seccomp.ANY_BIT:
                 at += then if loaded & value else otherwise
+            case seccomp.AND:
+                loaded &= value
             case seccomp.RETURN:
                 if value == seccomp.ALLOW:
                     return ALLOWED
@@ -41,20 +51,59 @@ def verdict(machine, number, *arguments, arch=None, loopback=False):
 MACHINES = list(seccomp.ARCH)
 
 
+BY_ARGUMENTS = {
+    "clone": seccomp.CLONE,
+    "ioctl": seccomp.IOCTL,
+    "setsockopt": seccomp.SETSOCKOPT,
+    "socket": seccomp.SOCKETS[0],
+    "socketpair": seccomp.SOCKETS[1],
+    **{name: numbers for name, (numbers, _) in seccomp.OF_PROCESS_1.items()},
+}
+TABLES = (seccomp.ALLOWED, seccomp.REFUSED, seccomp.UNSUPPORTED, BY_ARGUMENTS)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
-def test_every_refused_call_is_refused_and_its_neighbours_are_not(machine):
+def test_what_stands_in_no_table_is_unknown(machine):
     column = MACHINES.index(machine)
-    refused = {numbers[column] for numbers in seccomp.REFUSED.values()} - {None}
-    unknown = {numbers[column] for numbers in seccomp.UNKNOWN.values()} - {None}
-    unsupported = {numbers[column] for numbers in seccomp.UNSUPPORTED.values()}
-    by_arguments = {
-        *(pair[column] for pair in seccomp.SOCKETS),
-        seccomp.OF_PROCESS_1["ioprio_set"][0][column],
+    answers = {
+        number: answer
+        for table, answer in zip(TABLES, (ALLOWED, "EPERM", "ENOTSUP"), strict=False)
+        for numbers in table.values()
+        if (number := numbers[column]) is not None
     }
-    answers = dict.fromkeys(refused, "EPERM") | dict.fromkeys(unknown, "ENOSYS")
-    answers |= dict.fromkeys(unsupported, "ENOTSUP")
-    expected = {n: answers.get(n, ALLOWED) for n in range(500) if n not in by_arguments}
+    expected = {
+        number: answers.get(number, "ENOSYS")
+        for number in (*range(700), 5000, seccomp.X32 - 1)
+        if number not in {numbers[column] for numbers in BY_ARGUMENTS.values()}
+    }
     assert {number: verdict(machine, number) for number in expected} == expected
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_no_name_and_no_number_stands_twice(machine):
+    column = MACHINES.index(machine)
+    names = [name for table in TABLES for name in table]
+    numbers = [pair[column] for table in TABLES for pair in table.values()]
+    known = [number for number in numbers if number is not None]
+    assert (len(set(names)), len(set(known))) == (len(names), len(known))
+
+
+@pytest.mark.parametrize(
+    ("machine", "header"),
+    [("x86_64", "x86_64-linux-gnu/asm/unistd_64.h"), ("aarch64", "asm-generic/unistd.h")],
+)
+def test_numbers_are_those_of_the_kernels_headers(machine, header):
+    path = Path("/usr/include", header)
+    if not path.exists():
+        pytest.skip(f"{path} is not installed")
+    found = re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", path.read_text())
+    numbers = {name: int(number) for name, number in found}
+    column = MACHINES.index(machine)
+    ours = {name: pair[column] for table in TABLES for name, pair in table.items()}
+    assert len(ours.keys() & numbers.keys()) > 250
+    assert {name: numbers[name] for name in ours if name in numbers} == {
+        name: number for name, number in ours.items() if name in numbers
+    }
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -79,7 +128,7 @@ def test_what_decides_by_its_arguments(machine):
             for call in sockets
         ],
     } == {
-        "clone": {"thread": ALLOWED, "fork": ALLOWED, "user": "EPERM", "net": "EPERM"},
+        "clone": dict(zip(CLONES, [ALLOWED, ALLOWED, "EPERM", "EPERM", "EPERM"], strict=True)),
         "ioctl": [ALLOWED, "EPERM", "EPERM"],
         "alone": [{"unix"}] * 2,
         "loopback": [{"unix", "inet", "inet6"}] * 2,

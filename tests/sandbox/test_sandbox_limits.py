@@ -1,14 +1,19 @@
 """Every limit by its name, its exit code and within its time."""
 
+import os
+import signal
 from dataclasses import replace
 
 import pytest
 from strikes import MIB, SHARE, STRUCK, THREADS
+from test_sandbox_ends import family
 from witness import WITNESS
 
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Limit
-from agenteval.sandbox.backends import Bare
+from agenteval.errors import InfrastructureError
+from agenteval.sandbox import session, world
+from agenteval.sandbox.backends import Bare, Namespaces
 
 
 @pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
@@ -76,3 +81,50 @@ async def test_without_isolation_the_watched_limits_still_strike():
         slow = await sandbox.run(["sleep", "30"])
         threads = await sandbox.run(["python3", "-c", THREADS])
     assert (slow.limit, threads.limit) == (Limit.WALL_TIME, Limit.PROCESSES)
+
+
+async def test_what_cannot_be_killed_in_time_ends_its_call_and_the_world_is_a_new_one(
+    backend, monkeypatch
+):
+    monkeypatch.setattr(world, "KILL_SECONDS", 0.0)  # so nothing that is left dies in time
+    async with backend.open({"notes.txt": b"one\n"}, Limits()) as sandbox:
+        whole = await sandbox.run(["sh", "-c", "rm notes.txt; touch mark; echo did"])
+        stuck = await sandbox.run(["sh", "-c", "sleep 300 & echo said"])
+        after = await sandbox.run(["ls"])
+    assert [(done.limit, done.exit_code, done.output) for done in (whole, stuck, after)] == [
+        ("", 0, "did\n"),
+        (Limit.STUCK, None, "said\n"),
+        ("", 0, "notes.txt\n"),
+    ]
+
+
+async def test_a_world_that_answers_no_more_ends_its_call_and_is_given_up(backend, monkeypatch):
+    monkeypatch.setattr(session, "WALL_SECONDS", 0.0)
+    monkeypatch.setattr(session, "GRACE_SECONDS", 2.0)
+    limits = replace(Limits(), call_seconds=0.5)
+    others = family(os.getpid())
+    async with backend.open({"notes.txt": b"one\n"}, limits) as sandbox:
+        for pid in (runners := deepest(family(os.getpid()) - others)):
+            os.kill(pid, signal.SIGSTOP)
+        stuck = await sandbox.run(["touch", "mark"])
+        after = await sandbox.run(["ls"])
+    for pid in runners:
+        os.kill(pid, signal.SIGKILL)
+    assert [(done.limit, done.exit_code, done.output) for done in (stuck, after)] == [
+        (Limit.STUCK, None, ""),
+        ("", 0, "notes.txt\n"),
+    ]
+
+
+def deepest(pids):
+    """The one below which nothing runs: of a new trial the runner."""
+    return [pid for pid in pids if family(pid) == {pid}]
+
+
+async def test_where_no_new_world_comes_up_the_fault_is_the_hosts(monkeypatch):
+    monkeypatch.setattr(world, "KILL_SECONDS", 0.0)
+    backend = Namespaces()
+    async with backend.open({}, Limits()) as sandbox:
+        monkeypatch.setattr(session, "START_SECONDS", 0.0)
+        with pytest.raises(InfrastructureError, match="did not answer"):
+            await sandbox.run(["sh", "-c", "sleep 300 &"])

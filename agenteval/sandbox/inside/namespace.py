@@ -42,6 +42,8 @@ def build(spec: wire.Message, drop: Callable[[], None]) -> None:
     _furnish(spec)
     for path, fd in (sources | devices).items():
         _bind(fd, path)
+    for path in spec["masked"]:
+        linux.mount("./dev/null", f".{path}", "", linux.BIND)
     linux.pivot_root_here()
     _freeze(keep={"/proc", *spec["tmpfs"]})
     _settle(spec)
@@ -97,6 +99,7 @@ def _settle(spec: wire.Message) -> None:
     if spec["loopback"]:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             fcntl.ioctl(any_socket, SIOCSIFFLAGS, LO_UP)
+    linux.empty_the_bounding_set()
     linux.drop_capabilities()
     linux.prctl(linux.DUMPABLE, 0)
     linux.install_filter(spec["seccomp"].encode("latin-1"))

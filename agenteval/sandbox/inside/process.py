@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOK_FIRST, LOOK_EVERY = 0.01, 0.05
-KILL_SECONDS = 12.0  # many processes with much to free take seconds to die
 NORMAL = [_signal.SIGPIPE, _signal.SIGXFSZ, _signal.SIGINT, _signal.SIGCHLD]
 
 
@@ -34,6 +33,7 @@ class Runner:
         self.peer = peer
         self.env: dict[str, str] = spec["env"]
         self.limits: dict[str, int] = spec["limits"]
+        self.kill_seconds: float = spec["kill_seconds"]
         self.places: list[str] = spec["places"]
         self.prefork: bool = spec["prefork"]
         self.scripts = prefork.Scripts(self.env)
@@ -143,14 +143,17 @@ class Call:
             if now >= deadline:
                 return "wall-time"
             if now >= look:
-                if limit := self._look():
+                if limit := self._look(deadline):
                     return limit
                 look = time.perf_counter() + LOOK_EVERY
 
-    def _look(self) -> str:
+    def _look(self, deadline: float) -> str:
         limits, places = self.runner.limits, self.runner.places
-        if limit := usage.struck(limits, places, self.meter):
-            return limit
+        try:
+            if limit := usage.struck(limits, places, self.meter, deadline):
+                return limit
+        except (OSError, MemoryError):  # the kernel has no more for us either
+            return "memory"
         self.full = usage.full(limits, places) or self.full
         # not every backend can have the kernel refuse more inodes
         return self.full if self.full == "inodes" and self._makes_files() else ""
@@ -208,7 +211,7 @@ class Call:
 
     def kill_all(self) -> bool:
         """Kill and reap everything that this trial runs; False when something would not die."""
-        until = time.perf_counter() + KILL_SECONDS
+        until = time.perf_counter() + self.runner.kill_seconds
         while not self._wait_for_all():
             if os.getpid() == 1:
                 try:

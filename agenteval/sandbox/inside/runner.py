@@ -39,6 +39,8 @@ def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
     os.chdir(spec["workspace"])
     if "filter" in spec:  # whoever built this world has not installed one
         linux.install_filter(seccomp.program(linux.MACHINE, loopback=spec["filter"]["loopback"]))
+    if spec["rules"]:
+        linux.landlock(spec["rules"], loopback=spec["limits"]["loopback"])
     for name, value in spec["rlimits"].items():
         resource.setrlimit(getattr(resource, name), (value, value))
 

@@ -1,12 +1,93 @@
-"""The seccomp filter: which kernel calls a command never needs, as a BPF program."""
+"""The seccomp filter: the kernel calls that commands may make, as a BPF program.
+
+What stands in no table here is answered as a kernel answers that does not know the call: callers
+fall back to an older one, or fail. So are all calls that kernels will have one day.
+"""
+
+from __future__ import annotations
 
 import errno
 import struct
 
+TYPE_CHECKING = False  # as in wire
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # name: number on x86_64, number on aarch64 (None: it has no such call)
-REFUSED: dict[str, tuple[int | None, int | None]] = {
+ALLOWED: dict[str, tuple[int, int | None]] = {
+    "accept": (43, 202), "accept4": (288, 242), "access": (21, None), "alarm": (37, None),
+    "arch_prctl": (158, None), "bind": (49, 200), "brk": (12, 214), "cachestat": (451, 451),
+    "capget": (125, 90), "capset": (126, 91), "chdir": (80, 49), "chmod": (90, None),
+    "chown": (92, None), "clock_getres": (229, 114), "clock_gettime": (228, 113),
+    "clock_nanosleep": (230, 115), "close": (3, 57), "close_range": (436, 436),
+    "connect": (42, 203), "copy_file_range": (326, 285), "creat": (85, None), "dup": (32, 23),
+    "dup2": (33, None), "dup3": (292, 24), "epoll_create": (213, None), "epoll_create1": (291, 20),
+    "epoll_ctl": (233, 21), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441),
+    "epoll_wait": (232, None), "eventfd": (284, None), "eventfd2": (290, 19), "execve": (59, 221),
+    "execveat": (322, 281), "exit": (60, 93), "exit_group": (231, 94), "faccessat": (269, 48),
+    "faccessat2": (439, 439), "fadvise64": (221, 223), "fallocate": (285, 47), "fchdir": (81, 50),
+    "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452), "fchown": (93, 55),
+    "fchownat": (260, 54), "fcntl": (72, 25), "fdatasync": (75, 83), "fgetxattr": (193, 10),
+    "flistxattr": (196, 13), "flock": (73, 32), "fork": (57, None), "fremovexattr": (199, 16),
+    "fstat": (5, 80), "fstatfs": (138, 44), "fsync": (74, 82), "ftruncate": (77, 46),
+    "futex": (202, 98), "futex_requeue": (456, 456), "futex_wait": (455, 455),
+    "futex_waitv": (449, 449), "futex_wake": (454, 454), "futimesat": (261, None),
+    "get_robust_list": (274, 100), "getcpu": (309, 168), "getcwd": (79, 17), "getdents": (78, None),
+    "getdents64": (217, 61), "getegid": (108, 177), "geteuid": (107, 175), "getgid": (104, 176),
+    "getgroups": (115, 158), "getitimer": (36, 102), "getpeername": (52, 205),
+    "getpgid": (121, 155), "getpgrp": (111, None), "getpid": (39, 172), "getppid": (110, 173),
+    "getpriority": (140, 141), "getrandom": (318, 278), "getresgid": (120, 150),
+    "getresuid": (118, 148), "getrlimit": (97, 163), "getrusage": (98, 165), "getsid": (124, 156),
+    "getsockname": (51, 204), "getsockopt": (55, 209), "gettid": (186, 178),
+    "gettimeofday": (96, 169), "getuid": (102, 174), "getxattr": (191, 8), "ioprio_get": (252, 31),
+    "kill": (62, 129), "landlock_add_rule": (445, 445), "landlock_create_ruleset": (444, 444),
+    "landlock_restrict_self": (446, 446), "lchown": (94, None), "lgetxattr": (192, 9),
+    "link": (86, None), "linkat": (265, 37), "listen": (50, 201), "listxattr": (194, 11),
+    "llistxattr": (195, 12), "lremovexattr": (198, 15), "lseek": (8, 62), "lstat": (6, None),
+    "madvise": (28, 233), "map_shadow_stack": (453, 453), "membarrier": (324, 283),
+    "mincore": (27, 232), "mkdir": (83, None), "mkdirat": (258, 34), "mknod": (133, None),
+    "mknodat": (259, 33), "mlock": (149, 228), "mlock2": (325, 284), "mlockall": (151, 230),
+    "mmap": (9, 222), "mprotect": (10, 226), "mremap": (25, 216), "mseal": (462, 462),
+    "msync": (26, 227), "munlock": (150, 229), "munlockall": (152, 231), "munmap": (11, 215),
+    "nanosleep": (35, 101), "newfstatat": (262, 79), "open": (2, None), "openat": (257, 56),
+    "openat2": (437, 437), "pause": (34, None), "pidfd_open": (434, 434),
+    "pidfd_send_signal": (424, 424), "pipe": (22, None), "pipe2": (293, 59),
+    "pkey_alloc": (330, 289), "pkey_free": (331, 290), "pkey_mprotect": (329, 288),
+    "poll": (7, None), "ppoll": (271, 73), "prctl": (157, 167), "pread64": (17, 67),
+    "preadv": (295, 69), "preadv2": (327, 286), "pselect6": (270, 72), "pwrite64": (18, 68),
+    "pwritev": (296, 70), "pwritev2": (328, 287), "read": (0, 63), "readahead": (187, 213),
+    "readlink": (89, None), "readlinkat": (267, 78), "readv": (19, 65), "recvfrom": (45, 207),
+    "recvmmsg": (299, 243), "recvmsg": (47, 212), "removexattr": (197, 14), "rename": (82, None),
+    "renameat": (264, 38), "renameat2": (316, 276), "restart_syscall": (219, 128),
+    "rmdir": (84, None), "rseq": (334, 293), "rt_sigaction": (13, 134), "rt_sigpending": (127, 136),
+    "rt_sigprocmask": (14, 135), "rt_sigqueueinfo": (129, 138), "rt_sigreturn": (15, 139),
+    "rt_sigsuspend": (130, 133), "rt_sigtimedwait": (128, 137), "rt_tgsigqueueinfo": (297, 240),
+    "sched_get_priority_max": (146, 125), "sched_get_priority_min": (147, 126),
+    "sched_getaffinity": (204, 123), "sched_getattr": (315, 275), "sched_getparam": (143, 121),
+    "sched_getscheduler": (145, 120), "sched_rr_get_interval": (148, 127), "sched_yield": (24, 124),
+    "seccomp": (317, 277), "select": (23, None), "sendfile": (40, 71), "sendmmsg": (307, 269),
+    "sendmsg": (46, 211), "sendto": (44, 206), "set_robust_list": (273, 99),
+    "set_tid_address": (218, 96), "setfsgid": (123, 152), "setfsuid": (122, 151),
+    "setgid": (106, 144), "setgroups": (116, 159), "setitimer": (38, 103), "setpgid": (109, 154),
+    "setregid": (114, 143), "setresgid": (119, 149), "setresuid": (117, 147),
+    "setreuid": (113, 145), "setrlimit": (160, 164), "setsid": (112, 157), "setuid": (105, 146),
+    "shutdown": (48, 210), "sigaltstack": (131, 132), "signalfd": (282, None),
+    "signalfd4": (289, 74), "splice": (275, 76), "stat": (4, None), "statfs": (137, 43),
+    "statx": (332, 291), "symlink": (88, None), "symlinkat": (266, 36), "sync": (162, 81),
+    "sync_file_range": (277, 84), "syncfs": (306, 267), "sysinfo": (99, 179), "tee": (276, 77),
+    "tgkill": (234, 131), "time": (201, None), "timer_create": (222, 107),
+    "timer_delete": (226, 111), "timer_getoverrun": (225, 109), "timer_gettime": (224, 108),
+    "timer_settime": (223, 110), "timerfd_create": (283, 85), "timerfd_gettime": (287, 87),
+    "timerfd_settime": (286, 86), "times": (100, 153), "tkill": (200, 130), "truncate": (76, 45),
+    "umask": (95, 166), "uname": (63, 160), "unlink": (87, None), "unlinkat": (263, 35),
+    "utime": (132, None), "utimensat": (280, 88), "utimes": (235, None), "vfork": (58, None),
+    "vmsplice": (278, 75), "wait4": (61, 260), "waitid": (247, 95), "write": (1, 64),
+    "writev": (20, 66),
+}  # fmt: skip
+# What needs a right that nobody has inside is answered as the kernel would.
+REFUSED: dict[str, tuple[int, int | None]] = {
     # other processes
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "pidfd_getfd": (438, 438), "process_madvise": (440, 440), "kcmp": (312, 272),
@@ -33,13 +114,6 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "msgget": (68, 186), "msgctl": (71, 187), "msgrcv": (70, 188), "msgsnd": (69, 189),
     "mq_open": (240, 180), "mq_unlink": (241, 181),
 }  # fmt: skip
-# Their callers fall back to an older call when the kernel does not know these.
-UNKNOWN: dict[str, tuple[int, int | None]] = {
-    "clone3": (435, 435), "io_uring_setup": (425, 425), "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427), "memfd_create": (319, 279), "memfd_secret": (447, 447),
-    # all programs of a user share few of these, those outside too
-    "inotify_init": (253, None), "inotify_init1": (294, 26),
-}  # fmt: skip
 # As on a filesystem that has none: their callers go on. A file's list of rights is 64 KiB of memory
 # that no limit of a filesystem counts.
 UNSUPPORTED: dict[str, tuple[int, int]] = {
@@ -57,12 +131,13 @@ ONE_PROCESS = {"setpriority": 0, "ioprio_set": 1}
 CLONE, IOCTL, SETSOCKOPT = (56, 220), (16, 29), (54, 208)
 SOCKETS = ((41, 198), (53, 199))  # socket, socketpair
 NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
+THREAD, FILES = 0x10000, 0x400  # a thread with files of its own would hide how many there are
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX: typing into the terminal of somebody else
 SOL_SOCKET, BUFFERS = 1, (7, 8)  # SO_SNDBUF and SO_RCVBUF: how much a socket may hold
 UNIX, INET, INET6 = 1, 2, 10
 X32 = 0x40000000
 
-LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, ANY_BIT, AND, RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 NUMBER, MACHINE, ARGUMENTS = 0, 4, 16
 KILL, ALLOW = 0x80000000, 0x7FFF0000
 
@@ -76,22 +151,29 @@ def program(machine: str, *, loopback: bool) -> bytes:
     column = list(ARCH).index(machine)
     code = [_step(LOAD, MACHINE), _step(EQUAL, ARCH[machine], 1, 0), _step(RETURN, KILL)]
     code += [_step(LOAD, NUMBER)]
-    if machine == "x86_64":
-        code += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, refuse(errno.ENOSYS))]
-    answers = ((REFUSED, errno.EPERM), (UNKNOWN, errno.ENOSYS), (UNSUPPORTED, errno.EOPNOTSUPP))
-    for table, number in answers:
-        for numbers in table.values():
-            if (call := numbers[column]) is not None:
+    for first, last in _ranges(pair[column] for pair in ALLOWED.values()):
+        code += [_step(AT_LEAST, last + 1, 2, 0), _step(AT_LEAST, first, 0, 1)]
+        code += [_step(RETURN, ALLOW)]
+    for table, number in ((REFUSED, errno.EPERM), (UNSUPPORTED, errno.EOPNOTSUPP)):
+        for pair in table.values():
+            if (call := pair[column]) is not None:
                 code += _when(call, [_step(RETURN, refuse(number))])
     for name, (numbers, index) in OF_PROCESS_1.items():
         kind = [] if name not in ONE_PROCESS else _unless(0, ONE_PROCESS[name], errno.EPERM)
         code += _when(numbers[column], [*kind, *_if_any(index, (1,), errno.EPERM)])
-    code += _when(CLONE[column], _if_bits(0, NEW_NAMESPACES, errno.EPERM))
+    code += _when(CLONE[column], _no_namespace())
     code += _when(IOCTL[column], _if_any(1, TERMINAL_INPUT, errno.EPERM))
     code += _when(SETSOCKOPT[column], _ignore_buffers())
     for numbers in SOCKETS:
         code += _when(numbers[column], _only_families(loopback=loopback))
-    return b"".join([*code, _step(RETURN, ALLOW)])
+    return b"".join([*code, _step(RETURN, refuse(errno.ENOSYS))])
+
+
+def _ranges(numbers: Iterable[int | None]) -> Iterator[tuple[int, int]]:
+    """The first and last of each run of numbers without a gap, in order."""
+    known = sorted(number for number in numbers if number is not None)
+    firsts = [number for number in known if number - 1 not in known]
+    return zip(firsts, (number for number in known if number + 1 not in known), strict=True)
 
 
 def _step(what: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
@@ -107,9 +189,11 @@ def _argument(index: int) -> bytes:
     return _step(LOAD, ARGUMENTS + 8 * index)
 
 
-def _if_bits(index: int, bits: int, number: int) -> list[bytes]:
-    refused = _step(RETURN, refuse(number))
-    return [_argument(index), _step(ANY_BIT, bits, 0, 1), refused, _step(RETURN, ALLOW)]
+def _no_namespace() -> list[bytes]:
+    """A process or a thread may be made, and it may have no namespace of its own."""
+    refused = _step(RETURN, refuse(errno.EPERM))
+    bits = [_argument(0), _step(ANY_BIT, NEW_NAMESPACES, 0, 1), refused, _step(AND, THREAD | FILES)]
+    return [*bits, _step(EQUAL, THREAD, 0, 1), refused, _step(RETURN, ALLOW)]
 
 
 def _unless(index: int, value: int, number: int) -> list[bytes]:

@@ -2,11 +2,16 @@
 
 import os
 import resource
+import time
 
 TICK = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 SOCKET = 256 << 10  # what the kernel keeps for one: its buffer's default size, and the overhead
 TABLES = 512  # bytes of address space for each byte of page table
+FILE = 1 << 10  # of an open file, with its inode and name
+MAPPING = 240  # of one piece of address space, with its part of the tree
+MAPPINGS = 65_530  # a process may have, as kernels come
+WATCH = 208  # of one file that one epoll watches
 
 
 class Process:
@@ -23,6 +28,11 @@ class Process:
         self.threads = int(fields[17])
         self.space = int(fields[20])
         self.resident = int(fields[21]) * PAGE
+
+    @property
+    def mappings(self) -> int:
+        """The most that can be in its address space."""
+        return min(MAPPINGS, self.space // PAGE)
 
 
 def processes() -> list[Process]:
@@ -74,20 +84,61 @@ def _reaped() -> float:
     return spent.ru_utime + spent.ru_stime
 
 
-def struck(limits: dict[str, int], places: list[str], meter: Meter) -> str:
-    """The limit that the running call breaks, or nothing."""
+def struck(limits: dict[str, int], places: list[str], meter: Meter, until: float) -> str:
+    """The limit that the running call breaks, or nothing; its time is over at `until`."""
     alive = processes()
     if sum(process.threads for process in alive) > limits["processes"]:
         return "processes"
     if meter.seconds(alive) > limits["cpu_seconds"]:
         return "cpu"
     stored = sum(_stored(place) for place in places) + _sockets() * SOCKET
-    # both are upper bounds: resident counts a shared page once for each process, and few programs
-    # use all their address space; so ask again, exactly, before killing
-    atmost = stored + sum(process.resident + process.space // TABLES for process in alive)
-    if atmost > limits["memory"] and (stored + sum(map(_proportional, alive)) > limits["memory"]):
-        return "memory"
+    stored += FILE * (files := sum(map(_files, alive)))
+    # all are upper bounds: resident counts a shared page once for each process, few programs use
+    # all their address space, and fewer watch files; so ask again, exactly, before killing
+    atmost = stored + WATCH * (files // 2) ** 2
+    atmost += sum(one.resident + one.space // TABLES + MAPPING * one.mappings for one in alive)
+    if atmost <= limits["memory"]:
+        return ""
+    for one in alive:  # how much there is to read of it is the command's to choose
+        stored += _proportional(one) + MAPPING * _mapped(one) + WATCH * _watched(one)
+        if stored > limits["memory"]:
+            return "memory"
+        if time.perf_counter() > until:
+            return "wall-time"
     return ""
+
+
+def _files(process: Process) -> int:
+    """How many it has open."""
+    try:
+        return os.stat(f"/proc/{process.pid}/fd").st_size or 20  # before Linux 6.2: as programs do
+    except OSError:
+        return 0  # it ended
+
+
+def _mapped(process: Process) -> int:
+    """The pieces of its address space; as many as there may be where it cannot be read."""
+    count = 0
+    try:
+        with open(f"/proc/{process.pid}/maps", "rb", 1 << 16) as file:
+            while part := file.read(1 << 20):
+                count += part.count(b"\n")
+    except OSError:
+        return process.mappings
+    return count
+
+
+def _watched(process: Process) -> int:
+    """How many watches its epolls hold; as many as there may be where that cannot be read."""
+    here, count = f"/proc/{process.pid}", 0
+    try:
+        for fd in os.listdir(f"{here}/fd"):
+            if os.readlink(f"{here}/fd/{fd}") == "anon_inode:[eventpoll]":
+                with open(f"{here}/fdinfo/{fd}", "rb") as file:
+                    count += sum(line.startswith(b"tfd:") for line in file)
+    except OSError:
+        return (_files(process) // 2) ** 2
+    return count
 
 
 def _sockets() -> int:
