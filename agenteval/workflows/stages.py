@@ -34,7 +34,7 @@ def stored_run(run_id: str, store: str) -> Run:
     Location(store).check_there()
     opened = SqlStore(store)
     try:
-        run, _ = opened.summarized(run_id)
+        run, _ = opened.summarized(opened.meant(run_id, whatever=True))
     finally:
         opened.close()
     if run.options is None:
