@@ -67,6 +67,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
+    output.first_words(", ".join(model or ()) or resume or "")
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
     watch = workflows.interim_looks.watch_for(
         gate, baseline, store, allow_simulated=allow_simulated

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agenteval.report.gate_view import GateView
 
 Candidate = Annotated[
-    str | None, typer.Option(help="The run to judge: an id, `last`, or another store's file.")
+    str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
 ]
 Explain = Annotated[
     bool,
@@ -77,6 +77,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         return _explain(baseline, rules, store, as_json=as_json)
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
+    baseline, candidate = output.named(baseline, store), output.named(candidate, store)
     view = workflows.gating.judged(
         baseline, candidate, rules, store, allow_simulated=allow_simulated, rescored=rescore
     )

@@ -185,7 +185,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     elif what and what[0] == INGEST:
         _show_log(what[1:], window, as_json=as_json)
     else:
-        runs = workflows.views.loaded(what or [], store)
+        runs = workflows.views.loaded(output.chosen(what or [], store), store)
         output.show_speed(workflows.views.speeds(runs), as_json=as_json)
 
 

@@ -9,6 +9,7 @@ from agenteval.dialects import NAMES
 
 DEFAULT_STORE = "reports/agenteval.db"
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
+RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
 FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
 
 AllowSimulated = Annotated[
@@ -18,7 +19,7 @@ AllowSimulated = Annotated[
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 Baseline = Annotated[
     str | None,
-    Option(help="The run to compare with: an id, `last`, or the file of another store."),
+    Option(help="The run to compare with: an id, a model, a label, or another store's file."),
 ]
 BaseUrl = Annotated[
     str | None,

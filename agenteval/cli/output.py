@@ -41,6 +41,12 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2))
 
 
+def first_words(what: str) -> None:
+    """Said at a terminal while the parts that play are still being imported."""
+    if what and sys.stderr.isatty():
+        typer.echo(f"{what}: reading scenarios, then asking the server", err=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Playing:
     """Shows how runs go on: a line each while they are played, and notes above them."""
@@ -59,6 +65,19 @@ def playing(*, quiet: bool) -> Iterator[Playing]:
     """On standard error; `quiet` leaves only the notes."""
     with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
         yield Playing(lines)
+
+
+def chosen(words: "Sequence[str]", store: str) -> list[str]:
+    """The ids of the runs that are meant; what `last` passed over is told. Raises UsageError."""
+    found = workflows.shelf.chosen(words, store)
+    for note in found.notes:
+        typer.echo(note, err=True)
+    return list(found.ids)
+
+
+def named(word: str, store: str) -> str:
+    """As `chosen`, of one word; a file of its own, another store or a table, stays as it is."""
+    return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
 def show_runs(

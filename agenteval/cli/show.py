@@ -12,16 +12,22 @@ from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from agenteval.core.run import Run
-    from agenteval.core.summary import ImportedCounts
-    from agenteval.workflows.views import Listing
+    from collections.abc import Iterator
+
+    from agenteval.store.summaries import Listed, ListedTable
+    from agenteval.workflows.shelf import Listing
 
 
 ARTICLE = "article"
 SCHEMA = "agenteval.runs/1"
 RunIds = Annotated[
     list[str] | None,
-    typer.Argument(help="Run ids, `last`, or `article`. Without any: the list of runs."),
+    typer.Argument(help=f"{o.RUN_WORDS}; or `article`. Without any: the list of runs."),
+]
+OfModel = Annotated[str | None, typer.Option("--model", "-m", help="List: models with this in it.")]
+OfLabel = Annotated[str | None, typer.Option("--label", help="List: runs with this label.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="DATE", help="List: runs of this day and later, 2026-11-22.")
 ]
 Details = Annotated[
     bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
@@ -35,6 +41,9 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     path: o.Report = None,
     taxonomy: o.Taxonomy = "full",
     details: Details = False,
+    model: OfModel = None,
+    label: OfLabel = None,
+    since: Since = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Show stored runs side by side, or list them.
@@ -42,7 +51,11 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     Examples:
     - `agenteval show`
 
+    - `agenteval show --model qwen --since 2026-11-01`
+
     - `agenteval show last --taxonomy article`
+
+    - `agenteval show qwen3.6-35b qwen3.5-27b` shows the last run of each
 
     - `agenteval show 20261121-101500-mine 20261121-110200-yours --report compare.html`
 
@@ -53,14 +66,15 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     elif ARTICLE in (runs or ()):
         raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
     elif runs:
-        loaded = workflows.views.loaded(runs, store)
+        loaded = workflows.views.loaded(output.chosen(runs, store), store)
         output.show_runs(loaded, path=path, taxonomy=taxonomy, as_json=as_json, brief=not details)
     else:
-        found = workflows.views.listing(store, or_none=store == o.DEFAULT_STORE)
+        usual = store == o.DEFAULT_STORE
+        found = workflows.shelf.listing(store, or_none=usual, model=model, label=label, since=since)
         if as_json:
             output.print_json(_document(found))
         else:
-            _print(found)
+            _print(found, filtered=bool(model or label or since))
 
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:
@@ -71,54 +85,83 @@ def _show_article(path: Path | None, *, as_json: bool) -> None:
     output.show_view(view, as_json=as_json)
 
 
-def _print(found: "Listing") -> None:
+def _print(found: "Listing", *, filtered: bool) -> None:
     if not found.runs:
-        typer.echo(f"No runs yet in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b")
+        more = "such runs" if filtered else "runs yet"
+        typer.echo(f"No {more} in {found.shown}. Try: agenteval run --model sim/qwen3.6-35b")
     for run in found.runs:
-        simulated = f" {report.tables.MARK}" if run.model.simulated else ""
+        simulated = f" {report.tables.MARK}" if run.simulated else ""
         state = "" if run.complete else "  not finished"
-        played = f"{found.ended.get(run.id, 0)} of {run.trials_planned} trials"
-        typer.echo(f"{run.id}  {run.model.name}{simulated}  {played}{state}")
-    for one in found.imported:
-        calls = sum(one.counts.calls)
-        typer.echo(f"{one.id}  {one.model.name}  counts of {calls} calls, from {one.source}")
+        played = f"{len(run.outcomes)} of {run.trials_planned} trials"
+        typer.echo(f"{run.id}  {run.model}{simulated}  {played}{state}")
+        for line in _about(run):
+            typer.echo(f"    {line}")
+    for one in () if filtered else found.imported:
+        typer.echo(f"{one.id}  {one.model}  counts of {one.calls} calls, from {one.source}")
+
+
+def _about(run: "Listed") -> "Iterator[str]":
+    """What tells it from the others."""
+    errors, goals = workflows.shelf.errors_of(run), workflows.shelf.reached(run)
+    scenarios = run.scenarios[0] if len(run.scenarios) == 1 else f"{len(run.scenarios)} scenarios"
+    asked = f"{scenarios}, seed {run.seed}"
+    if run.counted:
+        asked += f"; goal reached in {goals.count} of {goals.n}"
+    yield asked + (f"; gate {run.verdict}" if run.verdict else "")
+    if errors.n:
+        yield f"errors per 100 calls: {errors.per_100()}"
+    if void := len(run.outcomes) - run.counted:
+        yield f"{void} void"
+    if run.labels:
+        yield f"labels: {', '.join(run.labels)}"
+    if run.note:
+        yield f"note: {run.note}"
 
 
 def _document(found: "Listing") -> dict[str, Any]:
     """Its keys stay, and are told in docs/json.md."""
     return {
         "schema": SCHEMA,
-        "runs": [_run(run, found.ended.get(run.id, 0)) for run in found.runs],
+        "runs": [_run(run) for run in found.runs],
         "imported": [_table(one) for one in found.imported],
     }
 
 
-def _run(run: "Run", ended: int) -> dict[str, Any]:
+def _run(run: "Listed") -> dict[str, Any]:
+    errors, goals = workflows.shelf.errors_of(run), workflows.shelf.reached(run)
     return {
         "id": run.id,
-        "model": run.model.name,
-        "simulated": run.model.simulated,
+        "model": run.model,
+        "simulated": run.simulated,
         "started": run.started,
         "complete": run.complete,
-        "trials": ended,
+        "trials": len(run.outcomes),
         "trials_planned": run.trials_planned,
+        "seed": run.seed,
+        "scenarios": list(run.scenarios),
+        "void": len(run.outcomes) - run.counted,
+        "errors": {"count": errors.count, "n": errors.n, "low": errors.low, "high": errors.high},
+        "reached": {"count": goals.count, "n": goals.n, "low": goals.low, "high": goals.high},
+        "verdict": run.verdict,
+        "labels": list(run.labels),
+        "note": run.note,
     }
 
 
-def _table(one: "ImportedCounts") -> dict[str, Any]:
+def _table(one: "ListedTable") -> dict[str, Any]:
     return {
         "id": one.id,
-        "model": one.model.name,
+        "model": one.model,
         "imported": one.imported,
-        "calls": sum(one.counts.calls),
-        "errors": sum(one.counts.errors),
+        "calls": one.calls,
+        "errors": one.errors,
         "source": one.source,
     }
 
 
 Names = Annotated[
     list[str],
-    typer.Argument(help="Run ids, `last`, imported counts, or CSV files of counts: two models."),
+    typer.Argument(help=f"{o.RUN_WORDS}; imported counts, or CSV files of counts: two models."),
 ]
 ReportFile = Annotated[
     Path | None, typer.Option("--report", help="Write the whole report: FILE.html or FILE.md.")
@@ -138,14 +181,15 @@ def compare(
     Runs that met the same worlds (same scenarios, same --seed) are compared world by world.
 
     Examples:
-    - `agenteval compare 20261121-101500-mine 20261121-110200-yours`
+    - `agenteval compare qwen3.6-35b qwen3.5-27b` compares the last run of each
 
     - `agenteval compare 20261121-101500-mine last --report compare.html`
 
     - `agenteval compare published.csv`
     """
     gc.disable()  # a third of the time of a large run, and nothing here is to be collected
-    view = workflows.views.compared(runs, store, taxonomy)
+    named = [output.named(run, store) for run in runs]
+    view = workflows.views.compared(named, store, taxonomy)
     if report is not None:
         output.write_report(view, report)
     output.show_view(view, as_json=as_json)

@@ -1,15 +1,11 @@
-"""What failed between us and a server, by name: no reply, or only a part of one."""
+"""What a status of 400 and above means, by the server's own words."""
 
 import re
-
-import aiohttp
-import httpx2
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.malformed import Received
 from agenteval.core.plain import excerpt
 from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
-from agenteval.models.transport import cause
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503})
@@ -25,18 +21,6 @@ _DEAD = re.compile(
 )
 
 
-def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
-    """Of a connection; `begun` says that the head of a reply had come."""
-    said = f"{url}: {cause(error)}"
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        return UnservedError(said, Cause.UNREACHABLE)
-    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
-        return InfrastructureError(said, Cause.LOST) if begun else UnservedError(said, Cause.LOST)
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return InfrastructureError(said, Cause.LOST)
-    return InfrastructureError(said, Cause.BAD_REPLY)
-
-
 def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
     """Of a status of 400 and above, or an error in a stream, with the words of the server."""
     if _MEMORY.search(said):
@@ -50,9 +34,9 @@ def status_failure(code: int, words: str, said: str, after: float | None) -> Inf
     return InfrastructureError(words, Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR)
 
 
-def retry_after(response: httpx2.Response) -> float | None:
+def retry_after(header: str) -> float | None:
     """The seconds of the header; None for none, and for a date: its clock is not ours."""
-    given = response.headers.get("retry-after", "").strip()
+    given = header.strip()
     return float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else None
 
 

@@ -17,7 +17,7 @@ import aiohttp
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
-from agenteval.models.openai_client import key_of
+from agenteval.models.identity import key_of
 
 SECONDS = 5.0  # for one page
 LARGEST = 4 << 20  # bytes of a page

@@ -1,22 +1,32 @@
-"""What a server tells of itself and of the model it serves: its own words, kept with the run.
+"""What a server tells of itself: the models it serves, and what it says of each, in its own words.
 
-There is no standard for it. Each server has a page of its own, known by its shape; what a page
-does not tell is left out, and a server without any page tells nothing.
+Asked before the first trial alone, by the standard library: `agenteval models` is to answer before
+the SDK would be imported. There is no standard for what a server tells beside its list. Each has a
+page of its own, known by its shape; what a page does not tell is left out, and a server without any
+page tells nothing.
 """
 
 import asyncio
 import hashlib
 import json
+import os
+import socket
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from threading import Timer
 from typing import Any
-
-import httpx2
+from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
-from agenteval.models.openai_client import key_of
-from agenteval.models.transport import FAILURES, http_client
+from agenteval.core.plain import excerpt, legible
+from agenteval.errors import UsageError
+from agenteval.models.failures import RefusedError, refusal
 
 Told = Mapping[str, str]
+
+SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
 
 # By `owned_by` of the model list; any other owner has all pages asked for.
 _PAGES = {
@@ -29,33 +39,111 @@ _PROXY = ("/health/readiness/details", "/health/readiness")  # LiteLLM's, new an
 _ANY = ("/props", "/get_server_info", "/server_info", *_PROXY)
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
 SECONDS = 3.0  # for each page
+LARGEST = 4 << 20  # bytes of a page
+_FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
+
+
+def key_of(variable: str) -> str:
+    """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
+    key = os.environ.get(variable, "").strip()
+    if not key.isascii() or not key.isprintable():
+        raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
+    return key or "none"
+
+
+async def served(entry: ModelEntry) -> Mapping[str, str]:
+    """Id and owner of every model that `/models` lists; empty where a server has no such page.
+
+    Raises UsageError, in words that name the URL and the cure, when no server answers.
+    """
+    url, seconds = entry.base_url.rstrip("/"), entry.timeouts.connect
+    try:
+        status, content = await asyncio.to_thread(_reply, entry, f"{url}/models", seconds)
+    except TimeoutError as error:
+        raise _absent(url, f"no reply within {seconds:g} s") from error
+    except _FAILURES as error:
+        raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
+    body = content.decode("utf-8", "replace")
+    if status in {404, 405, 501}:
+        return {}
+    if status >= 400:
+        refused = RefusedError(status, body)
+        raise UsageError(str(refusal(entry, refused, first=True, known=False)))
+    try:
+        listed = json.loads(body)["data"]
+        named = ((one["id"], one.get("owned_by", "")) for one in listed)
+        return {legible(str(name)): legible(str(owner)) for name, owner in named}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise UsageError(
+            f"{url}/models answers something that is no model list; is it the right port,"
+            f" and does the URL end in /v1? It says {excerpt(body)}"
+        ) from error
+
+
+def _absent(url: str, cause: str) -> UsageError:
+    return UsageError(
+        f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
+        f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
+        "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
+        "with --base-url; or try a simulated model: --model sim/qwen3.6-35b"
+    )
+
+
+def _reply(
+    entry: ModelEntry, url: str, seconds: float, content: bytes | None = None
+) -> tuple[int, bytes]:
+    """Status and body of one page, as much as comes in this time. Raises what `_FAILURES` has."""
+    parts, began = urlsplit(url), time.perf_counter()
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    headers = {"Authorization": f"Bearer {key_of(entry.api_key_env)}", "Connection": "close"}
+    with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
+        connection.connect()
+        # The timeout of a socket is set anew with each byte: a server that drips would go on.
+        late = Timer(seconds, _hang_up, (connection.sock,))
+        late.start()
+        try:
+            connection.request("POST" if content else "GET", parts.path, content, headers)
+            reply = connection.getresponse()
+            body = reply.read(LARGEST)
+        except _FAILURES:
+            _check_time(began, seconds)
+            raise
+        finally:
+            late.cancel()
+        _check_time(began, seconds)
+        return reply.status, body
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _check_time(began: float, seconds: float) -> None:
+    if time.perf_counter() - began >= seconds:
+        raise TimeoutError
 
 
 async def told(entry: ModelEntry, owner: str) -> Told:
     """By fact, in the order in which they are shown; what is not told is unknown, and no error."""
     root = entry.base_url.rstrip("/").removesuffix("/v1")
-    key = {"Authorization": f"Bearer {key_of(entry.api_key_env)}"}
-    async with http_client() as http:
-        for path in _PAGES.get(owner, _ANY):
-            page = await _page(http, "GET", f"{root}{path}", key)
-            if facts := _read(path, page):
-                if path == "/api/version":
-                    body = json.dumps({"model": entry.model}).encode()
-                    shown = await _page(http, "POST", f"{root}/api/show", key, body)
-                    facts |= _ollama_model(shown)
-                return {fact: value for fact, value in facts.items() if value}
+    for path in _PAGES.get(owner, _ANY):
+        page = await _page(entry, f"{root}{path}")
+        if facts := _read(path, page):
+            if path == "/api/version":
+                body = json.dumps({"model": entry.model}).encode()
+                shown = await _page(entry, f"{root}/api/show", body)
+                facts |= _ollama_model(shown)
+            return {fact: value for fact, value in facts.items() if value}
     return {}
 
 
-async def _page(
-    http: httpx2.AsyncClient, method: str, url: str, headers: Mapping[str, str], body: bytes = b""
-) -> Mapping[str, Any]:
+async def _page(entry: ModelEntry, url: str, content: bytes | None = None) -> Mapping[str, Any]:
     """The JSON object of a page; empty when there is none."""
     try:
-        async with asyncio.timeout(SECONDS):
-            reply = await http.request(method, url, headers=dict(headers), content=body)
-        page = json.loads(reply.content) if reply.status_code == 200 else {}
-    except (*FAILURES, TimeoutError, ValueError, RecursionError):
+        status, body = await asyncio.to_thread(_reply, entry, url, SECONDS, content)
+        page = json.loads(body) if status == 200 else {}
+    except (*_FAILURES, RecursionError):
         return {}
     return page if isinstance(page, dict) else {}
 

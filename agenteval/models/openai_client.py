@@ -6,10 +6,8 @@ piece of a reply, and neither keeps what a server did wrong.
 """
 
 import asyncio
-import json
-import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -21,19 +19,18 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.malformed import Asked, Received
-from agenteval.core.plain import excerpt, legible
 from agenteval.core.trial import Message, Turn, Usage
-from agenteval.errors import Cause, InfrastructureError, UsageError
+from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.chat_completions import asked_of, kept, read_reply, request_body
-from agenteval.models.failures import RefusedError, failed, refusal, refused_call, retry_after
+from agenteval.models.failures import RefusedError, refusal, refused_call, retry_after
+from agenteval.models.identity import key_of
 from agenteval.models.loose import ReplyError
 from agenteval.models.stream import ServerPace, StreamReader
-from agenteval.models.transport import FAILURES, body_of, cause, http_client
+from agenteval.models.transport import FAILURES, body_of, failed, http_client
 from agenteval.models.turns import turn_of
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
-SIMULATOR = "agenteval-simulated"  # `owned_by` of the simulated models
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
@@ -137,47 +134,14 @@ class OpenAIModel:
                 self._completions, cast_to=httpx2.Response, content=body, stream=True
             )
         except APIStatusError as error:
-            said, later = error.response.text, retry_after(error.response)
+            said, later = (
+                error.response.text,
+                retry_after(error.response.headers.get("retry-after", "")),
+            )
             raise RefusedError(error.status_code, said, later) from error
         except APIConnectionError as error:
             below = error.__cause__ or error
             raise below from below.__cause__  # retries and voids depend on what it was
-
-    async def served(self) -> Mapping[str, str]:
-        """Id and owner of every model that `/models` lists; empty where a server has no such page.
-
-        Raises UsageError, in words that name the URL and the cure, when no server answers.
-        """
-        try:
-            async with asyncio.timeout(self._entry.timeouts.connect):
-                reply = await self._client.models.with_raw_response.list()
-            body = reply.text
-        except APIStatusError as error:
-            if error.status_code in {404, 405, 501}:
-                return {}
-            refused = RefusedError(error.status_code, error.response.text)
-            raise UsageError(str(refusal(self._entry, refused, first=True, known=False))) from error
-        except TimeoutError as error:
-            raise self._absent(f"no reply within {self._entry.timeouts.connect:g} s") from error
-        except FAILURES as error:
-            raise self._absent(cause(error)) from error
-        try:
-            listed = json.loads(body)["data"]
-            named = ((entry["id"], entry.get("owned_by", "")) for entry in listed)
-            return {legible(str(name)): legible(str(owner)) for name, owner in named}
-        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            raise UsageError(
-                f"{self._url}/models answers something that is no model list; is it the right port,"
-                f" and does the URL end in /v1? It says {excerpt(body)}"
-            ) from error
-
-    def _absent(self, cause: str) -> UsageError:
-        return UsageError(
-            f"no OpenAI-compatible server answers at {self._url} ({cause}). Start one, for example "
-            f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
-            "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
-            "with --base-url; or try a simulated model: --model sim/qwen3.6-35b"
-        )
 
 
 def _is_stream(response: httpx2.Response) -> bool:
@@ -209,11 +173,3 @@ async def _streamed(
 
 def _refused(received: Received, asked: Asked, seconds: float) -> Turn:
     return turn_of(received, asked, usage=Usage(), raw=received.refusal, seconds=seconds)
-
-
-def key_of(variable: str) -> str:
-    """The key in this variable; servers that want none get a placeholder, as the SDK insists."""
-    key = os.environ.get(variable, "").strip()
-    if not key.isascii() or not key.isprintable():
-        raise UsageError(f"{variable}: the key holds characters that no HTTP header may carry")
-    return key or "none"

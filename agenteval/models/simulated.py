@@ -22,7 +22,7 @@ from agenteval.core.chance import seed_of_trial
 from agenteval.core.scenario import Scenario
 from agenteval.models.completions import CHARACTERS_PER_TOKEN, ChatRequest, Completion, Speech
 from agenteval.models.conversation import Memory, past_calls, since, text, turns, user_words
-from agenteval.models.openai_client import SIMULATOR
+from agenteval.models.identity import SIMULATOR
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player, Reply
 

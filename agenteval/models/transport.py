@@ -11,6 +11,8 @@ import aiohttp
 import httpx2
 from openai import APIConnectionError
 
+from agenteval.errors import Cause, InfrastructureError, UnservedError
+
 LARGEST_BODY = 32 << 20  # bytes; a stream of 100,000 tokens has 25 MB
 BODY = "agenteval.body"  # the extension of a response that holds its Body
 
@@ -163,3 +165,15 @@ def cause(error: BaseException) -> str:
         error = error.__cause__
     said = str(error).removeprefix("400, message:")  # aiohttp's parser: no status of the server's
     return " ".join(said.split()) or type(error).__name__
+
+
+def failed(url: str, error: Exception, *, begun: bool) -> InfrastructureError:
+    """Of a connection; `begun` says that the head of a reply had come."""
+    said = f"{url}: {cause(error)}"
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        return UnservedError(said, Cause.UNREACHABLE)
+    if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientOSError):
+        return InfrastructureError(said, Cause.LOST) if begun else UnservedError(said, Cause.LOST)
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return InfrastructureError(said, Cause.LOST)
+    return InfrastructureError(said, Cause.BAD_REPLY)

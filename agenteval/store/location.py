@@ -47,19 +47,42 @@ class Location:
 
 
 SHOWN = 5
+_LAST = re.compile(r"last(?:-(\d{1,4}))?(?: (\S.*))?")
 
 
-def meant(word: str, runs: Sequence[str], tables: Sequence[str] = (), *, where: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A run by all that can name it. Without a trial that counts it is not `usable`."""
+
+    id: str
+    model: str = ""
+    labels: Sequence[str] = ()
+    simulated: bool = False
+    usable: bool = True
+
+
+def meant(
+    word: str,
+    runs: Sequence[Known],
+    tables: Sequence[str] = (),
+    *,
+    where: str,
+    whatever: bool = False,
+) -> str:
     """The id of a run, or of imported counts; both are given newest first.
+
+    A word is an id or the only one that begins so, `last`, `last-1`, `last MODEL`, a label, or a
+    model's name, which means its last run. Only an id means a run without a trial that counts,
+    unless `whatever` happened to it is wanted.
 
     Raises UsageError where the word means none of them, or several.
     """
-    known = (*runs, *tables)
-    if word == "last" and runs:
-        return runs[0]
-    fitting = [one for one in known if one == word] or [
-        one for one in known if one.startswith(word)
-    ]
+    known = (*(run.id for run in runs), *tables)
+    if word in known:
+        return word
+    if found := _named(word, runs, whatever=whatever):
+        return found.id
+    fitting = [one for one in known if one.startswith(word)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -71,6 +94,27 @@ def meant(word: str, runs: Sequence[str], tables: Sequence[str] = (), *, where: 
         f"no run {word!r} in {where} (newest: {', '.join(known[:SHOWN]) or 'none yet'}); "
         "`agenteval show` lists all"
     )
+
+
+def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
+    """The newer runs that `last` alone does not mean."""
+    if word != "last" or not (found := _named(word, runs, whatever=False)):
+        return ()
+    return runs[: runs.index(found)]
+
+
+def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
+    """By anything but an id."""
+    usable = [run for run in runs if run.usable or whatever]
+    if (last := _LAST.fullmatch(word)) is None:
+        labelled = (run for run in usable if word in run.labels)
+        return next(labelled, next((run for run in usable if run.model == word), None))
+    back, model = int(last[1] or 0), last[2]
+    if model is not None:
+        usable = [run for run in usable if run.model == model]
+    elif not whatever:  # a simulated run is meant where there is no other
+        usable = [run for run in usable if not run.simulated] or usable
+    return usable[back] if back < len(usable) else None
 
 
 MARK = "\x02json:"

@@ -198,3 +198,13 @@ class CrashRow(SQLModel, table=True):
     run_id: str = Field(foreign_key="run.id", index=True)
     at: float
     said: str
+
+
+class TagsRow(SQLModel, table=True):
+    """What a user calls a run, and what he notes of it."""
+
+    __tablename__ = "tags"
+
+    run_id: str = Field(foreign_key="run.id", primary_key=True)
+    labels: list[str] = Field(default=[], sa_column=Column(JSON, nullable=False))
+    note: str = ""

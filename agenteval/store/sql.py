@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, event, func, text
+from sqlalchemy import ColumnElement, Connection, Engine, event, text
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlmodel import Session, col, create_engine, select
 
@@ -31,7 +31,7 @@ from agenteval.store.run_mapping import (
     requests,
     set_aside,
 )
-from agenteval.store.summaries import Query, summaries
+from agenteval.store.summaries import Query, known, summaries, tables_known
 
 
 class SqlStore:
@@ -132,12 +132,6 @@ class SqlStore:
             self._writing = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         return RunRecorder(self._writing, run.id, run.taxonomy, digests)
 
-    def ended(self) -> Mapping[str, int]:
-        """How many trials of each run have ended."""
-        query = select(TrialRow.run_id, func.count()).where(TrialRow.outcome != "", IN_FORCE)
-        with Session(self._engine) as session:
-            return dict(session.exec(query.group_by(TrialRow.run_id)).all())
-
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
         with Session(self._engine) as session:
@@ -208,16 +202,14 @@ class SqlStore:
         with Session(self._engine) as session:
             return frozenset(session.exec(query.where(TrialRow.run_id == run_id, *wanted)).all())
 
-    def meant(self, word: str) -> str:
+    def meant(self, word: str, *, whatever: bool = False) -> str:
         """The id of the run or of the imported counts that a user means. Raises UsageError."""
         with Session(self._engine) as session:
-            return self._meant(session, word)
+            return self._meant(session, word, whatever=whatever)
 
-    def _meant(self, session: Session, word: str) -> str:
-        runs = session.exec(select(RunRow.id).order_by(col(RunRow.started).desc())).all()
-        newest = col(ImportedRow.imported).desc()
-        tables = session.exec(select(ImportedRow.id).order_by(newest)).all()
-        return meant(word, runs, tables, where=self.shown)
+    def _meant(self, session: Session, word: str, *, whatever: bool = False) -> str:
+        ask = self.query(session.connection())
+        return meant(word, known(ask), tables_known(ask), where=self.shown, whatever=whatever)
 
     def _find(self, session: Session, word: str) -> RunRow:
         found = self._meant(session, word)

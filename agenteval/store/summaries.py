@@ -6,20 +6,22 @@ gate` may take. Any other database goes the usual way.
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from agenteval.core.counts import ErrorCounts
+from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError
-from agenteval.store.location import SCHEMA, Location, from_column, meant
+from agenteval.store.location import SCHEMA, Known, Location, from_column, meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 Values = dict[str, Any]  # of one row, by column
@@ -34,7 +36,15 @@ _RUN = """SELECT id, started, seed, trials_planned, max_turns, concurrency, sand
     FROM run WHERE id = :run"""
 _TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
     FROM imported WHERE id = :run"""
-_RUNS = "SELECT id FROM run ORDER BY started DESC"
+_KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT 1 FROM trial
+    WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
+    FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
+_LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
+    labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+_ENDED = """SELECT run_id, outcome, calls, errors FROM trial
+    WHERE outcome != '' AND NOT replaced"""
+_VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
+_COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
 _LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules FROM look
     WHERE run_id = :run ORDER BY number"""
@@ -113,8 +123,8 @@ def opened(store: str) -> Iterator[Query]:
 
 def _is_current(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    added = "SELECT count(*) FROM sqlite_master WHERE name IN ('look', 'imported')"
-    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 2)
+    added = "SELECT count(*) FROM sqlite_master WHERE name IN ('look', 'imported', 'tags')"
+    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 3)
 
 
 def _widen(store: str) -> None:
@@ -135,11 +145,101 @@ def _asked_by_url(url: str) -> Iterator[Query]:
         store.close()
 
 
+def known(query: Query) -> list[Known]:
+    """The runs by what names them, newest first."""
+    return [
+        Known(run, model, tuple(_decoded(labels or "[]")), bool(simulated), bool(usable))
+        for run, model, labels, simulated, usable in query(_KNOWN)
+    ]
+
+
+def tables_known(query: Query) -> list[str]:
+    """The ids of imported counts, newest first."""
+    return [row[0] for row in query(_TABLES)]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run as a list has it. `errors` has denied calls and calls of each trial that counts."""
+
+    id: str
+    model: str
+    simulated: bool
+    started: str
+    seed: int
+    trials_planned: int
+    complete: bool
+    scenarios: Sequence[str]
+    labels: Sequence[str] = ()
+    note: str = ""
+    verdict: str = ""  # of the last look of a gate at it
+    outcomes: Sequence[str] = ()  # of the trials that have ended
+    errors: Sequence[Cluster] = ()
+
+    @property
+    def counted(self) -> int:
+        """The trials that are not void."""
+        return len(self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """Imported counts as a list has them."""
+
+    id: str
+    model: str
+    calls: int
+    errors: int
+    source: str
+    imported: str
+
+
+def listed(query: Query) -> list[Listed]:
+    """All runs, newest first."""
+    trials: dict[str, list[tuple[str, int, Mapping[str, int]]]] = defaultdict(list)
+    for run, outcome, calls, errors in query(_ENDED):
+        trials[run].append((outcome, calls, _decoded(errors)))
+    verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
+    return [_listed(*row, trials=trials[row[0]], verdicts=verdicts) for row in query(_LISTED)]
+
+
+def _listed(
+    *row: Any,
+    trials: Sequence[tuple[str, int, Mapping[str, int]]],
+    verdicts: Mapping[str, str],
+) -> Listed:
+    run, model, simulated, started, seed, planned, complete, scenarios, labels, note = row
+    return Listed(
+        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
+        scenarios=tuple(_decoded(scenarios)),
+        labels=tuple(_decoded(labels or "[]")),
+        note=note or "",
+        verdict=verdicts.get(run, ""),
+        outcomes=tuple(outcome for outcome, _, _ in trials),
+        errors=tuple(
+            (sum(errors.values()), calls)
+            for outcome, calls, errors in trials
+            if outcome != Outcome.VOID
+        ),
+    )
+
+
+def listed_tables(query: Query) -> list[ListedTable]:
+    """All imported counts, newest first."""
+    return [
+        ListedTable(
+            *(table, _decoded(card)["name"], sum(_decoded(calls))),
+            *(sum(map(sum, _decoded(by_class).values())), source, imported),
+        )
+        for table, card, calls, by_class, source, imported in query(_COUNTED)
+    ]
+
+
 def load_summary(query: Query, word: str) -> RunSummary:
     """The summary of a run or a table, by what names it (`store.names`). Raises UsageError."""
-    runs, tables = ([row[0] for row in query(ids)] for ids in (_RUNS, _TABLES))
+    runs, tables = known(query), tables_known(query)
     found = meant(word, runs, tables, where="the store")
-    if found not in runs:
+    if found in tables:
         return _of_table(*query(_TABLE, run=found)[0])
     looks = tuple(Look(*row) for row in query(_LOOKS, run=found))
     return RunSummary.of(_run(*query(_RUN, run=found)[0], looks=looks), summaries(query, found))

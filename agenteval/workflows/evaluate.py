@@ -25,15 +25,17 @@ from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
-from agenteval.workflows.preflight import check_length, measured, preflight, served_card
+from agenteval.workflows.preflight import preflight, served_card
 from agenteval.workflows.stages import (
     Plan,
+    check_length,
     check_served,
     check_unchanged,
     digests,
     judges,
     levels_of,
     load_stages,
+    measured,
 )
 
 if TYPE_CHECKING:  # only a run under a gate needs its statistics
@@ -123,7 +125,7 @@ class Session:
         backend = await choose(self.plan.options.sandbox, prefork=self.plan.options.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
-                card = await served_card(name, model, ready)
+                card = await served_card(name, ready)
                 setting = await self._measured(model)
                 for level in self.levels:
                     run = self.plan.resume or self._new_run(card, backend, setting, level)
@@ -138,8 +140,7 @@ class Session:
             load_persona(name)
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
-        async with OpenAIModel(entry) as model:
-            await preflight(model, entry)
+        await preflight(entry)
         return entry
 
     @asynccontextmanager

@@ -14,7 +14,8 @@ from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
 from agenteval.core.trial import Message, Turn
 from agenteval.engine.orchestrator import first
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.openai_client import SIMULATOR, OpenAIModel
+from agenteval.models.identity import SIMULATOR
+from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import Model
 from agenteval.report.speed import Served
@@ -115,8 +116,8 @@ async def _probe_models(names: Sequence[str], base_url: str | None, asked: Probe
         async with _serving(name, base_url) as entry:
             sampling = entry.sampling.model_copy(update={"max_tokens": asked.completion_tokens})
             limited = entry.model_copy(update={"sampling": sampling, "tools": "native"})
+            simulated = await preflight(limited) == SIMULATOR
             async with OpenAIModel(limited) as model:
-                simulated = await preflight(model, limited) == SIMULATOR
                 served.extend(await _levels(name, model, asked, simulated=simulated))
     return served
 

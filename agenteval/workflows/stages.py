@@ -12,11 +12,15 @@ from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
 from agenteval.core.scenario import Agent, Scenario
-from agenteval.errors import UsageError
-from agenteval.protocols import Stage
+from agenteval.core.served import DENSEST
+from agenteval.engine.tool_texts import schemas
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.protocols import Model, Stage
 from agenteval.store.location import Location
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
@@ -30,7 +34,7 @@ def stored_run(run_id: str, store: str) -> Run:
     Location(store).check_there()
     opened = SqlStore(store)
     try:
-        run, _ = opened.summarized(run_id)
+        run, _ = opened.summarized(opened.meant(run_id, whatever=True))
     finally:
         opened.close()
     if run.options is None:
@@ -193,3 +197,36 @@ def judges(stages: Sequence[Stage]) -> dict[str, str]:
         for stage in stages
         for agent, policy in {"": stage.policy, **stage.agents}.items()
     }
+
+
+async def measured(model: Model, scenario: Scenario, setting: Setting) -> Setting:
+    """The setting with the characters that this model's tokenizer puts into a token.
+
+    Asks once with a prompt of the wanted length and reads the server's own count; a server that
+    gives none leaves the estimate. Raises UsageError when it does not take so long a prompt.
+    """
+    if not setting.context:
+        return setting
+    messages = posed(scenario, 0, setting).messages
+    try:
+        turn = await model.ask(messages, schemas(setting.profile, scenario.tools), seed=0)
+    except InfrastructureError as error:
+        raise UsageError(
+            f"asked with {setting.context} tokens of context, {error}. "
+            "Give a smaller --context, or start the server with a longer one"
+        ) from error
+    counted = turn.usage.prompt_tokens
+    characters = sum(len(message.content) for message in messages)
+    believed = counted and characters / counted <= DENSEST  # what was cached may be left out
+    return replace(setting, per_token=characters / counted) if believed else setting
+
+
+def check_length(scenarios: Sequence[Scenario], setting: Setting) -> None:
+    """Raises UsageError when a prompt is longer by itself than it is to be filled up to."""
+    for scenario in scenarios if setting.context else ():
+        bare = sum(len(message.content) for message in render(scenario, 0, setting).messages)
+        if bare > setting.context * setting.per_token:
+            raise UsageError(
+                f"--context {setting.context}: the prompt of {scenario.name} alone has about "
+                f"{round(bare / setting.per_token)} tokens. Give more, or 0 for none"
+            )

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,7 +16,6 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
 from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
-from agenteval.core.summary import ImportedCounts
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
@@ -103,25 +101,6 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Whole runs, by what names them. Raises UsageError."""
     with reading(store) as found:
         return [found.load(name) for name in names]
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What a store holds, the newest first; `ended` is how many trials of a run have."""
-
-    shown: str
-    runs: Sequence[Run]
-    ended: Mapping[str, int]
-    imported: Sequence[ImportedCounts]
-
-
-def listing(store: str, *, or_none: bool = False) -> Listing:
-    """Raises UsageError; for a store that is not there, unless that is no surprise (`or_none`)."""
-    where = Location(store)
-    if or_none and not where.is_there:
-        return Listing(str(where), (), {}, ())
-    with reading(store) as found:
-        return Listing(found.shown, found.runs(), found.ended(), tuple(found.imported().values()))
 
 
 def view_of(runs: Sequence[Run], taxonomy: str) -> View:

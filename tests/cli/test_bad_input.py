@@ -228,7 +228,7 @@ def test_a_reader_who_goes_away_ends_a_command_without_a_failure(project, cli) -
     """As `agenteval show | head -1` does. What a gate found, its exit code tells all the same."""
     for _ in range(2):
         cli(*SIM, "ralf/handshake", "--trials", "1")
-    runs = [line.split()[0] for line in cli("show").out.splitlines()]
+    runs = [run["id"] for run in json.loads(cli("show", "--json").out)["runs"]]
     gate = ("gate", "--baseline", runs[0], "--candidate", runs[1], "--allow-simulated")
     codes = []
     for arguments in (("show",), ("show", "last"), ("explain",), gate):

@@ -1,6 +1,7 @@
 """The main job, end to end: a simulated model over real HTTP, in a real sandbox."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -150,7 +151,9 @@ def wait_for_calls(project: Path, running: subprocess.Popen[bytes]) -> None:
     pytest.fail("it ended before a call was stored")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["classify", "ls"], ["explain", "heredoc"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["classify", "ls"], ["explain", "heredoc"], ["models"], ["show"]]
+)
 def test_start_up_does_not_import_what_only_runs_need(project, arguments) -> None:
     probe = (
         "import sys; from agenteval.cli.app import app\n"
@@ -163,6 +166,24 @@ def test_start_up_does_not_import_what_only_runs_need(project, arguments) -> Non
         [sys.executable, "-c", probe], capture_output=True, text=True, check=True
     )
     assert ended.stderr.strip() == "[]"
+
+
+def test_the_list_tells_runs_apart_and_takes_a_part_of_them(cli) -> None:
+    cli("run", "-m", "sim/qwen3.5-27b", "--trials", "2", "--seed", "7", "media/rendered-plot")
+    cli("run", "-m", "sim/qwen3.6-35b", "--trials", "1", "mail")
+    both, one = cli("show"), cli("show", "--model", "27b")
+    none = cli("show", "--since", "2999-01-01")
+    assert "media/rendered-plot, seed 7; goal reached in " in one.out
+    assert re.search(r"errors per 100 calls: \d+\.\d\d \[.*\] n=\d+", one.out)
+    assert [text.count("SIMULATED") for text in (both.out, one.out, none.out)] == [2, 1, 0]
+    assert none.out.startswith("No such runs in ")
+
+
+def test_a_model_names_its_last_run_and_what_last_means_is_told(cli) -> None:
+    for model in ("sim/qwen3.5-27b", "sim/qwen3.6-35b"):
+        cli("run", "-m", model, "--trials", "1", "media/rendered-plot")
+    pair = json.loads(cli("compare", "sim/qwen3.5-27b", "last", "--json").out)["models"]
+    assert [one["model"] for one in pair] == ["sim/qwen3.5-27b", "sim/qwen3.6-35b"]
 
 
 def test_the_version_is_printed(cli) -> None:

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pages import PROJECT
 
 from agenteval.config.scenario_files import load_scenarios
-from agenteval.models.openai_client import SIMULATOR
+from agenteval.models.identity import SIMULATOR
 from agenteval.models.persona import NAMES
 from agenteval.models.simulated import SimulatedServer
 

@@ -1,11 +1,16 @@
 """What servers tell of themselves: replies written after their sources, over real HTTP."""
 
 import json
+import socketserver
+from contextlib import suppress
+from threading import Thread
+from time import sleep
 
 import pytest
 
-from agenteval.config.models import ModelEntry
-from agenteval.models.identity import told
+from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.errors import UsageError
+from agenteval.models.identity import served, told
 
 LLAMA = {
     "default_generation_settings": {
@@ -111,3 +116,60 @@ async def test_another_template_has_another_digest(answering, reply) -> None:
 async def test_a_server_that_does_not_tell_is_no_error(answering, answer) -> None:
     with answering(answer) as url:
         assert await told(ModelEntry(base_url=url, model="m"), "vllm") == {}
+
+
+async def test_served_lists_ids_with_their_owners(answering, reply) -> None:
+    body = json.dumps({"data": [{"id": "m", "owned_by": "vllm"}, {"id": "n"}]})
+    with answering(reply("200 OK", "application/json", body)) as url:
+        assert await served(ModelEntry(base_url=url, model="m")) == {"m": "vllm", "n": ""}
+
+
+async def test_a_server_without_a_model_list_lists_none(answering, reply) -> None:
+    with answering(reply("404 Not Found", "application/json", "{}")) as url:
+        assert await served(ModelEntry(base_url=url, model="m")) == {}
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (("401 No", "application/json", "{}"), "401, the key is not accepted"),
+        (("500 Oops", "application/json", "boom"), "500: 'boom'"),
+        (("200 OK", "text/html", "<html>nginx"), r"no model list.*<html>nginx"),
+        (("200 OK", "application/json", '{"data": 5}'), "no model list"),
+    ],
+)
+async def test_a_server_that_answers_strangely_is_one_line(
+    answering, reply, answer, complaint
+) -> None:
+    with answering(reply(*answer)) as url:
+        with pytest.raises(UsageError, match=complaint):
+            await served(ModelEntry(base_url=url, model="m"))
+
+
+async def test_no_server_names_the_url_how_to_start_one_and_the_simulated_models() -> None:
+    with pytest.raises(UsageError) as caught:
+        await served(ModelEntry(base_url="http://127.0.0.1:9/v1", model="m"))
+    said = str(caught.value)
+    assert ("http://127.0.0.1:9/v1" in said, "vllm serve" in said, "sim/qwen" in said) == (
+        True,
+        True,
+        True,
+    )
+
+
+class Dripping(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        with suppress(OSError):
+            while True:  # each byte is a sign of life
+                self.request.sendall(b"H")
+                sleep(0.02)
+
+
+async def test_a_server_that_drips_is_given_up_when_its_time_is_over() -> None:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Dripping) as server:
+        Thread(target=server.serve_forever, args=(0.01,)).start()
+        url = "http://{}:{}/v1".format(*server.server_address)
+        slow = ModelEntry(base_url=url, model="m", timeouts=Timeouts(connect=0.3))
+        with pytest.raises(UsageError, match=r"no reply within 0\.3 s"):
+            await served(slow)
+        server.shutdown()

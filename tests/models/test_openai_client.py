@@ -115,49 +115,6 @@ async def test_a_server_that_never_answers_is_given_up_at_the_timeout(answering)
             await ask(url, timeouts=Timeouts(request=0.1))
 
 
-async def test_served_lists_ids_with_their_owners(answering, reply) -> None:
-    body = json.dumps({"data": [{"id": "m", "owned_by": "vllm"}, {"id": "n"}]})
-    with answering(reply("200 OK", JSON, body)) as url:
-        async with OpenAIModel(entry(url)) as model:
-            assert await model.served() == {"m": "vllm", "n": ""}
-
-
-async def test_a_server_without_a_model_list_lists_none(answering, reply) -> None:
-    with answering(reply("404 Not Found", JSON, "{}")) as url:
-        async with OpenAIModel(entry(url)) as model:
-            assert await model.served() == {}
-
-
-@pytest.mark.parametrize(
-    ("answer", "complaint"),
-    [
-        (("401 No", JSON, "{}"), "401, the key is not accepted"),
-        (("500 Oops", JSON, "boom"), "500: 'boom'"),
-        (("200 OK", "text/html", "<html>nginx"), r"no model list.*<html>nginx"),
-        (("200 OK", JSON, '{"data": 5}'), "no model list"),
-    ],
-)
-async def test_a_server_that_answers_strangely_is_one_line(
-    answering, reply, answer, complaint
-) -> None:
-    with answering(reply(*answer)) as url:
-        async with OpenAIModel(entry(url)) as model:
-            with pytest.raises(UsageError, match=complaint):
-                await model.served()
-
-
-async def test_no_server_names_the_url_how_to_start_one_and_the_simulated_models() -> None:
-    async with OpenAIModel(entry("http://127.0.0.1:9/v1")) as model:
-        with pytest.raises(UsageError) as caught:
-            await model.served()
-    said = str(caught.value)
-    assert ("http://127.0.0.1:9/v1" in said, "vllm serve" in said, "sim/qwen" in said) == (
-        True,
-        True,
-        True,
-    )
-
-
 async def test_a_turn_says_when_it_had_come(answering, reply) -> None:
     body = '{"choices": [{"message": {"content": "Well."}, "finish_reason": "stop"}]}'
     began = datetime.now(UTC).timestamp()

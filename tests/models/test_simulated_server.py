@@ -11,6 +11,7 @@ from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.trial import Message
 from agenteval.errors import UsageError
+from agenteval.models.identity import served
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import NAMES
 from agenteval.models.simulated import SimulatedServer
@@ -222,9 +223,8 @@ async def test_a_server_with_a_key_asks_for_it(monkeypatch):
             refused = await client.get("models")
             admitted = await client.get("models", headers={"Authorization": "Bearer secret"})
         monkeypatch.setenv("OPENAI_API_KEY", "wrong")
-        async with OpenAIModel(server.entry(MODEL)) as model:
-            with pytest.raises(UsageError, match="the key is not accepted"):
-                await model.served()
+        with pytest.raises(UsageError, match="the key is not accepted"):
+            await served(server.entry(MODEL))
 
     assert (refused.status_code, admitted.status_code) == (401, 200)
     assert refused.json()["error"]["code"] == "invalid_api_key"

@@ -8,7 +8,7 @@ from proxy import KEY
 from agenteval.config.models import ModelEntry
 from agenteval.core.trial import Message
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.models.identity import told
+from agenteval.models.identity import served, told
 from agenteval.models.openai_client import OpenAIModel
 
 BASH = {
@@ -65,8 +65,7 @@ async def test_a_key_that_the_proxy_does_not_know_is_the_users_error(proxied) ->
 
 
 async def test_the_proxy_tells_that_it_is_one(proxied, key) -> None:
-    async with OpenAIModel(entry(proxied)) as model:
-        owner = (await model.served())["markov"]
+    owner = (await served(entry(proxied)))["markov"]
     assert (await told(entry(proxied), owner))["server"].startswith("LiteLLM 1.")
 
 

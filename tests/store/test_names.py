@@ -3,9 +3,10 @@
 import pytest
 
 from agenteval.errors import UsageError
-from agenteval.store.location import meant
+from agenteval.store.location import Known, meant, passed_over
 
-RUNS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
+IDS = ["20260103-b", "20260102-a", "20260102-a-2", "20260101-a", "20251231-x", "20251230-y"]
+RUNS = [Known(run) for run in IDS]
 TABLES = ["20260104-counts"]
 
 
@@ -32,7 +33,7 @@ def test_a_run_is_meant_by_its_id_its_beginning_or_as_the_last_one(word, expecte
         ),
         (
             "nope",
-            f"no run 'nope' in r.db (newest: {', '.join(RUNS[:5])}); `agenteval show` lists all",
+            f"no run 'nope' in r.db (newest: {', '.join(IDS[:5])}); `agenteval show` lists all",
         ),
     ],
 )
@@ -40,9 +41,61 @@ def test_a_word_that_means_none_or_several_names_a_few_of_the_newest(word, compl
     with pytest.raises(UsageError) as error:
         meant(word, RUNS, TABLES, where="r.db")
     assert complaint in str(error.value)
-    assert ", ".join(RUNS[:4]) in str(error.value)
+    assert ", ".join(IDS[:4]) in str(error.value)
 
 
 def test_without_a_run_there_is_no_last_one():
     with pytest.raises(UsageError, match=r"no run 'last' in r.db \(newest: none yet\)"):
         meant("last", [], where="r.db")
+
+
+STORE = [
+    Known("6", "real", usable=False),
+    Known("5", "sim/a", simulated=True),
+    Known("4", "real", ["nightly"]),
+    Known("3", "other", ["nightly", "best"]),
+    Known("2", "real"),
+    Known("1", "sim/a", usable=False, simulated=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("last", "4"),
+        ("last-0", "4"),
+        ("last-1", "3"),
+        ("last-2", "2"),
+        ("last real", "4"),
+        ("last-1 real", "2"),
+        ("last sim/a", "5"),
+        ("real", "4"),
+        ("other", "3"),
+        ("sim/a", "5"),
+        ("nightly", "4"),
+        ("best", "3"),
+        ("6", "6"),
+    ],
+)
+def test_a_run_is_meant_by_its_model_its_label_or_its_place(word, expected):
+    assert meant(word, STORE, where="r.db") == expected
+
+
+@pytest.mark.parametrize("word", ["last-3", "last-2 real", "last nobody", "nobody", "last-"])
+def test_a_place_that_no_run_has_is_refused(word):
+    with pytest.raises(UsageError, match=f"no run {word!r}"):
+        meant(word, STORE, where="r.db")
+
+
+def test_the_last_run_is_a_simulated_one_where_there_is_no_other():
+    assert meant("last", STORE[4:], where="r.db") == "2"
+    assert meant("last", [STORE[5], STORE[1]], where="r.db") == "5"
+
+
+def test_to_go_on_with_a_run_the_last_one_is_the_newest_whatever_it_is():
+    assert meant("last", STORE, where="r.db", whatever=True) == "6"
+
+
+def test_what_the_word_last_passed_over_is_known():
+    assert [run.id for run in passed_over("last", STORE)] == ["6", "5"]
+    assert (passed_over("real", STORE), passed_over("last", [])) == ((), ())

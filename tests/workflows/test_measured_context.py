@@ -7,8 +7,7 @@ import pytest
 from agenteval.core.prompt.setting import DEFAULT
 from agenteval.core.trial import Usage
 from agenteval.testing import ScriptedModel
-from agenteval.workflows.preflight import measured
-from agenteval.workflows.stages import load_stages
+from agenteval.workflows.stages import load_stages, measured
 
 
 @dataclass
