@@ -21,8 +21,8 @@ ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
 class Inspected:
     """`chosen` is the sandbox that a run uses by itself; None where none works.
 
-    `inbound` is what of a model's was given to the parts that read it, `landlock` the version of the
-    second layer in this kernel, 0 where it has none.
+    `inbound` is what of a model's was given to the parts that read it, `landlock` the version of
+    the second layer in this kernel, 0 where it has none.
     """
 
     probes: Sequence[Probe]
