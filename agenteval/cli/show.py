@@ -53,8 +53,6 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval show --model qwen --since 2026-11-01`
 
-    - `agenteval show last --taxonomy article`
-
     - `agenteval show qwen3.6-35b qwen3.5-27b` shows the last run of each
 
     - `agenteval show 20261121-101500-mine 20261121-110200-yours --report compare.html`

@@ -203,6 +203,10 @@ def _imports(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
+    """Whether it takes whatever comes; what cleans up and raises it again takes nothing."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return False
     caught = handler.type
     types = caught.elts if isinstance(caught, ast.Tuple) else [caught]
     return any(one is None or getattr(one, "id", "") in _EVERYTHING for one in types)
