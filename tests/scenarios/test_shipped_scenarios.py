@@ -214,6 +214,23 @@ def test_a_script_says_what_was_wrong_with_a_call(command, says, workspace, play
     assert (done.returncode > 0, says in done.stderr) == (True, True), done.stderr
 
 
+READING = {scenario.fixture: scenario for scenario in SCENARIOS}
+WRITING = ["VACUUM INTO 'scripts/sqlite3.py'", "ATTACH 'scripts/sqlite3.py' AS other"]
+
+
+@pytest.mark.parametrize("fixture", ["coding", "data", "ralf"])
+@pytest.mark.parametrize("sql", WRITING)
+def test_what_says_that_it_reads_only_writes_no_other_file(fixture, sql, workspace, play):
+    place = workspace(files(READING[fixture], 0))
+    before = sorted(place.rglob("*"))
+
+    done = play(f'uv run scripts/db_query.py --sql "{sql}"')
+    after = play("uv run scripts/db_query.py --tables")
+
+    assert (done.returncode, "authoriz" in done.stderr) == (1, True), done
+    assert (sorted(place.rglob("*")), after.returncode) == (before, 0)
+
+
 @pytest.mark.parametrize(
     ("query", "best"),
     [
