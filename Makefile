@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client check house docs docs-refresh format lock clean
+.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ mutants: $(READY) ## change what decides and see which tests notice (hours); SAM
 
 validate: $(READY) ## coverage, false alarms and false promotions on simulated models (minutes); docs/validation.md
 	@$(BIN)/python tests/validate_statistics.py --write
+
+chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look for what is left or lost (an hour)
+	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)
 
 bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
 	@$(BIN)/python tests/bench_gate.py

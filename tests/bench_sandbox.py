@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from agenteval.core.scenario import Limits, Question
+from agenteval.core.scenario import Limits, Question, Schema
 from agenteval.engine.world_queries import declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
@@ -34,12 +34,20 @@ def world_of(*statements: str) -> bytes:
 TRUE = ["/bin/true"]
 SCRIPT = ["python3", "scripts/show.py", "one", "two"]
 UV = ["uv", "run", *SCRIPT[1:]]
+SLOW = world_of(
+    "CREATE TABLE s (a, b)",
+    """INSERT INTO s VALUES (
+        printf('%.*c', 1000000, 'a'), printf('%.*c', 500000, 'a') || 'b')""",
+    "CREATE VIEW t AS SELECT a AS x FROM s WHERE instr(a, b) = 0",
+)
+HONEST = world_of("CREATE TABLE t (x)", "INSERT INTO t VALUES (1), (2)")
 FILES = {
     "scripts/show.py": b"import json, sys\nprint(json.dumps(sys.argv[1:]))\n",
-    "world.db": world_of("CREATE TABLE t (x)", "INSERT INTO t VALUES (1), (2)"),
+    "world.db": HONEST,
 }
 CALLS, SCRIPTS, STARTS, HELD, ROUNDS = 200, 100, 50, 20, 5
 PER_TRIAL, IN_FLIGHT, CHUNK = 10, 4, 10
+BESIDE_ROUNDS, BESIDE_TURNS = 4, 30
 BULK_SECONDS = (
     100.0  # no further chunk is begun after that: the table says how many trials it is of
 )
@@ -108,6 +116,49 @@ async def per_question(worlds: Mapping[str, World]) -> Row:
                 await world.ask("world.db", asked, known)
             spent[name].append((spent_cpu() - before) / (CALLS // ROUNDS))
     return {name: statistics.median(times) * 1000 for name, times in spent.items()}
+
+
+async def beside_hostile(backend: Backend) -> tuple[float, float]:
+    """How long a turn of seven trials takes beside a hostile eighth, of what it takes without.
+
+    A turn is a script call and a question. The eighth has an honest world, then one whose question
+    costs all that it may: in turns. Of the median turn, and of the longest of ten.
+    """
+    spent: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(BESIDE_ROUNDS):
+        for hostile in spent:
+            spent[hostile] += await eight(backend, hostile=hostile)
+    calm, beside = (sorted(times) for times in spent.values())
+    tenth = beside[len(beside) * 9 // 10] / calm[len(calm) * 9 // 10]
+    return statistics.median(beside) / statistics.median(calm), tenth
+
+
+async def eight(backend: Backend, *, hostile: bool) -> list[float]:
+    spent: list[float] = []
+    async with AsyncExitStack() as stack:
+        worlds = [await stack.enter_async_context(backend.open(FILES, Limits())) for _ in range(8)]
+        if hostile:
+            await worlds[0].write("world.db", SLOW)
+        async with asyncio.TaskGroup() as group:
+            eighth = group.create_task(turns(worlds[0], declared(SLOW if hostile else HONEST), []))
+            async with asyncio.TaskGroup() as others:
+                for world in worlds[1:]:
+                    others.create_task(turns(world, declared(HONEST), spent, BESIDE_TURNS))
+            eighth.cancel()
+    return spent
+
+
+async def turns(
+    world: Sandbox, schema: Schema, spent: list[float], count: int | None = None
+) -> None:
+    """Without a count, until it is cancelled."""
+    while count is None or len(spent) < 7 * count:
+        started = time.perf_counter()
+        await world.run(SCRIPT)
+        await world.ask("world.db", [Question("SELECT count(*) FROM t")], schema)
+        spent.append(time.perf_counter() - started)
+        if count is None:
+            spent.clear()
 
 
 def spent_cpu() -> float:
@@ -204,6 +255,10 @@ async def measure(backends: Mapping[str, Backend], trials: int) -> dict[str, Row
             "judge, CPU ms": await per_question(isolated),
         }
     sandboxes = {name: backend for name, backend in backends.items() if name != Plain.name}
+    for name, backend in sandboxes.items():
+        middle, tenth = await beside_hostile(backend)
+        table.setdefault("beside hostile, of calm", {})[name] = middle
+        table.setdefault("longest tenth, of calm", {})[name] = tenth
     table["start ms"] = await per_start(sandboxes)
     table["MiB a trial"] = {name: await memory(backend) for name, backend in sandboxes.items()}
     done, spent = await bulk(backends, trials)

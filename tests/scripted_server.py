@@ -1,0 +1,74 @@
+"""A chat server whose model says what a script says: the n-th turn of each conversation."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Message = Mapping[str, Any]
+# What a conversation so far is answered with: the name and the arguments of a call, or words.
+Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str]
+
+
+def bash(command: str) -> tuple[str, Mapping[str, str]]:
+    return "bash", {"command": command}
+
+
+@contextmanager
+def scripted(script: Script) -> Iterator[str]:
+    """Its URL. The id of a call is never used twice."""
+    made, lock = [0], threading.Lock()
+
+    def message(request: Mapping[str, Any]) -> Mapping[str, Any]:
+        said = script(request["messages"])
+        if isinstance(said, str):
+            return {"role": "assistant", "content": said}
+        with lock:
+            made[0] += 1
+            ident = f"call-{made[0]}"
+        function = {"name": said[0], "arguments": json.dumps(said[1])}
+        calls = [{"id": ident, "type": "function", "function": function}]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.answer({"object": "list", "data": [{"id": "m", "object": "model"}]})
+
+        def do_POST(self) -> None:
+            size = int(self.headers["content-length"])
+            said = message(json.loads(self.rfile.read(size)))
+            end = "tool_calls" if "tool_calls" in said else "stop"
+            self.answer({"model": "m", "choices": [{"message": said, "finish_reason": end}]})
+
+        def answer(self, document: Mapping[str, Any]) -> None:
+            content = json.dumps(document).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is told."""
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """Whoever asked was killed."""
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/v1"
+        finally:
+            server.shutdown()
+
+
+def answers(messages: Sequence[Message]) -> int:
+    """How many calls of this conversation were answered."""
+    return sum(message["role"] == "tool" for message in messages)
