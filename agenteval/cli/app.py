@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Play scenarios with a served model and count its errors per 100 tool calls.",
     ),
     "show": ("show:show", "Show stored runs side by side, or list them."),
+    "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
     "speed": (
         "machine:speed",
         "Say how fast a model is served, by how many requests it has at the same time.",

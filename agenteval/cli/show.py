@@ -67,12 +67,18 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
         loaded = workflows.views.loaded(output.chosen(runs, store), store)
         output.show_runs(loaded, path=path, taxonomy=taxonomy, as_json=as_json, brief=not details)
     else:
-        usual = store == o.DEFAULT_STORE
-        found = workflows.shelf.listing(store, or_none=usual, model=model, label=label, since=since)
-        if as_json:
-            output.print_json(_document(found))
-        else:
-            _print(found, filtered=bool(model or label or since))
+        _list(store, model=model, label=label, since=since, as_json=as_json)
+
+
+def _list(
+    store: str, *, model: str | None, label: str | None, since: str | None, as_json: bool
+) -> None:
+    usual = store == o.DEFAULT_STORE
+    found = workflows.shelf.listing(store, or_none=usual, model=model, label=label, since=since)
+    if as_json:
+        output.print_json(_document(found))
+    else:
+        _print(found, filtered=bool(model or label or since))
 
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
-from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TagsRow, TrialRow, TurnRow
 from agenteval.store.run_mapping import (
     IN_FORCE,
     ImportedRow,
@@ -93,6 +93,16 @@ class SqlStore:
     def add_imported(self, imported: ImportedCounts) -> None:
         with Session(self._engine) as session:
             session.add(imported_row(imported))
+            session.commit()
+
+    def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
+        """Give the run labels, or take them `off`, and a note where there is one."""
+        with Session(self._engine) as session:
+            row = session.get(TagsRow, run_id) or TagsRow(run_id=run_id)
+            kept = [one for one in row.labels if one not in labels]
+            row.labels = kept if off else [*kept, *labels]
+            row.note = row.note if note is None else note
+            session.add(row)
             session.commit()
 
     def imported(self) -> Mapping[str, ImportedCounts]:

@@ -1,9 +1,13 @@
 """What a store holds: listed, chosen by a name, labelled, moved to another store and removed."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 
+from agenteval import store as parts
 from agenteval.core.outcome import Outcome
+from agenteval.errors import UsageError
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.location import Location, meant, passed_over
 from agenteval.store.summaries import (
@@ -82,3 +86,47 @@ def chosen(words: Sequence[str], store: str) -> Chosen:
             more = f" and {len(over) - 1} more" if len(over) > 1 else ""
             notes.append(f"{word} is {found}, not {over[0].id} ({why}){more}: name it to mean it")
     return Chosen(ids, notes)
+
+
+def tag(word: str, labels: Sequence[str], note: str | None, store: str, *, off: bool) -> str:
+    """Label a run, or take labels `off` it; its id. Raises UsageError."""
+    for label in labels:
+        if not label.strip() or label == "article" or label.startswith("last"):
+            raise UsageError(f"{label!r}: no label: it means something else among runs")
+    if not labels and note is None:
+        raise UsageError(f"{word}: give a label, or --note TEXT")
+    (run,) = chosen([word], store).ids
+    with closing(parts.sql.SqlStore(store)) as there:
+        there.tag(run, labels, note, off=off)
+    return run
+
+
+def removed(ids: Sequence[str], store: str) -> None:
+    """Raises UsageError for a run that is being played."""
+    with closing(parts.sql.SqlStore(store)) as there, ExitStack() as claims:
+        for run in ids:
+            claims.enter_context(there.claimed(run))
+        parts.moving.remove(there, ids)
+
+
+def exported(ids: Sequence[str], file: Path, store: str) -> None:
+    """Write runs into a new store of their own. Raises UsageError for a file that is there."""
+    if file.exists():
+        raise UsageError(f"--out {file}: is there already. Name a new file, or move that one away")
+    _copy(store, str(file), ids)
+
+
+def imported(file: Path, store: str) -> Sequence[str]:
+    """Take all runs of another store into this one; their ids. Raises UsageError."""
+    with opened(str(file)) as query:
+        ids = [run.id for run in known(query)] + tables_known(query)
+    _copy(str(file), store, ids)
+    return ids
+
+
+def _copy(source: str, target: str, ids: Sequence[str]) -> None:
+    with (
+        closing(parts.sql.SqlStore(source)) as asked,
+        closing(parts.sql.SqlStore(target)) as written,
+    ):
+        parts.moving.copy(asked, written, ids)

@@ -1,0 +1,98 @@
+"""`agenteval runs`: stored runs labelled, taken out, and carried from one store to another."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agenteval import workflows
+from agenteval.cli import options as o
+from agenteval.cli import output
+from agenteval.errors import UsageError
+
+app = typer.Typer(
+    help="Label stored runs, remove them, or carry them to another store.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+Runs = Annotated[list[str], typer.Argument(help=f"{o.RUN_WORDS}.")]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Do not ask. The runs are then named by their whole ids.")
+]
+
+
+@app.command()
+def label(
+    run: Annotated[str, typer.Argument(help=f"{o.RUN_WORDS}.")],
+    labels: Annotated[
+        list[str] | None, typer.Argument(help="Words to name it by.", show_default=False)
+    ] = None,
+    *,
+    note: Annotated[str | None, typer.Option(help="What is to be known of it.")] = None,
+    off: Annotated[bool, typer.Option("--off", help="Take these labels off it.")] = False,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Give a run labels and a note: `show` lists them, and a label names its newest run.
+
+    Examples:
+    - `agenteval runs label last nightly --note "after the new tool parser"`
+
+    - `agenteval gate --baseline nightly --candidate last`
+    """
+    output.chosen([run], store)
+    found = workflows.shelf.tag(run, labels or [], note, store, off=off)
+    typer.echo(f"{found}: {'taken off' if off else 'labelled'} {' '.join(labels or ['a note'])}")
+
+
+@app.command()
+def rm(runs: Runs, *, yes: Yes = False, store: o.Store = o.DEFAULT_STORE) -> None:
+    """Remove runs from the store, with every trial and call of theirs. It asks first.
+
+    Examples:
+    - `agenteval runs rm 20261121-101500-mine`
+    """
+    ids = output.chosen(runs, store)
+    if yes and ids != runs:
+        raise UsageError(f"--yes: give whole ids, {' '.join(ids)}, so that nothing else is meant")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("rm asks before it removes: give --yes where nobody can answer")
+        typer.confirm(f"Remove {', '.join(ids)} with every trial and call?", abort=True)
+    workflows.shelf.removed(ids, store)
+    typer.echo(f"removed {' '.join(ids)}")
+
+
+@app.command()
+def export(
+    runs: Runs,
+    *,
+    out: Annotated[Path, typer.Option(help="A new file.")],
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Write runs into one file, which is a store of its own and can be shown as it is.
+
+    Examples:
+    - `agenteval runs export qwen3.6-35b --out baseline.db`
+
+    - `agenteval gate --baseline baseline.db --candidate last`
+    """
+    ids = output.chosen(runs, store)
+    workflows.shelf.exported(ids, out, store)
+    typer.echo(f"wrote {' '.join(ids)} to {out}")
+
+
+@app.command("import")
+def take_in(
+    file: Annotated[Path, typer.Argument(help="What `runs export` wrote, or any store's file.")],
+    *,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Take all runs of a file into the store, where none of them may be already.
+
+    Examples:
+    - `agenteval runs import baseline.db`
+    """
+    for run in workflows.shelf.imported(file, store):
+        typer.echo(run)
