@@ -37,10 +37,11 @@ class ModelCard:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look of a gate at a run under way, after so many of its trials.
+    """One look of a gate at a run, after so many of its trials.
 
     `level` is the one-sided level at which this look could settle anything: what is left to it of
-    the level that all `planned` looks share.
+    the level that all looks over this baseline share. `planned` is how many of them the run itself
+    planned, and 0 of a look that somebody asked for.
     """
 
     number: int  # from 1
@@ -50,6 +51,8 @@ class Look:
     verdict: str
     baseline: str  # the run it was compared with
     rules: str  # digest of the gate's rules
+    at: str = ""  # ISO 8601, UTC
+    data: str = ""  # digest of the worlds that both had played
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +131,14 @@ class Run:
     effort: Effort | None = None
 
     @property
+    def last_planned(self) -> Look | None:
+        """The last look of the gate that watched the run."""
+        return next((look for look in reversed(self.looks) if look.planned), None)
+
+    @property
     def saved(self) -> int:
         """The trials that a gate's early verdict made needless."""
-        last = self.looks[-1] if self.looks else None
+        last = self.last_planned
         return self.trials_planned - last.trials if last and self.complete else 0
 
 

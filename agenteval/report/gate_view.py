@@ -57,8 +57,14 @@ class GateView:
 
 
 def gate_view(
-    judgement: Judgement, baseline: RunSummary, candidate: RunSummary, *, rules: str
+    judgement: Judgement,
+    baseline: RunSummary,
+    candidate: RunSummary,
+    *,
+    rules: str,
+    told: tuple[str, ...] = (),
 ) -> GateView:
+    """`told` is what must be known of the look at the two runs."""
     reach = out_of_reach(baseline, candidate, judgement.rules, level=judgement.level)
     never = {one.name: f"{reach_told(one)}; " for one in reach}
     return GateView(
@@ -73,7 +79,7 @@ def gate_view(
             ),
             *map(_minimum_line, judgement.minimums),
         ),
-        remarks=tuple(_remarks(judgement, baseline, candidate)),
+        remarks=(*_remarks(judgement, baseline, candidate), *told),
         reach=reach,
         goals=None if baseline.of_counts else (goals(baseline), goals(candidate)),
     )
@@ -170,12 +176,6 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
             "bounds are clustered by trial. Of other scenarios it says nothing."
         )
     yield _paired(judgement.pairing)
-    if candidate.looks:
-        last = candidate.looks[-1]
-        yield (
-            f"The candidate's run was looked at {last.number} of {last.planned} times while it "
-            f"went on: all bounds are at the level that is left to it, {judgement.level:.4f}."
-        )
     for role, run in (("baseline", baseline), ("candidate", candidate)):
         yield from _run_remarks(role, run)
     yield from _differences(baseline, candidate)

@@ -49,9 +49,9 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
 
 def _gate(run: Run) -> list[tuple[str, str]]:
     """The last look of a gate that watched the run."""
-    if not run.looks:
+    last = run.last_planned
+    if last is None:
         return []
-    last = run.looks[-1]
     saved = f", {run.saved} trials saved" if run.saved else ""
     return [("gate", f"{last.verdict} at look {last.number} of {last.planned}{saved}")]
 
@@ -157,8 +157,8 @@ def _of_run(view: RunView) -> list[str]:
             f"{view.label}: the run is not complete, "
             f"{view.played} of {run.trials_planned} trials are here."
         )
-    if run.saved:
-        last = run.looks[-1]
+    last = run.last_planned
+    if run.saved and last:
         found.append(
             f"{view.label}: a gate ended the run at look {last.number} of {last.planned} with "
             f"{last.verdict}, after {last.trials} of {run.trials_planned} trials, which saved "

@@ -1,38 +1,78 @@
 """Alpha spending: how much of a test's level each interim look may use (Lan and DeMets 1983).
 
 After O'Brien and Fleming: next to nothing at first, nearly all at the end, so that a run which is
-never stopped loses little. The looks come after equal parts of the run.
+never stopped loses little.
 """
 
-from math import sqrt
+from collections.abc import Sequence
+from functools import partial
+from math import erfc, exp, sqrt, tau
 from statistics import NormalDist
 
-import numpy as np
+from agenteval.stats.quantiles import falling
 
 _NORMAL = NormalDist()
+LEAST = 1e-9  # the level of a look to which nothing is left
+_FURTHEST = 8.0  # standard errors below nothing, from which on there is nothing
+_STEPS = 10  # in a standard error of what a look adds
+_MOST_STEPS = 800
+
+Going = Sequence[tuple[float, float]]  # where the sum may be, and how likely, if no look rejected
 
 
 def levels(looks: int, level: float) -> tuple[float, ...]:
-    """The one-sided level of each look, so that all together reject `level` of true hypotheses.
+    """The one-sided level of each of so many looks, after equal parts of the run."""
+    return levels_at([look / looks for look in range(1, looks + 1)], level)
 
-    Follows the density of the sum of independent parts, each of variance 1, over the runs that no
-    look has stopped.
+
+def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
+    """The one-sided level of each look, made when these shares of the run are done.
+
+    All together they reject `level` of true hypotheses. Follows the density of a sum of independent
+    parts over the runs that no look has stopped. Where a look adds no share, nothing is left to it.
     """
-    steps, step = 800, 0.01  # eight standard errors to each side
-    half = round(steps * sqrt(looks))
-    grid = step * np.arange(-half, half + 1)
-    part = np.exp(-((step * np.arange(-steps, steps + 1)) ** 2) / 2) * step / sqrt(2 * np.pi)
-    going = np.where(grid == 0, 1.0, 0.0)
-    found, before = [], 0.0
-    for look in range(1, looks + 1):
-        spent = _spent(look / looks, level)
-        going = np.convolve(going, part, mode="same")
-        beyond = going[::-1].cumsum()[::-1]
-        bound = float(np.interp(before - spent, -beyond, grid)) - step / 2
-        going[grid >= bound] = 0.0
-        found.append(1 - _NORMAL.cdf(bound / sqrt(look)))
-        before = spent
+    found: list[float] = []
+    going: Going = [(0.0, 1.0)]
+    before = spent = 0.0
+    for share in shares:
+        more, added = _spent(share, level) - spent, share - before
+        if added <= 0 or more < LEAST:
+            found.append(LEAST)
+            continue
+        reach = _FURTHEST * sqrt(share)
+        bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
+        found.append(max(1 - _NORMAL.cdf(bound / sqrt(share)), LEAST))
+        going = _on(going, -reach, bound, sqrt(added))
+        before, spent = share, spent + more
     return tuple(found)
+
+
+def _beyond(going: Going, deviation: float, bound: float) -> float:
+    """The chance that the next look sees more than this."""
+    scale = deviation * sqrt(2)
+    return sum(chance * erfc((bound - at) / scale) for at, chance in going) / 2
+
+
+def _on(going: Going, low: float, high: float, deviation: float) -> Going:
+    """Where the sum is after the next look, unless that saw more than `high` (by trapezoids)."""
+    steps = min(max(round(_STEPS * (high - low) / deviation), 1), _MOST_STEPS)
+    step = (high - low) / steps
+    peak = step / (deviation * sqrt(tau))
+    places = [low + step * at for at in range(steps + 1)]
+    ends = {0, steps}
+    return [
+        (
+            place,
+            (0.5 if at in ends else 1.0)
+            * peak
+            * sum(
+                chance * exp(-(((place - one) / deviation) ** 2) / 2)
+                for one, chance in going
+                if abs(place - one) < _FURTHEST * deviation
+            ),
+        )
+        for at, place in enumerate(places)
+    ]
 
 
 def _spent(share: float, level: float) -> float:

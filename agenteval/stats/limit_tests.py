@@ -4,15 +4,20 @@ Both tests take their variance at the limit and not where the counts happen to f
 had luck would else look less variable than it is, and be promoted too often.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import inf, sqrt
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
 from agenteval.core.counts import Cluster
+from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
 from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
-from agenteval.stats.rates import Rate, planned_effect, widened
+from agenteval.stats.rates import Z, planned_effect, t_quantile, widened
 
+FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
+FEW_ERRORS = 5  # up to which they are nothing like normal
+LIKELY = 0.5  # what is seen so often shows nothing
 MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
 
 Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
@@ -42,6 +47,19 @@ class LimitTest(Protocol):
         ...
 
 
+class ByItself(LimitTest, Protocol):
+    """A test of the errors as they are."""
+
+    @property
+    def slack(self) -> float:
+        """How far `nearness` can be from what the test says, in standard errors."""
+        ...
+
+    def nearness(self, limit: float) -> float:
+        """How many standard errors the figure lies above the limit: orders tests by `below`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RateTest:
     """One rate: exact binomial on what the design effect leaves (Korn and Graubard 1998)."""
@@ -50,10 +68,9 @@ class RateTest:
     n: float
     ends = (0.0, 1.0)
 
-    @classmethod
-    def of(cls, rate: Rate) -> Self:
-        effective = rate.n if rate.effective is None else rate.effective
-        return cls(rate.value * effective if rate.n else 0.0, effective)
+    @property
+    def slack(self) -> float:
+        return 1.0 if self.count > FEW_ERRORS else inf
 
     @property
     def estimate(self) -> float:
@@ -67,6 +84,10 @@ class RateTest:
         if self.count <= 0:
             return 1.0
         return incomplete_beta(self.count, self.n - self.count + 1, limit)
+
+    def nearness(self, limit: float) -> float:
+        variance = self.n * limit * (1 - limit)
+        return (self.count - self.n * limit) / sqrt(variance) if variance else 0.0
 
     def scaled(self, times: float) -> "RateTest":
         return RateTest(self.count * times, self.n * times)
@@ -85,24 +106,7 @@ class Comparison:
     effect: float
     df: float
     ratio: bool
-
-    @classmethod
-    def of(cls, groups: Groups, *, limit: float, ratio: bool, icc: float) -> Self:
-        """From counts in groups; a group may be empty on one side, where the two never met.
-
-        Each side must have calls. The resemblance within groups is taken from what each adds to
-        the figure at the limit, or from the planned `icc` where the counts cannot show it.
-        """
-        used = [group for group in groups if group[0][1] or group[1][1]]
-        baseline, candidate = (_summed([group[at] for group in used]) for at in (0, 1))
-        bearing = sum(bool(ours[0] or theirs[0]) for ours, theirs in used)
-        effect = _effect(used, baseline, candidate, weight=limit if ratio else 1.0)
-        if effect is None:
-            clusters = [cluster for group in used for cluster in group if cluster[1]]
-            effect = planned_effect(clusters, icc)
-        met = sum(bool(ours[1] and theirs[1]) for ours, theirs in used)
-        df = max(len(used) - (1 if met == len(used) else 2), 1)
-        return cls(baseline, candidate, widened(effect, bearing), df, ratio)
+    slack = 0.0
 
     @property
     def estimate(self) -> float:
@@ -119,7 +123,7 @@ class Comparison:
         return 1 - self.above(limit)
 
     def above(self, limit: float) -> float:
-        return t_tail(self._statistic(limit), self.df)
+        return t_tail(self.nearness(limit), self.df)
 
     def scaled(self, times: float) -> "Comparison":
         baseline, candidate = (
@@ -127,8 +131,7 @@ class Comparison:
         )
         return Comparison(baseline, candidate, self.effect, self.df * times, self.ratio)
 
-    def _statistic(self, limit: float) -> float:
-        """How many standard errors the figure lies above the limit."""
+    def nearness(self, limit: float) -> float:
         (count, n), (others, of) = self.candidate, self.baseline
         if self.ratio:
             ours = min((count + others) / (of + limit * n), 1 / max(limit, 1))
@@ -143,39 +146,150 @@ class Comparison:
         return gap / sqrt(variance * self.effect)
 
 
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """A test that no error of the candidate helps (`stats.fewer_errors`).
+
+    It is passed when the `weaker` ones are, of fewer errors that lie further apart, and failed when
+    one of the `lighter` ones is, of fewer errors that lie closer together.
+    """
+
+    whole: ByItself
+    weaker: Sequence[ByItself]
+    lighter: Callable[[], Sequence[ByItself]]
+
+    @property
+    def estimate(self) -> float:
+        return self.whole.estimate
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.whole.ends
+
+    def below(self, limit: float) -> float:
+        return max(one.below(limit) for one in _nearest(limit, self.whole, self.weaker))
+
+    def above(self, limit: float) -> float:
+        by_itself = self.whole.above(limit)
+        if by_itself > LIKELY:
+            return by_itself
+        return min(one.above(limit) for one in _nearest(limit, self.whole, self.lighter()))
+
+    def scaled(self, times: float) -> "Guarded":
+        weaker = [one.scaled(times) for one in self.weaker]
+        return Guarded(
+            self.whole.scaled(times),
+            weaker,
+            lambda: [one.scaled(times) for one in self.lighter()],
+        )
+
+
+def _nearest(limit: float, whole: ByItself, others: Sequence[ByItself]) -> Iterator[ByItself]:
+    """Those that can lie furthest above the limit."""
+    ranked = [(one.nearness(limit), one) for one in (whole, *others)]
+    least = max(near for near, _ in ranked) - whole.slack
+    return (one for near, one in ranked if near >= least)
+
+
+def rate_test(clusters: Sequence[Cluster], *, icc: float) -> LimitTest:
+    """Of a rate in clusters; exact where each is one yes or no, as then nothing is clustered."""
+    used = [Group(*cluster) for cluster in clusters if cluster[1]]
+    n, k = sum(group.size for group in used), len(used)
+    if all(group.size == 1 for group in used):
+        return RateTest(sum(group.errors for group in used), n)
+    by_t = (t_quantile(k - 1) / Z) ** 2
+
+    def made(fewer: Fewer) -> tuple[float, RateTest]:
+        if k == 1 or fewer.count in {0, n}:
+            effect = planned_effect(clusters, icc) * by_t
+        else:
+            rate = fewer.count / n
+            seen = k / (k - 1) * fewer.spread / (n * rate * (1 - rate))
+            effect = widened(seen * by_t, max(fewer.bearing, FEW))
+        return effect, RateTest(fewer.count / effect, n / effect)
+
+    return _guarded(used, made)
+
+
+def comparison(groups: Groups, *, limit: float, ratio: bool, icc: float) -> LimitTest:
+    """From counts in groups; a group may be empty on one side, where the two never met.
+
+    Each side must have calls. The resemblance within groups is taken from what each adds to
+    the figure at the limit, or from the planned `icc` where the counts cannot show it.
+    """
+    used = [group for group in groups if group[0][1] or group[1][1]]
+    (others, of), (_, n) = (_summed([group[at] for group in used]) for at in (0, 1))
+    weight, before, k = (limit if ratio else 1.0), others / of, len(used)
+    scale = weight * n / of
+    ours = [
+        Group(*after, shift=scale * (errors - before * size), bears=errors > 0)
+        for (errors, size), after in used
+    ]
+    planned = planned_effect([one for group in used for one in group if one[1]], icc)
+    met = sum(bool(one[1] and other[1]) for one, other in used)
+    df = max(k - (1 if met == k else 2), 1)
+
+    def made(fewer: Fewer) -> tuple[float, Comparison]:
+        rate = fewer.count / n
+        expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
+        if k == 1 or not expected:
+            effect = planned
+        else:
+            seen = k / (k - 1) * fewer.spread / (n * n) / expected
+            effect = widened(seen, max(fewer.bearing, FEW))
+        return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
+
+    return _guarded(ours, made)
+
+
+Part = TypeVar("Part", RateTest, Comparison)
+
+
+def _guarded(groups: Sequence[Group], made: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
+    """Of the runs with fewer errors only those that others with more errors do not stand for."""
+    *fewer, (seen, whole) = map(made, widest(groups))
+    weaker, largest = [], seen
+    for effect, test in reversed(fewer):
+        if effect > largest:
+            largest = effect
+            weaker.append(test)
+
+    @cache
+    def lighter() -> Sequence[ByItself]:
+        found, smallest = [], seen
+        for effect, test in map(made, evenest(groups)):
+            if smallest == 1:
+                break
+            if effect < smallest:
+                smallest = effect
+                found.append(test)
+        return found
+
+    return Guarded(whole, weaker, lighter)
+
+
 def upper_bound(test: LimitTest, level: float) -> float:
     """Below what the truth lies, unless something of this chance has happened."""
     high = test.ends[1]
-    return falling(test.below, level, min(test.estimate, high), high)
+    found = min(test.estimate, high)
+    for one in (test.whole, *test.weaker) if isinstance(test, Guarded) else (test,):
+        if one.below(found) > level:
+            found = falling(one.below, level, found, high)
+    return found
 
 
 def lower_bound(test: LimitTest, level: float) -> float:
     """Above what the truth lies, unless something of this chance has happened."""
-    low, high = test.ends
-    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, min(test.estimate, high))
+    found, high = test.ends[0], min(test.estimate, test.ends[1])
+    for one in (test.whole, *test.lighter()) if isinstance(test, Guarded) else (test,):
+        if one.above(found) < level:
+            found = falling(partial(_not_above, one), 1 - level, found, high)
+    return found
+
+
+def _not_above(test: LimitTest, limit: float) -> float:
+    return 1 - test.above(limit)
 
 
 def _summed(clusters: Sequence[Cluster]) -> Cluster:
     return sum(count for count, _ in clusters), sum(size for _, size in clusters)
-
-
-def _effect(
-    groups: Groups, baseline: Cluster, candidate: Cluster, *, weight: float
-) -> float | None:
-    """How many times more the figure varies than over independent calls; None: cannot be seen."""
-    ours, theirs = (count / n for count, n in (baseline, candidate))
-    expected = (
-        theirs * (1 - theirs) / candidate[1] + weight * weight * ours * (1 - ours) / baseline[1]
-    )
-    k = len(groups)
-    if k == 1 or not expected:
-        return None
-    seen = sum(
-        (
-            (met[0] - theirs * met[1]) / candidate[1]
-            - weight * (before[0] - ours * before[1]) / baseline[1]
-        )
-        ** 2
-        for before, met in groups
-    )
-    return k / (k - 1) * seen / expected

@@ -7,8 +7,7 @@ from agenteval.core.counts import Cluster
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Over, Rules, errors_of
-from agenteval.stats.limit_tests import Comparison, LimitTest, RateTest
-from agenteval.stats.rates import clustered
+from agenteval.stats.limit_tests import LimitTest, comparison, rate_test
 
 _NOTHING = (0, 0)
 MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
@@ -70,15 +69,8 @@ def _budget(
         key = trial.scenario if rules.over is Over.SCENARIOS else at
         groups[key] = _added(groups.get(key, _NOTHING), criterion.counts(trial))
     count, n = map(sum, zip(*groups.values(), strict=True))
-    test = _rate_test([*groups.values()], count, n, icc=rules.icc)
+    test = rate_test([*groups.values()], icc=rules.icc)
     return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
-
-
-def _rate_test(clusters: list[Cluster], count: int, n: int, *, icc: float) -> RateTest:
-    """Exact where each cluster is one yes or no: then nothing is clustered."""
-    if all(size == 1 for _, size in clusters):
-        return RateTest(count, n)
-    return RateTest.of(clustered(clusters, planned_icc=icc))
 
 
 def _margin(
@@ -99,7 +91,7 @@ def _margin(
     sizes = [sum(size for _, size in clusters) for clusters in sides]
     count, test = sum(count for count, _ in sides[1]), None
     if all(sizes):
-        test = Comparison.of([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
+        test = comparison([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
     compared = pairing.second
     return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Over, Rules
-from agenteval.stats.limit_tests import Comparison
+from agenteval.stats.limit_tests import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
@@ -85,7 +85,7 @@ class Rehearsal:
         return Rate(passed, self.pairs)
 
     def _proven(self, groups: list[tuple[int, int, int, int]]) -> bool:
-        test = Comparison.of(
+        test = comparison(
             [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
             limit=self.rules.margin,
             ratio=self.rules.ratio,

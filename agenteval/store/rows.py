@@ -173,7 +173,7 @@ class CallRow(SQLModel, table=True):
 
 
 class LookRow(SQLModel, table=True):
-    """One look of a gate at a run under way."""
+    """One look of a gate at a run, under way or ended."""
 
     __tablename__ = "look"
     __table_args__ = (UniqueConstraint("run_id", "number"),)
@@ -187,6 +187,8 @@ class LookRow(SQLModel, table=True):
     verdict: str
     baseline: str
     rules: str
+    at: str = Field(default="", sa_column_kwargs=_EMPTY)
+    data: str = Field(default="", sa_column_kwargs=_EMPTY)
 
 
 class CrashRow(SQLModel, table=True):

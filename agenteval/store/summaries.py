@@ -9,7 +9,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
-from agenteval.errors import Cause, UsageError
+from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store.location import SCHEMA, Known, Location, from_column, meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
@@ -46,8 +46,11 @@ _ENDED = """SELECT run_id, outcome, calls, errors FROM trial
 _VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
 _COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
-_LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules FROM look
+_LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data FROM look
     WHERE run_id = :run ORDER BY number"""
+_LOOK = """INSERT INTO look
+    (run_id, number, planned, trials, level, verdict, baseline, rules, at, data) VALUES
+    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data)"""
 _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
     recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched
     FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
@@ -119,6 +122,31 @@ def opened(store: str) -> Iterator[Query]:
         raise UsageError(f"--store {where}: not a store of agenteval ({error})") from error
     finally:
         connection.close()
+
+
+def keep_look(store: str, run_id: str, look: Look) -> bool:
+    """Keep what a gate saw of a run; False where the store cannot be written."""
+    where, values = Location(store), asdict(look) | {"run": run_id}
+    if where.file is None:
+        from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- see above
+
+        other = SqlStore(store)
+        try:
+            other.look(run_id, look)
+        except HostError:
+            return False
+        finally:
+            other.close()
+        return True
+    connection = sqlite3.connect(where.file)
+    try:
+        with connection:
+            connection.execute(_LOOK, values)
+    except sqlite3.Error:
+        return False
+    finally:
+        connection.close()
+    return True
 
 
 def _is_current(connection: sqlite3.Connection) -> bool:

@@ -1,18 +1,22 @@
 """A gate over two stored runs: its rules and their counts read, checked and judged."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from agenteval import workflows
-from agenteval.config.gate_rules import FILE, find_rules, load_rules
+from agenteval.config.gate_rules import FILE, digest, find_rules, load_rules
 from agenteval.config.roots import roots, shipped
-from agenteval.core.run import TAXONOMY, differing_asked
+from agenteval.core.run import TAXONOMY, Look, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
+from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
-from agenteval.stats.promotion import LEVEL, judge_gate
-from agenteval.store.summaries import load_summary, opened
+from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
+from agenteval.store.summaries import keep_look, load_summary, opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 
 
@@ -34,8 +38,107 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     check_comparable(before, after, allow_simulated=allow_simulated)
-    level = after.looks[-1].level if after.looks else LEVEL
-    return gate_view(judge_gate(before, after, asked, level=level), before, after, rules=source)
+    look = looked(before, after)
+    judgement = judge_gate(before, after, asked, level=look.level)
+    place = candidate if Path(candidate).is_file() else store
+    kept = look.is_known(asked) or keep_look(
+        place, after.id, look.kept_as(after, asked, judgement.verdict)
+    )
+    if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
+        judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
+    told = tuple(look_told(look, asked, after, kept=kept))
+    return gate_view(judgement, before, after, rules=source, told=told)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A look at a candidate over a baseline: which one it is, and the level that is left to it.
+
+    `before` are the looks at the very same trials, whichever rules they were held against: to ask
+    about these again costs nothing.
+    """
+
+    number: int
+    level: float
+    baseline: str
+    data: str
+    before: tuple[Look, ...]
+
+    def is_known(self, rules: Rules) -> bool:
+        return any(one.rules == digest(rules) for one in self.before)
+
+    def kept_as(
+        self, candidate: RunSummary, rules: Rules, verdict: GateVerdict, *, planned: int = 0
+    ) -> Look:
+        return Look(
+            number=max((look.number for look in candidate.looks), default=0) + 1,
+            planned=planned,
+            trials=len(candidate.trials),
+            level=self.level,
+            verdict=verdict,
+            baseline=self.baseline,
+            rules=digest(rules),
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
+            data=self.data,
+        )
+
+
+def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
+    """The next look, after those that are kept: it spends what more of the run has been played."""
+    worlds = [sorted(trial.world for trial in run.counted) for run in (baseline, candidate)]
+    data = hashlib.sha256(repr(worlds).encode()).hexdigest()[:12]
+    by_data: dict[str, list[Look]] = {}
+    for look in candidate.looks:
+        if look.baseline == baseline.id:
+            same = look.data or (data if look.trials == len(candidate.trials) else str(look.trials))
+            by_data.setdefault(same, []).append(look)
+    before = tuple(by_data.get(data, ()))
+    if before:
+        number = [*by_data].index(data) + 1
+        return Looked(number, before[0].level, baseline.id, data, before)
+    played = [looks[0].trials for looks in by_data.values()] + [len(candidate.trials)]
+    shares = [min(trials / max(candidate.trials_planned, 1), 1.0) for trials in played]
+    return Looked(len(shares), levels_at(shares, LEVEL)[-1], baseline.id, data, ())
+
+
+def _may_grow(run: RunSummary) -> bool:
+    """Whether a later look could see more of it."""
+    return not run.complete
+
+
+def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) -> Iterator[str]:
+    """Which look it is, where it is not the only one at all there is."""
+    if any(one.planned for one in look.before):
+        last = look.before[-1]
+        yield (
+            f"The candidate's run was looked at {look.number} of {last.planned} times while it "
+            f"went on: all bounds are at the level that is left to it, {look.level:.4f}."
+        )
+    elif look.level <= LEAST:
+        yield (
+            f"Look {look.number} at this candidate over this baseline, and nothing of the level "
+            "is left to it: no more of the run was played since the last one. Play a fresh run "
+            "of the candidate to ask again."
+        )
+    elif look.number > 1 or look.level < LEVEL:
+        yield (
+            f"Look {look.number} at this candidate over this baseline, level {look.level:.3f}, "
+            f"after {len(candidate.trials)} of {candidate.trials_planned} trials: all looks share "
+            f"a level of {LEVEL:g}."
+        )
+    if any(one.rules != digest(rules) for one in look.before):
+        yield (
+            "The same trials were held against other rules before: limits that are chosen with "
+            "the figures at hand prove less."
+        )
+    if not kept:
+        held = (
+            "As the run may go on, a PASS would be one of any number of looks, and counts as "
+            "INCONCLUSIVE."
+            if _may_grow(candidate)
+            else "As the run is complete, the verdict is the same without it."
+        )
+        yield f"This look could not be kept, as the store cannot be written. {held}"
 
 
 def _rescored(run: RunSummary, word: str, store: str) -> RunSummary:

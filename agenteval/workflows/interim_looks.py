@@ -5,19 +5,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from agenteval.config.gate_rules import digest
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import MARK
-from agenteval.stats.alpha_spending import levels
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach, repeated
-from agenteval.stats.promotion import LEVEL, GateVerdict, decided, judge_gate
+from agenteval.stats.promotion import GateVerdict, decided, judge_gate
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.gating import check_comparable, rules_at, run_summary
+from agenteval.workflows.gating import check_comparable, looked, rules_at, run_summary
 
 Note = Callable[[str], None]  # told a line while the run goes on
 
@@ -52,20 +50,10 @@ class InterimLooks:
     def settled(self, run_id: str, store: SqlStore, note: Note) -> bool:
         """Look at the run so far, keep what was seen, and say whether the verdict is certain."""
         candidate = run_summary(run_id, store.url)
-        number = len(candidate.looks)
         planned = min(self.rules.looks, candidate.trials_planned)
-        level = levels(planned, LEVEL)[number]
-        verdict = judge_gate(self.baseline, candidate, self.rules, level=level).verdict
-        trials = len(candidate.trials)
-        look = Look(
-            number=number + 1,
-            planned=planned,
-            trials=trials,
-            level=level,
-            verdict=verdict,
-            baseline=self.baseline.id,
-            rules=digest(self.rules),
-        )
+        found = looked(self.baseline, candidate)
+        verdict = judge_gate(self.baseline, candidate, self.rules, level=found.level).verdict
+        look = found.kept_as(candidate, self.rules, verdict, planned=planned)
         store.look(run_id, look)
         done = verdict is not GateVerdict.INCONCLUSIVE
         note(told(look, candidate, done=done))
@@ -92,7 +80,8 @@ def ended(watch: InterimLooks, runs: Sequence[Run], store: str) -> Ended:
     """Each run's verdict, and what its early end saved."""
     verdicts, lines = [], []
     for run in runs:
-        candidate, look = run_summary(run.id, store), run.looks[-1]
+        candidate = run_summary(run.id, store)
+        look = next(one for one in reversed(candidate.looks) if one.planned)
         judgement = judge_gate(watch.baseline, candidate, watch.rules, level=look.level)
         verdicts.append(judgement.verdict)
         lines.append(_verdict_line(run, look, judgement.verdict))

@@ -6,14 +6,20 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from agenteval.stats.limit_tests import MOST, Comparison, RateTest, lower_bound, upper_bound
-from agenteval.stats.rates import Rate
+from agenteval.stats.limit_tests import (
+    MOST,
+    RateTest,
+    comparison,
+    lower_bound,
+    rate_test,
+    upper_bound,
+)
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])
 def test_the_bounds_of_a_rate_are_the_exact_ones(count, n):
     low, high = proportion_confint(count, n, alpha=0.1, method="beta")
-    test = RateTest.of(Rate(count, n))
+    test = rate_test([(1, 1)] * count + [(0, 1)] * (n - count), icc=0.1)
     assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(
         (low if count else 0, high if count < n else 1), abs=1e-9
     )
@@ -32,15 +38,22 @@ def test_the_chances_are_those_of_the_binomial():
     )
 
 
-def test_a_design_effect_of_two_needs_twice_the_calls():
-    assert RateTest.of(Rate(0, 598, 80, 299.0)).below(0.01) == RateTest(0, 299).below(0.01)
+def test_a_planned_design_effect_of_two_needs_twice_the_calls():
+    """And a little more, as it is planned over 55 trials and not over a crowd."""
+    test = rate_test([(0, 11)] * 55, icc=0.1)
+    assert RateTest(0, 285).below(0.01) > test.below(0.01) > RateTest(0, 605 / 2).below(0.01)
+
+
+def test_nothing_lies_below_none_and_all_below_one():
+    test = rate_test([(2, 8), (0, 8), (1, 8)], icc=0.1)
+    assert (test.below(0.0), test.below(1.0), test.above(0.0)) == (1.0, 0.0, 0.0)
 
 
 def single(count, n, others, of, *, limit=0.0, ratio=False):
     """Calls that each are a group of their own."""
     ours = [((1, 1), (0, 0))] * others + [((0, 1), (0, 0))] * (of - others)
     theirs = [((0, 0), (1, 1))] * count + [((0, 0), (0, 1))] * (n - count)
-    return Comparison.of([*ours, *theirs], limit=limit, ratio=ratio, icc=0.1)
+    return comparison([*ours, *theirs], limit=limit, ratio=ratio, icc=0.1)
 
 
 def test_the_bounds_of_a_difference_are_near_those_of_another_score_test():
@@ -65,14 +78,14 @@ def paired(ours, theirs, size=8):
 
 def test_the_same_hard_worlds_make_a_difference_surer_than_strangers_do():
     ours, theirs = [0, 0, 4, 0, 6, 0, 1, 0] * 4, [0, 1, 4, 0, 6, 0, 1, 0] * 4
-    met = Comparison.of(paired(ours, theirs), limit=0.03, ratio=False, icc=0.1)
-    apart = Comparison.of(
+    met = comparison(paired(ours, theirs), limit=0.03, ratio=False, icc=0.1)
+    apart = comparison(
         [((one, 8), (0, 0)) for one in ours] + [((0, 0), (other, 8)) for other in theirs],
         limit=0.03,
         ratio=False,
         icc=0.1,
     )
-    assert (met.estimate, met.df, apart.df) == (apart.estimate, 31, 62)
+    assert (met.estimate, met.whole.df, apart.whole.df) == (apart.estimate, 31, 62)
     assert upper_bound(met, 0.05) < upper_bound(apart, 0.05)
 
 
@@ -80,11 +93,11 @@ def test_the_same_hard_worlds_make_a_difference_surer_than_strangers_do():
 def test_no_errors_at_all_prove_nothing_beyond_their_number(ratio):
     limit = 1.5 if ratio else 0.03
     few, many = (
-        Comparison.of(paired([0] * trials, [0] * trials), limit=limit, ratio=ratio, icc=0.1)
+        comparison(paired([0] * trials, [0] * trials), limit=limit, ratio=ratio, icc=0.1)
         for trials in (10, 100)
     )
     proven = [test.below(limit) < 0.05 for test in (few, many)]
-    assert (proven, few.effect) == ([False, not ratio], pytest.approx(1.7))
+    assert (proven, few.whole.effect) == ([False, not ratio], pytest.approx(1.7))
 
 
 def test_a_ratio_to_no_errors_has_no_bound():
@@ -94,8 +107,8 @@ def test_a_ratio_to_no_errors_has_no_bound():
 
 
 def test_one_group_is_treated_as_planned_and_not_as_certain():
-    test = Comparison.of([((1, 50), (9, 50))], limit=0.03, ratio=False, icc=0.1)
-    assert (test.df, test.effect > 5, test.above(0.03) > 0.05) == (1, True, True)
+    test = comparison([((1, 50), (9, 50))], limit=0.03, ratio=False, icc=0.1)
+    assert (test.whole.df, test.whole.effect > 5, test.above(0.03) > 0.05) == (1, True, True)
 
 
 @pytest.mark.parametrize("limit", [-1.0, 1.0])
@@ -104,6 +117,6 @@ def test_at_the_ends_of_the_scale_nothing_is_left_to_chance(limit):
 
 
 def test_more_of_the_same_is_surer():
-    test = Comparison.of(paired([1, 0, 2, 0], [1, 1, 0, 0]), limit=0.1, ratio=False, icc=0.1)
+    test = comparison(paired([1, 0, 2, 0], [1, 1, 0, 0]), limit=0.1, ratio=False, icc=0.1)
     assert test.scaled(10).below(0.1) < test.below(0.1)
     assert test.scaled(10).estimate == test.estimate

@@ -35,8 +35,29 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
         "turn": {"model": _TEXT},
     },
     7: {"trial": {"stretched": "FLOAT NOT NULL DEFAULT 1"}, "turn": {"ended": "FLOAT"}},
+    8: {
+        "trial": {
+            **dict.fromkeys(("calls", "executed", "crashed", "prompt_tokens"), _NUMBER),
+            **dict.fromkeys(("errors", "agent_calls"), _OBJECT),
+            "recovery": "JSON",
+        }
+    },
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
+_LOOKS = """CREATE TABLE look (
+    id INTEGER NOT NULL,
+    run_id VARCHAR NOT NULL,
+    number INTEGER NOT NULL,
+    planned INTEGER NOT NULL,
+    trials INTEGER NOT NULL,
+    level FLOAT NOT NULL,
+    verdict VARCHAR NOT NULL,
+    baseline VARCHAR NOT NULL,
+    rules VARCHAR NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (run_id, number)
+);
+"""
 _ONCE = "    UNIQUE (run_id, scenario, number),\n"  # until trials could be played again
 
 
@@ -49,6 +70,8 @@ def sqlite_schema(version: int) -> str:
         for table, columns in BROUGHT[brought].items():
             for name, kind in columns.items():
                 made += f"ALTER TABLE {table} ADD COLUMN {name} {kind};\n"
+    if version >= 8:
+        made += _LOOKS
     return made + f"PRAGMA user_version = {version};\n"
 
 

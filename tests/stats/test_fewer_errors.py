@@ -1,0 +1,210 @@
+"""One error more never helps: no bound falls and no verdict improves."""
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import beta, binom
+from summaries_of import run, trial
+
+from agenteval.config.gate_rules import load_rules
+from agenteval.config.roots import shipped
+from agenteval.core.outcome import Outcome
+from agenteval.stats.criteria import Over
+from agenteval.stats.fewer_errors import Group, evenest, widest
+from agenteval.stats.limit_tests import comparison, lower_bound, rate_test, upper_bound
+from agenteval.stats.promotion import GateVerdict, judge_gate
+
+SHIPPED = load_rules(shipped() / "gate.toml")
+ORDER = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)
+EXACTLY = 1e-9  # what halving leaves open
+CHANCE = st.builds(Random, st.integers(0, 1 << 32))
+
+GROUPS = (
+    [Group(3, 5), Group(0, 4), Group(1, 9), Group(2, 2)],
+    [
+        Group(2, 5, 1.4, bears=True),
+        Group(0, 4, -1.1),
+        Group(3, 3, 0.4, bears=True),
+        Group(1, 8, -0.7),
+    ],
+)
+
+
+def spread(groups, errors):
+    rate = sum(errors) / sum(group.size for group in groups)
+    parts = zip(groups, errors, strict=True)
+    return sum((count - group.shift - rate * group.size) ** 2 for group, count in parts)
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_no_choice_of_errors_lies_further_apart_or_closer_than_is_told(groups):
+    choices = list(product(*(range(group.errors + 1) for group in groups)))
+    least = {one.count: one.spread for one in evenest(groups)}
+    for most in widest(groups):
+        of_count = [spread(groups, one) for one in choices if sum(one) == most.count]
+        assert least.get(most.count, min(of_count)) <= min(of_count) + EXACTLY
+        assert max(of_count) <= most.spread + EXACTLY
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_with_all_errors_the_spread_is_what_it_is(groups):
+    *_, whole = widest(groups)
+    assert whole.spread == pytest.approx(spread(groups, [group.errors for group in groups]))
+    assert whole.bearing == 3
+
+
+def test_the_fewest_groups_bear_errors_that_can():
+    assert [one.bearing for one in widest(GROUPS[0])] == [0, 1, 1, 1, 2, 2, 3]
+
+
+@st.composite
+def clusters(draw):
+    """Trials of 5 to 400, alike in size or not, one of them a giant in some."""
+    trials = draw(st.one_of(st.integers(5, 30), st.integers(31, 400)))
+    sizes = draw(st.sampled_from([(9,), (3, 5, 8, 12, 20), (2, 8)]))
+    chance = draw(CHANCE)
+    share, streaky = draw(st.sampled_from([0.0, 0.01, 0.06, 0.15, 0.5, 0.95])), draw(st.booleans())
+    made = []
+    for _ in range(trials):
+        size, all_or_none = chance.choice(sizes), streaky and chance.random() < 0.7
+        hits = size * (chance.random() < share) if all_or_none else None
+        made.append(
+            (sum(chance.random() < share for _ in range(size)) if hits is None else hits, size)
+        )
+    if draw(st.booleans()):
+        made[0] = (draw(st.integers(0, 60)), 150)
+    return made
+
+
+@st.composite
+def one_more(draw):
+    """A run, and the same with one error more."""
+    run = draw(clusters())
+    free = [at for at, (errors, size) in enumerate(run) if errors < size]
+    at = draw(st.sampled_from(free)) if free else 0
+    errors, size = run[at]
+    return run, [*run[:at], (min(errors + 1, size), size), *run[at + 1 :]]
+
+
+LEVELS = st.sampled_from([0.05, 0.01, 0.001])
+
+
+@given(one_more(), LEVELS)
+@settings(max_examples=40, deadline=None)
+def test_no_bound_of_a_rate_falls_by_an_error_more(runs, level):
+    before, after = (rate_test(run, icc=0.1) for run in runs)
+    assert upper_bound(before, level) <= upper_bound(after, level) + EXACTLY
+    assert lower_bound(before, level) <= lower_bound(after, level) + EXACTLY
+
+
+@given(one_more(), CHANCE, LEVELS, st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_no_bound_of_a_comparison_falls_by_an_error_more(runs, chance, level, ratio):
+    """Beside a baseline that met the same worlds, whose errors are others."""
+    limit, others = (1.5 if ratio else 0.03), [errors for errors, _ in runs[0]]
+    chance.shuffle(others)
+    before, after = (
+        comparison(
+            [
+                ((min(other, size), size), (errors, size))
+                for other, (errors, size) in zip(others, run, strict=True)
+            ],
+            limit=limit,
+            ratio=ratio,
+            icc=0.1,
+        )
+        for run in runs
+    )
+    assert before.below(limit) <= after.below(limit) + EXACTLY
+    assert min(before.above(limit), 0.5) >= min(after.above(limit), 0.5) - EXACTLY
+
+
+@pytest.mark.parametrize(("trials", "calls"), [(15, 9), (60, 9), (60, 15), (200, 9)])
+def test_none_to_six_errors_of_a_trial_each_need_a_limit_that_is_no_lower(trials, calls):
+    told = [
+        upper_bound(rate_test([(1, calls)] * n + [(0, calls)] * (trials - n), icc=0.1), 0.05)
+        for n in range(7)
+    ]
+    assert told == sorted(told)
+    assert told[6] > told[0]
+
+
+@pytest.mark.parametrize("trials", [5, 19, 20, 30, 60, 400])
+def test_the_bounds_of_one_yes_or_no_a_trial_are_the_exact_ones(trials):
+    for count in {0, 1, trials // 3, trials - 1, trials}:
+        test = rate_test([(1, 1)] * count + [(0, 1)] * (trials - count), icc=0.1)
+        low, high = (
+            beta.ppf(0.05, count, trials - count + 1),
+            beta.ppf(0.95, count + 1, trials - count),
+        )
+        exact = (low if count else 0, high if count < trials else 1)
+        assert (lower_bound(test, 0.05), upper_bound(test, 0.05)) == pytest.approx(exact, abs=1e-9)
+        assert test.below(0.15) == pytest.approx(binom.cdf(count, trials, 0.15))
+
+
+BAD_ENDS = [end for end in Outcome if end not in (Outcome.COMPLETED, Outcome.VOID)]
+
+
+@st.composite
+def candidates(draw):
+    """A baseline, a candidate about as bad as the limits, and the candidate with a trial worse."""
+    trials, scenarios = draw(st.integers(30, 150)), draw(st.sampled_from([3, 12]))
+    chance = draw(CHANCE)
+    ended, denied = (
+        draw(st.sampled_from([0.05, 0.2, 0.5])),
+        draw(st.sampled_from([0.0, 0.05, 0.12])),
+    )
+
+    def made(at, ended, denied):
+        calls = chance.choice((4, 8, 8, 14))
+        errors = sum(chance.random() < denied for _ in range(calls))
+        outcome = chance.choice(BAD_ENDS) if chance.random() < ended else Outcome.COMPLETED
+        handshake = outcome is Outcome.COMPLETED if at % 3 == 0 else None
+        return trial(
+            errors,
+            calls,
+            scenario=f"s{at % scenarios}",
+            seed=at,
+            outcome=outcome,
+            handshake=handshake,
+        )
+
+    before = run(*(made(at, 0.05, 0.05) for at in range(trials)), name="base")
+    after = [made(at, ended, denied) for at in range(trials)]
+    at = draw(st.integers(0, trials - 1))
+    worse = [
+        *after[:at],
+        draw(st.sampled_from([denied_once, ended_badly]))(after[at]),
+        *after[at + 1 :],
+    ]
+    return before, run(*after, name="next"), run(*worse, name="next")
+
+
+def denied_once(one):
+    """A call of the trial becomes an error, and does not run."""
+    if one.all_errors[0] == one.calls:
+        return one
+    errors = {**one.errors, "pipe-to-filter": one.errors.get("pipe-to-filter", 0) + 1}
+    return replace(one, errors=errors, executed=one.executed - 1)
+
+
+def ended_badly(one):
+    """The trial that reached its goal claims that it did."""
+    ended = BAD_ENDS[one.seed % len(BAD_ENDS)]
+    return replace(one, outcome=ended) if one.completed else one
+
+
+@given(candidates(), st.sampled_from([Over.TRIALS, Over.SCENARIOS]))
+@settings(max_examples=30, deadline=None)
+def test_a_trial_worse_never_improves_a_verdict_of_the_shipped_gate(runs, over):
+    before, candidate, worse = runs
+    rules = replace(SHIPPED, over=over, classes={"pipe-to-filter": 0.05})
+    found, later = judge_gate(before, candidate, rules), judge_gate(before, worse, rules)
+    assert ORDER.index(later.verdict) <= ORDER.index(found.verdict)
+    for one, other in zip(found.criteria, later.criteria, strict=True):
+        assert other.p_fail <= one.p_fail + EXACTLY or one.p_fail > 0.5
+        assert ORDER.index(other.verdict) <= ORDER.index(one.verdict)
