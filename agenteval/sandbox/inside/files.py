@@ -126,6 +126,8 @@ def _enter(folder: int, step: str) -> int:
 def _must_be_regular(fd: int, path: str) -> int:
     """Its size."""
     found = os.fstat(fd)
+    if stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
     return found.st_size
