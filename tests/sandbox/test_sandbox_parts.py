@@ -95,6 +95,15 @@ def test_a_file_is_read_up_to_a_size(tmp_path):
         files.read(str(tmp_path / "file"), 4)
 
 
+def test_a_file_of_the_kernel_that_says_it_is_empty_is_read_whole_and_no_further_than_may_be():
+    with open("/proc/self/environ", "rb") as file:
+        whole = file.read()
+    path = "/proc/self/environ"
+    assert (os.stat(path).st_size, files.read(path, len(whole))) == (0, whole)
+    with pytest.raises(OSError, match="File too large"):
+        files.read(path, len(whole) - 1)
+
+
 @pytest.mark.parametrize(
     ("first", "count", "expected"),
     [

@@ -19,12 +19,24 @@ _CHUNK = 1 << 16
 def read(path: str, limit: int) -> bytes:
     """A regular file's bytes. Raises OSError for anything else, and for more than `limit` bytes."""
     fd = os.open(path, os.O_RDONLY | OPEN)
-    with os.fdopen(fd, "rb") as file:
-        _must_be_regular(fd, path)
-        content = file.read(limit + 1)
+    try:
+        size = _must_be_regular(fd, path)
+        content = os.read(fd, min(size, limit) + 1)  # a buffer of `limit` would cost a judge 0.1 ms
+        if len(content) != size:
+            content += _rest(fd, limit + 1 - len(content))
+    finally:
+        os.close(fd)
     if len(content) > limit:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
     return content
+
+
+def _rest(fd: int, most: int) -> bytes:
+    """What is behind the size that a file has: it grows, or is the kernel's own and says 0."""
+    rest = bytearray()
+    while len(rest) < most and (part := os.read(fd, min(_CHUNK, most - len(rest)))):
+        rest += part
+    return bytes(rest)
 
 
 def read_lines(
@@ -111,6 +123,11 @@ def _enter(folder: int, step: str) -> int:
     return os.open(step, os.O_RDONLY | os.O_DIRECTORY | OPEN, dir_fd=folder)
 
 
-def _must_be_regular(fd: int, path: str) -> None:
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
+def _must_be_regular(fd: int, path: str) -> int:
+    """Its size."""
+    found = os.fstat(fd)
+    if stat.S_ISDIR(found.st_mode):
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", path)
+    return found.st_size
