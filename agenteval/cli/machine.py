@@ -101,6 +101,7 @@ def _print_sandboxes(probes: "Sequence[Probe]", chosen: str | None) -> None:
             typer.echo(f"  blocked  {attempt}: {stopped_by}")
     typer.echo("sandbox none: isolates nothing")
     typer.echo("container and none are used only when asked for: --sandbox NAME")
+    typer.echo("limits: the runner looks 20 times a second; container has control groups as well")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
 
 

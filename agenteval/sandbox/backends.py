@@ -80,7 +80,8 @@ def _options(world: World) -> Iterator[str]:
         yield from ("--ro-bind", path, path)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path in world.masked:
-        yield from ("--ro-bind", "/dev/null", path)
+        folder = ("--size", "4096", "--tmpfs", path, "--remount-ro", path)
+        yield from folder if Path(path).is_dir() else ("--ro-bind", "/dev/null", path)
     for path, (size, _, mode) in world.tmpfs.items():
         yield from ("--size", str(size), "--perms", f"{mode:o}", "--tmpfs", path)
     for path, text in world.files.items():
@@ -143,7 +144,8 @@ class Bare:
 
     @asynccontextmanager
     async def _world(self, limits: Limits) -> AsyncGenerator[Link]:
-        with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+        made = tempfile.TemporaryDirectory(prefix="agenteval-", ignore_cleanup_errors=True)
+        with made as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
             async with launched(self._launcher, plan) as link:
@@ -163,6 +165,7 @@ def _furnish(folder: Path, python: Interpreter, spec: dict[str, Any]) -> dict[st
     path = f"{programs}:{ENVIRONMENT['PATH'].removeprefix(f'{BIN}:')}"
     return spec | {
         "env": ENVIRONMENT | home | {"PATH": path},
+        "folder": str(folder),
         "places": [],
         "workspace": str(workspace),
     }

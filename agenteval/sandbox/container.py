@@ -42,7 +42,8 @@ class Container:
     """The runner is the container's first process and speaks over its standard input and output.
 
     The image needs python3 (3.11 or later) on PATH, /bin/sh and no /workspace of its own;
-    AGENTEVAL_CONTAINER_IMAGE names another, and AGENTEVAL_CONTAINER_ENGINE one of the two engines.
+    AGENTEVAL_CONTAINER_IMAGE names another, AGENTEVAL_CONTAINER_ENGINE one of the two engines, and
+    AGENTEVAL_CONTAINER_RUNTIME what the engine is told by --runtime, as runsc for gVisor.
     """
 
     name = "container"
@@ -52,6 +53,8 @@ class Container:
         self._image = os.environ.get("AGENTEVAL_CONTAINER_IMAGE", IMAGE)
         wanted = os.environ.get("AGENTEVAL_CONTAINER_ENGINE")
         self._engines = (wanted,) if wanted else ENGINES
+        runtime = os.environ.get("AGENTEVAL_CONTAINER_RUNTIME")
+        self._runtime = [f"--runtime={runtime}"] if runtime else []
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -67,7 +70,8 @@ class Container:
         ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(ours)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            words = [engine, "run", *_options(engine, limits, programs), self._image, *COMMAND]
+            options = [*self._runtime, *_options(engine, limits, programs)]
+            words = [engine, "run", *options, self._image, *COMMAND]
             with theirs:
                 process = await _start(words, theirs.fileno(), complaints, Path(programs).parent)
             code = shipped(until="runner", compiled=False)

@@ -68,7 +68,9 @@ REFUSALS = (
             "whoever started this forbids new namespaces or masks /proc, as container engines do, "
             "and systemd units, snaps and other sandboxes: run outside of it, or start the "
             "container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined "
-            "--security-opt systempaths=unconfined (for podman the last is unmask=ALL)"
+            "--security-opt systempaths=unconfined (for podman the last is unmask=ALL). That costs "
+            "the outer container these walls for all that runs in it, agenteval too: what gets out "
+            "of our sandbox has the host's kernel before it, so keep to a machine of its own"
         ),
     ),
     (
@@ -86,6 +88,13 @@ ENGINES = (
         (
             "fetch the image (podman pull IMAGE, docker pull IMAGE), or name another: "
             "AGENTEVAL_CONTAINER_IMAGE=..."
+        ),
+    ),
+    (
+        r"OCI runtime .*(not found|invalid argument)|unknown or invalid runtime name",
+        (
+            "the engine has no runtime of that name: install it (https://gvisor.dev has runsc) and "
+            "name it to the engine, or unset AGENTEVAL_CONTAINER_RUNTIME"
         ),
     ),
     (

@@ -29,6 +29,11 @@ MASKED = tuple(
         *("slabinfo", "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo"),
     )
 )
+# What an administrator keeps there, and no program of a scenario needs.
+COVERED = (
+    "/usr/src",
+    *(f"/usr/local/{name}" for name in ("etc", "games", "share", "src")),
+)
 TEMPORARY, SHARED_MEMORY = 32 << 20, 16 << 20
 ENVIRONMENT = {
     "HOME": WORKSPACE,
@@ -79,7 +84,7 @@ DEVICE_LINKS = {
 class World:
     """Folders bound read-only at their own path, links, small files, and sized tmpfs places.
 
-    `masked` are files that are covered.
+    `masked` are files and folders that are covered.
     """
 
     binds: tuple[str, ...]
@@ -117,8 +122,13 @@ def world(python: Interpreter, limits: Limits) -> World:
             "/tmp": (TEMPORARY, inodes, 0o1777),  # noqa: S108 - the world's own
             "/dev/shm": (SHARED_MEMORY, inodes, 0o1777),  # noqa: S108 - the world's own
         },
-        masked=tuple(path for path in MASKED if Path(path).exists()),
+        masked=tuple(path for path in (*MASKED, *COVERED) if _is_to_cover(path, python)),
     )
+
+
+def _is_to_cover(path: str, python: Interpreter) -> bool:
+    own = Path(python.prefix or python.executable).is_relative_to(path)
+    return Path(path).exists() and os.path.realpath(path) == path and not own
 
 
 def runner_spec(

@@ -2,11 +2,12 @@
 
 import asyncio
 import shutil
+from pathlib import Path
 
 import pytest
 
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.world import MASKED
+from agenteval.sandbox.world import COVERED, MASKED
 
 SCRIPT = b"import sys\nprint(sys.argv[1:])\n"
 FILES = {"notes.txt": b"one\ntwo\n", "scripts/show.py": SCRIPT, "run.sh": b"#!/bin/sh\necho ran\n"}
@@ -95,6 +96,17 @@ async def test_nothing_of_the_hosts_kernel_is_shown_and_there_is_no_capability(b
     async with backend.open({}, Limits()) as sandbox:
         done = await sandbox.run(["sh", "-c", look])
     assert (done.exit_code, done.output) == (0, "0000000000000000\n")
+
+
+SHOWN = [path for path in COVERED if Path(path).is_dir()]
+
+
+@pytest.mark.skipif(not SHOWN, reason="this machine has none of these folders")
+async def test_what_an_administrator_keeps_below_usr_is_not_shown(backend):
+    text = f"ls -A {' '.join(SHOWN)} | grep -v :$ | grep .; touch {SHOWN[0]}/x"
+    async with backend.open({}, Limits()) as sandbox:
+        done = await sandbox.run(["sh", "-c", text])
+    assert done.output == f"touch: cannot touch '{SHOWN[0]}/x': Read-only file system\n"
 
 
 async def test_files_go_in_and_come_out_unchanged(backend):

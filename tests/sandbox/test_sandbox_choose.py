@@ -189,11 +189,17 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
     count = len(as_json["inbound"])
     assert (printed.exit_code, count > 100) == (0, True)
     assert "sandbox namespaces: works\n  blocked  read a file of the host" in printed.output
-    assert f"A run uses: {as_json['chosen']}" in printed.output
+    assert f"control groups as well\nA run uses: {as_json['chosen']}" in printed.output
+    assert as_json["landlock"] == linux.landlock_version()
+    assert f"second layer (Landlock): {layer(as_json['landlock'])}\n" in printed.output
     assert f"inbound: {count} of {count} held: " in printed.output
     assert {one["part"].partition(",")[0] for one in as_json["inbound"]} == {
         *("judge", "tests", "parser", "store", "report"),
     }
+
+
+def layer(version: int) -> str:
+    return f"version {version}" if version else "this kernel has none"
 
 
 def test_an_inbound_attempt_that_does_harm_is_named_and_doctor_exits_1(inspected, monkeypatch):

@@ -108,6 +108,34 @@ async def test_an_image_that_is_not_there_is_named(monkeypatch, tmp_path, name):
             pass
 
 
+RUNTIMES = {  # of a runtime that is not installed, by engine
+    "podman": 'Error: default OCI runtime "runsc" not found: invalid argument\n',
+    "docker": (
+        "docker: Error response from daemon: unknown or invalid runtime name: runsc\n\n"
+        "Run 'docker run --help' for more information\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+async def test_a_runtime_is_asked_for_and_told_when_it_is_not_installed(
+    monkeypatch, tmp_path, name
+):
+    engine, asked = tmp_path / name, tmp_path / "asked"
+    engine.write_text(f"#!/bin/sh\necho $2 > {asked}\ncat >&2 <<END\n{RUNTIMES[name]}END\n")
+    engine.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("AGENTEVAL_CONTAINER_ENGINE", name)
+    monkeypatch.setenv("AGENTEVAL_CONTAINER_RUNTIME", "runsc")
+    seen = await probe(Container())
+    assert (seen.works, "runsc" in seen.reason, asked.read_text()) == (
+        False,
+        True,
+        "--runtime=runsc\n",
+    )
+    assert seen.cure.startswith("the engine has no runtime of that name: install it")
+
+
 async def test_without_an_engine_the_reason_is_that(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("AGENTEVAL_CONTAINER_ENGINE", raising=False)

@@ -68,6 +68,22 @@ def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy, rootless)
     assert (said, seen >= 4, wait_until_gone(pids), alive(mark)) == ("running\n", True, set(), [])
 
 
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("user", USERS)
+def test_a_killed_evaluator_leaves_no_folder_without_isolation_either(user, shared_copy, number):
+    folders = shared_copy / "tmp"
+    with start(user, shared_copy, "keep_running.py", "none", f"2{os.getpid()}.5") as process:
+        process.stdout.readline()
+        pids, made = family(process.pid), set(folders.glob("agenteval-*/workspace"))
+        process.send_signal(number)
+        process.communicate(timeout=10)
+    assert (len(made), wait_until_gone(pids), [path for path in made if path.exists()]) == (
+        2,
+        set(),
+        [],
+    )
+
+
 async def test_a_cancelled_call_ends_its_world(backend):
     mark = f"5{os.getpid()}.5"
     async with backend.open({}, Limits()) as sandbox:

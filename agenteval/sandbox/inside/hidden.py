@@ -35,7 +35,7 @@ def start(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
     try:
         child = os.fork()
     except OSError:
-        os._exit(0)
+        raise SystemExit from None
     if child == 0:
         try:
             order = wire.exactly(peer, size)
@@ -50,7 +50,7 @@ def start(peer: int, size: int, nothing: int, sink: int, act: Act) -> int:
     taken = os.read(told, 1)
     os.close(told)
     if taken != TAKEN:
-        os._exit(0)
+        raise SystemExit
     return child
 
 

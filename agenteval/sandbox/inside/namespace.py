@@ -43,7 +43,10 @@ def build(spec: wire.Message, drop: Callable[[], None]) -> None:
     for path, fd in (sources | devices).items():
         _bind(fd, path)
     for path in spec["masked"]:
-        linux.mount("./dev/null", f".{path}", "", linux.BIND)
+        if os.path.isdir(f".{path}"):
+            linux.mount("tmpfs", f".{path}", "tmpfs", linux.NOSUID | linux.NODEV, "size=4096")
+        else:
+            linux.mount("./dev/null", f".{path}", "", linux.BIND)
     linux.pivot_root_here()
     _freeze(keep={"/proc", *spec["tmpfs"]})
     _settle(spec)

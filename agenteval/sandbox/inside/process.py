@@ -132,7 +132,7 @@ class Call:
             ready = {fd for fd, _ in poll.poll(wait * 1000 + 0.5)}
             if self.runner.peer in ready:  # nobody speaks during a call: the evaluator is gone
                 self.kill_all()
-                os._exit(0)
+                raise SystemExit
             if self.source in ready and not self._gather():
                 poll.unregister(self.source)
             if self.runner.bell in ready and self._reap():

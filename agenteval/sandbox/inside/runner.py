@@ -12,6 +12,7 @@ from agenteval.sandbox.inside import files, linux, process, seccomp, wire
 
 def serve(inlet: int, outlet: int) -> None:
     """Answer requests until the peer closes. Never returns: the process ends, its world with it."""
+    spec: wire.Message = {}
     try:
         first = wire.receive(inlet)
         if first is None:
@@ -27,7 +28,17 @@ def serve(inlet: int, outlet: int) -> None:
     except OSError as error:
         wire.reply(outlet, {"errno": error.errno, "error": str(error)})
     finally:
+        _remove(spec.get("folder", ""))
         os._exit(0)
+
+
+def _remove(folder: str) -> None:
+    """Where no filesystem ends with us: who made this folder may have been killed."""
+    if folder:
+        import shutil  # noqa: PLC0415 - slow to import, and seldom needed
+
+        os.chdir("/")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _set_up(inlet: int, outlet: int, spec: wire.Message) -> None:
