@@ -195,6 +195,8 @@ class Session:
     ) -> None:
         keys = self._keys(run)
         simulated, note = run.model.simulated, self.progress.note
+        if not keys:
+            note(f"{run.id}: nothing is left to play; what follows is what is stored")
         observer = self.progress.run(run.model.name, trials=len(keys), simulated=simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
