@@ -1,4 +1,4 @@
-"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what would show it?"""
+"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.report.gate_view import GateView
+    from agenteval.workflows.promoting import Asked
 
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
@@ -183,21 +184,23 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval promote sim/qwen3.6-35b --over sim/qwen3.5-27b mail --allow-simulated`
     """
     output.first_words(f"{candidate} over {over}")
-    asked = {
-        "targets": targets, "trials": trials, "seed": seed, "concurrency": concurrency,
-        "sandbox": sandbox,
-    }  # fmt: skip
+    asked = {"targets": targets, "trials": trials, "seed": seed, "concurrency": concurrency}
+    asked |= {"sandbox": sandbox}
     given = {name: value for name, value in asked.items() if value is not None}
-    promoting = workflows.promoting
-    wanted = promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
-    try:
-        with output.playing(quiet=False) as progress:
-            view = promoting.promote(wanted, progress)
-    except promoting.CutOffError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(130) from error
+    view = _promoted(
+        workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
+    )
     with output.reader_may_go():
         _show(view, as_json=False)
-        typer.echo(promoting.meaning(view))
+        typer.echo(workflows.promoting.meaning(view))
     _write(view, out=out, markdown=None, junit=None)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _promoted(asked: "Asked") -> "GateView":
+    try:
+        with output.playing(quiet=False) as progress:
+            return workflows.promoting.promote(asked, progress)
+    except workflows.promoting.CutOffError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(130) from error
