@@ -14,6 +14,14 @@ from agenteval.cli.output import reader_may_go
 
 # Where each command is, and what `agenteval --help` says of it: the first line of its own help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
+    "init": (
+        "machine:init",
+        "Ask servers what they serve, and write agenteval.toml.",
+    ),
+    "promote": (
+        "gate:promote",
+        "Play a candidate against a baseline, stop once it is certain, and give the verdict.",
+    ),
     "run": (
         "evaluate:run",
         "Play scenarios with a served model and count its errors per 100 tool calls.",

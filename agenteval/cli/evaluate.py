@@ -107,6 +107,8 @@ def _exit_code(
     """Say whose fault void trials were, or what the gate found of each run: the worst counts."""
     if faults := workflows.views.faults(runs):
         typer.echo("\n".join(faults), err=True)
+    if interrupted and runs:
+        typer.echo(f"Cut off. agenteval run --resume {runs[-1].id} goes on", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     workflows.views.check_usable(runs)

@@ -1,4 +1,4 @@
-"""`agenteval gate` and `plan`: may the candidate replace the baseline, and what would show it?"""
+"""`agenteval gate`, `plan`, `promote`: may the candidate replace the baseline; what shows it?"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +12,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.report.gate_view import GateView
+    from agenteval.workflows.promoting import Asked
 
 Candidate = Annotated[
     str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
@@ -43,6 +44,13 @@ Margin = Annotated[
 Ratio = Annotated[
     float | None, typer.Option(help="Instead: how many times as many it may make, such as 1.5.")
 ]
+
+TrialsOf = Annotated[int | None, typer.Option("--trials", min=1, help="Of each scenario. [5]")]
+SeedOf = Annotated[int | None, typer.Option("--seed", min=0, help="Of the worlds. [1]")]
+LevelOf = Annotated[
+    str | None, typer.Option("--concurrency", metavar="N", help="Trials at the same time. [4]")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Play the baseline anew.")]
 
 
 def gate(  # noqa: PLR0913 -- each is an option of the command line
@@ -147,3 +155,52 @@ def plan(
     else:
         told = workflows.explaining.sentences(found)
         report.console.Terminal(highlight=False).print(told, markup=False)
+
+
+def promote(  # noqa: PLR0913 -- each is an option of the command line
+    candidate: Annotated[str, typer.Argument(help="The model that may come, by its name.")],
+    targets: o.Targets = None,
+    *,
+    over: Annotated[str, typer.Option(help="The model that is there, by its name, or its run.")],
+    gate: o.RulesFile = None,
+    trials: TrialsOf = None,
+    seed: SeedOf = None,
+    concurrency: LevelOf = None,
+    sandbox: o.SandboxName = None,
+    fresh: Fresh = False,
+    store: o.Store = o.DEFAULT_STORE,
+    allow_simulated: o.AllowSimulated = False,
+    out: Out = None,
+) -> None:
+    """Play a candidate against a baseline, stop once it is certain, and give the verdict.
+
+    The baseline's last whole run is taken, or one is played. The candidate meets the same worlds.
+
+    Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
+
+    Examples:
+    - `agenteval promote my-candidate --over my-model`
+
+    - `agenteval promote sim/qwen3.6-35b --over sim/qwen3.5-27b mail --allow-simulated`
+    """
+    output.first_words(f"{candidate} over {over}")
+    asked = {"targets": targets, "trials": trials, "seed": seed, "concurrency": concurrency}
+    asked |= {"sandbox": sandbox}
+    given = {name: value for name, value in asked.items() if value is not None}
+    view = _promoted(
+        workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
+    )
+    with output.reader_may_go():
+        _show(view, as_json=False)
+        typer.echo(workflows.promoting.meaning(view))
+    _write(view, out=out, markdown=None, junit=None)
+    raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _promoted(asked: "Asked") -> "GateView":
+    try:
+        with output.playing(quiet=False) as progress:
+            return workflows.promoting.promote(asked, progress)
+    except workflows.promoting.CutOffError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(130) from error

@@ -1,4 +1,4 @@
-"""`agenteval models`, `speed` and `doctor`: what is served and how fast, and what works here."""
+"""`agenteval init`, `models`, `speed`, `doctor`: what is served, how fast, and what works here."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,6 +61,28 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
         typer.echo(f"    {answer.problem or serves}")
     for name in simulated:
         typer.echo(f"{name}  SIMULATED, started by agenteval itself")
+
+
+def init(
+    urls: Annotated[list[str], typer.Argument(help="Servers, such as http://localhost:8000/v1.")],
+) -> None:
+    """Ask servers what they serve, and write agenteval.toml.
+
+    It is written into this folder, with a gate.toml beside it. No file is ever overwritten.
+
+    Examples:
+    - `agenteval init http://localhost:8000/v1 http://localhost:8001/v1`
+    """
+    found: list[str] = []
+    for path, names in workflows.preflight.init(urls):
+        told = f", with {', '.join(names)}" if names else ": the limits of a promotion, to be read"
+        typer.echo(f"wrote {path}{told}")
+        found += names
+    first, second = (*found, "CANDIDATE")[:2]
+    if len(found) > 1:
+        typer.echo(f"Next: agenteval promote {second} --over {first}")
+    else:
+        typer.echo(f"Next: agenteval run --model {first}")
 
 
 def doctor(*, as_json: AsJson = False) -> None:

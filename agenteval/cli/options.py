@@ -96,7 +96,8 @@ RetryVoid = Annotated[
     ),
 ]
 RulesFile = Annotated[
-    Path | None, Option("--rules", help="Default: the project's gate.toml, else the shipped one.")
+    Path | None,
+    Option("--gate", "--rules", help="Default: the project's gate.toml, else the shipped one."),
 ]
 RulesPlace = Annotated[
     Literal["start", "end", "both"],

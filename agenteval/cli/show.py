@@ -14,7 +14,7 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agenteval.store.summaries import Listed, ListedTable
+    from agenteval.store.listed import Listed, ListedTable
     from agenteval.workflows.shelf import Listing
 
 

@@ -6,15 +6,15 @@ gate` may take. Any other database goes the usual way.
 
 import json
 import sqlite3
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import msgspec
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
@@ -39,12 +39,6 @@ _TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
 _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT 1 FROM trial
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
-_LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
-    labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
-_ENDED = """SELECT run_id, outcome, calls, errors FROM trial
-    WHERE outcome != '' AND NOT replaced"""
-_VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
-_COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
 _LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data FROM look
     WHERE run_id = :run ORDER BY number"""
@@ -91,13 +85,13 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
     return TrialSummary(
         *(scenario, number, seed, Outcome(outcome)),
         calls=calls,
-        errors=_decoded(errors),
+        errors=decoded(errors),
         executed=executed,
         crashed=crashed,
-        handshake=tuple(HandshakeStep(**step) for step in _decoded(steps)),
-        recovery=msgspec.convert(_decoded(recovery), TrialRecovery) if recovery else NO_DENIALS,
+        handshake=tuple(HandshakeStep(**step) for step in decoded(steps)),
+        recovery=msgspec.convert(decoded(recovery), TrialRecovery) if recovery else NO_DENIALS,
         prompt_tokens=tokens,
-        agents={name: (denied, made) for name, (denied, made) in _decoded(agents).items()},
+        agents={name: (denied, made) for name, (denied, made) in decoded(agents).items()},
         reason=from_column(reason),
         cause=Cause(cause) if cause else None,
         retries=retries,
@@ -128,9 +122,7 @@ def keep_look(store: str, run_id: str, look: Look) -> bool:
     """Keep what a gate saw of a run; False where the store cannot be written."""
     where, values = Location(store), asdict(look) | {"run": run_id}
     if where.file is None:
-        from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- see above
-
-        other = SqlStore(store)
+        other = parts.sql.SqlStore(store)
         try:
             other.look(run_id, look)
         except HostError:
@@ -157,15 +149,11 @@ def _is_current(connection: sqlite3.Connection) -> bool:
 
 def _widen(store: str) -> None:
     """Add what a store of an earlier day lacks. Raises UsageError for one of a later day."""
-    from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- see above
-
-    SqlStore(store).close()
+    parts.sql.SqlStore(store).close()
 
 
 def _asked_by_url(url: str) -> Iterator[Query]:
-    from agenteval.store.sql import SqlStore  # noqa: PLC0415 -- as above
-
-    store = SqlStore(url)
+    store = parts.sql.SqlStore(url)
     try:
         with store.connect() as connection:
             yield store.query(connection)
@@ -176,7 +164,7 @@ def _asked_by_url(url: str) -> Iterator[Query]:
 def known(query: Query) -> list[Known]:
     """The runs by what names them, newest first."""
     return [
-        Known(run, model, tuple(_decoded(labels or "[]")), bool(simulated), bool(usable))
+        Known(run, model, tuple(decoded(labels or "[]")), bool(simulated), bool(usable))
         for run, model, labels, simulated, usable in query(_KNOWN)
     ]
 
@@ -184,83 +172,6 @@ def known(query: Query) -> list[Known]:
 def tables_known(query: Query) -> list[str]:
     """The ids of imported counts, newest first."""
     return [row[0] for row in query(_TABLES)]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A run as a list has it. `errors` has denied calls and calls of each trial that counts."""
-
-    id: str
-    model: str
-    simulated: bool
-    started: str
-    seed: int
-    trials_planned: int
-    complete: bool
-    scenarios: Sequence[str]
-    labels: Sequence[str] = ()
-    note: str = ""
-    verdict: str = ""  # of the last look of a gate at it
-    outcomes: Sequence[str] = ()  # of the trials that have ended
-    errors: Sequence[Cluster] = ()
-
-    @property
-    def counted(self) -> int:
-        """The trials that are not void."""
-        return len(self.errors)
-
-
-@dataclass(frozen=True, slots=True)
-class ListedTable:
-    """Imported counts as a list has them."""
-
-    id: str
-    model: str
-    calls: int
-    errors: int
-    source: str
-    imported: str
-
-
-def listed(query: Query) -> list[Listed]:
-    """All runs, newest first."""
-    trials: dict[str, list[tuple[str, int, Mapping[str, int]]]] = defaultdict(list)
-    for run, outcome, calls, errors in query(_ENDED):
-        trials[run].append((outcome, calls, _decoded(errors)))
-    verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
-    return [_listed(*row, trials=trials[row[0]], verdicts=verdicts) for row in query(_LISTED)]
-
-
-def _listed(
-    *row: Any,
-    trials: Sequence[tuple[str, int, Mapping[str, int]]],
-    verdicts: Mapping[str, str],
-) -> Listed:
-    run, model, simulated, started, seed, planned, complete, scenarios, labels, note = row
-    return Listed(
-        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
-        scenarios=tuple(_decoded(scenarios)),
-        labels=tuple(_decoded(labels or "[]")),
-        note=note or "",
-        verdict=verdicts.get(run, ""),
-        outcomes=tuple(outcome for outcome, _, _ in trials),
-        errors=tuple(
-            (sum(errors.values()), calls)
-            for outcome, calls, errors in trials
-            if outcome != Outcome.VOID
-        ),
-    )
-
-
-def listed_tables(query: Query) -> list[ListedTable]:
-    """All imported counts, newest first."""
-    return [
-        ListedTable(
-            *(table, _decoded(card)["name"], sum(_decoded(calls))),
-            *(sum(map(sum, _decoded(by_class).values())), source, imported),
-        )
-        for table, card, calls, by_class, source, imported in query(_COUNTED)
-    ]
 
 
 def load_summary(query: Query, word: str) -> RunSummary:
@@ -275,16 +186,16 @@ def load_summary(query: Query, word: str) -> RunSummary:
 
 def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
     *plain, prefork, complete, seconds, joules, card, policies, options, scenarios = row
-    given = _decoded(options)
+    given = decoded(options)
     return Run(
         **dict(zip(_PLAIN, plain, strict=True)),
-        model=ModelCard(**_decoded(card)),
+        model=ModelCard(**decoded(card)),
         prefork=bool(prefork),
-        policies=_decoded(policies),
+        policies=decoded(policies),
         complete=bool(complete),
         looks=looks,
         options=Options(**given) if given else None,
-        scenarios=_decoded(scenarios),
+        scenarios=decoded(scenarios),
         effort=None if seconds is None else Effort(seconds, joules),
     )
 
@@ -292,19 +203,19 @@ def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
 def _of_table(*row: Any) -> RunSummary:
     """Raises UsageError for counts of which it is not known what belongs together."""
     name, imported, source, card, trials, by_trial, calls, by_class = row
-    named = [(scenario, trial) for scenario, trial in _decoded(trials)]
+    named = [(scenario, trial) for scenario, trial in decoded(trials)]
     if not by_trial or not all(scenario for scenario, _ in named):
         raise UsageError(
             f"{name}: its table does not name the scenario and trial of each line; as calls of one "
             "trial resemble each other, no bound would hold. Import a table with these columns, or "
             "see `agenteval compare`"
         )
-    classes = {key: tuple(errors) for key, errors in _decoded(by_class).items()}
-    counts = ErrorCounts(tuple(_decoded(calls)), classes)
-    model = ModelCard(**_decoded(card))
+    classes = {key: tuple(errors) for key, errors in decoded(by_class).items()}
+    counts = ErrorCounts(tuple(decoded(calls)), classes)
+    model = ModelCard(**decoded(card))
     return RunSummary.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
 
 
-def _decoded(column: Any) -> Any:
+def decoded(column: Any) -> Any:
     """A JSON column: SQLite gives its text, other databases its value."""
     return json.loads(column) if isinstance(column, str) else column

@@ -181,9 +181,13 @@ class Session:
         self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
             left = self.store.left(run.id)
-            return [key for key in keys if (key.scenario, key.number) in left]
-        played = self.store.played(run.id)
-        return [key for key in keys if (key.scenario, key.number) not in played]
+            wanted = [key for key in keys if (key.scenario, key.number) in left]
+        else:
+            played = self.store.played(run.id)
+            wanted = [key for key in keys if (key.scenario, key.number) not in played]
+        if not wanted:
+            self.progress.note(f"{run.id}: nothing is left to play; what follows is stored")
+        return wanted
 
     async def _play(
         self,

@@ -1,15 +1,22 @@
 """Asking servers what they serve, before a run and for `agenteval models`."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
+
+import tomli_w
 
 from agenteval.config.models import ModelEntry, at_url, load_models
-from agenteval.config.roots import roots
+from agenteval.config.roots import PROJECT_FILE, roots, shipped
 from agenteval.core.run import ModelCard
 from agenteval.errors import UsageError
 from agenteval.models.identity import SIMULATOR, served, told
 from agenteval.models.persona import NAMES
+
+FILE = "gate.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +82,74 @@ async def served_card(name: str, entry: ModelEntry) -> ModelCard:
     simulated = owner == SIMULATOR
     facts = {} if simulated else await told(entry, owner)
     return replace(entry.card(name, simulated=simulated), told=facts)
+
+
+HEAD = """\
+# The models that are served, as `agenteval init` found them: `agenteval run --model NAME`.
+# Under [models.NAME] may stand more: architecture, quantization, sampling, timeouts, api_key_env.
+
+"""
+
+
+def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
+    """Write agenteval.toml of what these servers serve, and a gate.toml where there is none.
+
+    The files, and the names in the first. Raises UsageError; then nothing is written.
+    """
+    path, gate = Path(PROJECT_FILE), Path(FILE)
+    if path.exists():
+        raise UsageError(f"{path} is there already: add to it, or move it away first")
+    found = asyncio.run(_found(urls))
+    text = HEAD + "\n".join(_entry_text(name, *about) for name, about in found.items())
+    path.write_text(text, encoding="utf-8")
+    written: list[tuple[Path, Sequence[str]]] = [(path, list(found))]
+    if not gate.exists():
+        gate.write_bytes((shipped() / FILE).read_bytes())
+        written.append((gate, []))
+    return written
+
+
+async def _found(urls: Sequence[str]) -> dict[str, tuple[ModelEntry, Mapping[str, str]]]:
+    """By the name that a model gets; what its server tells beside it."""
+    found: dict[str, tuple[ModelEntry, Mapping[str, str]]] = {}
+    for url in urls:
+        entry = await _listing(at_url(url, "any"))
+        owners = await served(entry)
+        if not owners:
+            raise UsageError(f"{url}: answers, but lists no model; nothing was written")
+        for model, owner in owners.items():
+            one = entry.model_copy(update={"model": model})
+            found[_name_of(model, found)] = (one, await told(one, owner))
+    return found
+
+
+async def _listing(entry: ModelEntry) -> ModelEntry:
+    """The entry with the URL at which there is a list: most have it below /v1."""
+    if entry.base_url.rstrip("/").endswith("/v1"):
+        return entry
+    below = entry.model_copy(update={"base_url": f"{entry.base_url.rstrip('/')}/v1"})
+    with suppress(UsageError):
+        if await served(below):
+            return below
+    return entry
+
+
+def _name_of(model: str, taken: Collection[str]) -> str:
+    """The last part of an id or a path, short and plain; the second of a name gets a number."""
+    plain = re.sub(r"[^a-z0-9.:-]+", "-", model.rpartition("/")[2].removesuffix(".gguf").lower())
+    base = plain.strip("-") or "model"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}-{number}"
+    return name
+
+
+def _entry_text(name: str, entry: ModelEntry, facts: Mapping[str, str]) -> str:
+    said = ", ".join(f"{fact} {value}" for fact, value in facts.items() if fact in SHORT)
+    remark = f"# {' '.join(said.split())}\n" if said else ""
+    table = {"models": {name: {"base_url": entry.base_url, "model": entry.model}}}
+    return remark + tomli_w.dumps(table)
+
+
+SHORT = ("server", "model", "quantization", "context")  # facts that stand in one line

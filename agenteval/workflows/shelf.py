@@ -9,16 +9,9 @@ from agenteval import store as parts
 from agenteval.core.outcome import Outcome
 from agenteval.errors import UsageError
 from agenteval.stats.rates import Rate, clustered
+from agenteval.store.listed import Listed, ListedTable, listed, listed_tables
 from agenteval.store.location import Location, meant, passed_over
-from agenteval.store.summaries import (
-    Listed,
-    ListedTable,
-    known,
-    listed,
-    listed_tables,
-    opened,
-    tables_known,
-)
+from agenteval.store.summaries import known, opened, tables_known
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,94 @@
+"""Runs and imported counts as a list has them: each in a few figures, by one query for all."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core.counts import Cluster
+from agenteval.core.outcome import Outcome
+from agenteval.store.summaries import Query, decoded
+
+_LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
+    labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+_ENDED = """SELECT run_id, outcome, calls, errors FROM trial
+    WHERE outcome != '' AND NOT replaced"""
+_VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
+_COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run as a list has it. `errors` has denied calls and calls of each trial that counts."""
+
+    id: str
+    model: str
+    simulated: bool
+    started: str
+    seed: int
+    trials_planned: int
+    complete: bool
+    scenarios: Sequence[str]
+    labels: Sequence[str] = ()
+    note: str = ""
+    verdict: str = ""  # of the last look of a gate at it
+    outcomes: Sequence[str] = ()  # of the trials that have ended
+    errors: Sequence[Cluster] = ()
+
+    @property
+    def counted(self) -> int:
+        """The trials that are not void."""
+        return len(self.errors)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """Imported counts as a list has them."""
+
+    id: str
+    model: str
+    calls: int
+    errors: int
+    source: str
+    imported: str
+
+
+def listed(query: Query) -> list[Listed]:
+    """All runs, newest first."""
+    trials: dict[str, list[tuple[str, int, Mapping[str, int]]]] = defaultdict(list)
+    for run, outcome, calls, errors in query(_ENDED):
+        trials[run].append((outcome, calls, decoded(errors)))
+    verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
+    return [_listed(*row, trials=trials[row[0]], verdicts=verdicts) for row in query(_LISTED)]
+
+
+def _listed(
+    *row: Any,
+    trials: Sequence[tuple[str, int, Mapping[str, int]]],
+    verdicts: Mapping[str, str],
+) -> Listed:
+    run, model, simulated, started, seed, planned, complete, scenarios, labels, note = row
+    return Listed(
+        *(run, model, bool(simulated), started, seed, planned, bool(complete)),
+        scenarios=tuple(decoded(scenarios)),
+        labels=tuple(decoded(labels or "[]")),
+        note=note or "",
+        verdict=verdicts.get(run, ""),
+        outcomes=tuple(outcome for outcome, _, _ in trials),
+        errors=tuple(
+            (sum(errors.values()), calls)
+            for outcome, calls, errors in trials
+            if outcome != Outcome.VOID
+        ),
+    )
+
+
+def listed_tables(query: Query) -> list[ListedTable]:
+    """All imported counts, newest first."""
+    return [
+        ListedTable(
+            *(table, decoded(card)["name"], sum(decoded(calls))),
+            *(sum(map(sum, decoded(by_class).values())), source, imported),
+        )
+        for table, card, calls, by_class, source, imported in query(_COUNTED)
+    ]

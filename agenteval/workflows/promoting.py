@@ -1,0 +1,157 @@
+"""A promotion in one go: baseline found or played, candidate planned, watched and judged."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agenteval.config.models import SIMULATED, load_models, resolve
+from agenteval.config.roots import roots
+from agenteval.core.run import Options, Run
+from agenteval.errors import UsageError
+from agenteval.protocols import Progress
+from agenteval.report.gate_view import GateView
+from agenteval.stats.criteria import Rules
+from agenteval.stats.promotion import GateVerdict
+from agenteval.store.location import Location
+from agenteval.store.sql import SqlStore
+from agenteval.workflows.evaluate import run_models
+from agenteval.workflows.explaining import planned, sentences
+from agenteval.workflows.gating import judged, rules_at, run_summary
+from agenteval.workflows.interim_looks import InterimLooks
+from agenteval.workflows.preflight import preflight
+from agenteval.workflows.stages import plan_of
+from agenteval.workflows.views import check_usable
+
+# What a run is asked for where neither the user nor the baseline's run says it.
+USUAL: Mapping[str, Any] = {
+    "targets": [],
+    "base_url": None,
+    "trials": 5,
+    "seed": 1,
+    "concurrency": "4",
+    "max_turns": None,
+    "profile": "strict",
+    "prompt_variant": "plain",
+    "rules": "start",
+    "context": "0",
+    "sandbox": None,
+    "prefork": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted. `given` are the options of a run that the user named himself."""
+
+    candidate: str
+    baseline: str
+    given: Mapping[str, Any]
+    gate: Path | None
+    store: str
+    allow_simulated: bool = False
+    fresh: bool = False  # play the baseline anew, also where it has a run
+
+
+class CutOffError(Exception):
+    """Ctrl-C; what was played is stored, and the text says how to go on."""
+
+
+def promote(asked: Asked, progress: Progress) -> GateView:
+    """The verdict. Raises UsageError, and CutOffError."""
+    rules, _ = rules_at(asked.gate)
+    if not asked.allow_simulated and asked.candidate.startswith(SIMULATED):
+        raise UsageError(
+            f"{asked.candidate}: simulated, which says nothing about a real model; give "
+            "--allow-simulated to see how a promotion works"
+        )
+    _check_served(asked.candidate)
+    baseline = _baseline(asked, progress)
+    _tell_plan(baseline.id, rules, asked.store, progress)
+    watch = InterimLooks(rules, run_summary(baseline.id, asked.store), asked.allow_simulated)
+    if baseline.options is None:
+        raise UsageError(f"{baseline.id}: an older version kept no options; give --fresh")
+    options = replace(baseline.options, model=[asked.candidate], base_url=None)
+    candidate = _played(options, asked.store, progress, watch)
+    return judged(
+        baseline.id,
+        candidate.id,
+        asked.gate,
+        asked.store,
+        allow_simulated=asked.allow_simulated,
+    )
+
+
+def _check_served(name: str) -> None:
+    """Before an hour is spent on the other model. Raises UsageError."""
+    if not name.startswith(SIMULATED):
+        asyncio.run(preflight(resolve(name, load_models(roots()), None)))
+
+
+def _baseline(asked: Asked, progress: Progress) -> Run:
+    """Its last whole run that was asked as it is wanted; else a new one."""
+    found = None if asked.fresh else _stored(asked)
+    if found:
+        progress.note(f"Baseline: {found.id}, which is stored; --fresh plays it anew")
+        return found
+    progress.note(f"Baseline: {asked.baseline} is played first")
+    options = Options(model=[asked.baseline], **{**USUAL, **asked.given})
+    return _played(options, asked.store, progress)
+
+
+def _stored(asked: Asked) -> Run | None:
+    """None for a model of which no run will do. Raises UsageError for a run that will not."""
+    if not Location(asked.store).is_there:
+        return None
+    with closing(SqlStore(asked.store)) as store:
+        try:
+            run, _ = store.summarized(store.meant(asked.baseline))
+        except UsageError:
+            return None  # then it is a model's name, or one that nobody knows
+    differing = [
+        name for name, value in asked.given.items() if getattr(run.options, name, None) != value
+    ]
+    if run.complete and not differing:
+        return run
+    if run.model.name == asked.baseline:
+        return None
+    why = f"--{differing[0]} is not what it was played with" if differing else "it is not finished"
+    raise UsageError(f"--over {run.id}: {why}; leave that away, or name the model instead")
+
+
+def _played(
+    options: Options, store: str, progress: Progress, watch: InterimLooks | None = None
+) -> Run:
+    """One model's run. Raises UsageError where the server broke all of it."""
+    runs, interrupted = run_models(plan_of(options, store), watch, progress)
+    if interrupted:
+        going_on = "".join(f" `agenteval run --resume {run.id}` plays the rest." for run in runs)
+        raise CutOffError(f"Cut off; what was played is stored.{going_on}")
+    check_usable(runs)
+    return runs[0]
+
+
+def _tell_plan(baseline: str, rules: Rules, store: str, progress: Progress) -> None:
+    margin, ratio = (None, rules.margin) if rules.ratio else (100 * rules.margin, None)
+    try:
+        progress.note(sentences(planned(baseline, store, margin=margin, ratio=ratio)))
+    except UsageError as error:  # a baseline without errors has no ratio; the run is of use still
+        progress.note(f"No plan: {error}")
+
+
+MEANS = {
+    GateVerdict.PASS: "{} may replace {}: every criterion lies within its limit.",
+    GateVerdict.FAIL: "{} must not replace {}. Beyond its limit: {}.",
+    GateVerdict.INCONCLUSIVE: "Keep {1}: whether {0} may replace it is not known yet. Open: {2}.",
+}
+SHOWN = 3  # criteria that are named
+
+
+def meaning(view: GateView) -> str:
+    """The line behind the verdict: what to do, and because of which criteria."""
+    told: Sequence[str] = [line.name for line in view.lines if line.verdict is view.verdict]
+    more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+    because = ", ".join(told[:SHOWN]) + more
+    return MEANS[view.verdict].format(view.candidate.model, view.baseline.model, because)

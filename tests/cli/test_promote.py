@@ -1,0 +1,89 @@
+"""From servers to a verdict: `agenteval init` and `agenteval promote`."""
+
+import json
+import tomllib
+
+import pytest
+
+JSON = "application/json"
+OVER = ("promote", "sim/qwen3.6-35b", "--over", "sim/qwen3.5-27b", "media/rendered-plot")
+
+
+@pytest.fixture
+def fresh(project):
+    """A folder without agenteval.toml."""
+    (project / "agenteval.toml").unlink(missing_ok=True)
+    return project
+
+
+def models(*names: str, owner: str = "vllm") -> str:
+    return json.dumps({"data": [{"id": name, "owned_by": owner} for name in names]})
+
+
+def test_init_writes_what_the_servers_serve_and_overwrites_nothing(cli, fresh, answering, reply):
+    one = reply("200 OK", JSON, models("org/Model-A.gguf"))
+    two = reply("200 OK", JSON, models("model-a", "b"))
+    with answering(one) as first, answering(two) as second:
+        said = cli("init", first, second.removesuffix("/v1"))
+        again = cli("init", first)
+        written = (fresh / "agenteval.toml").read_text()
+    found = tomllib.loads(written)["models"]
+    assert found == {
+        "model-a": {"base_url": first, "model": "org/Model-A.gguf"},
+        "model-a-2": {"base_url": second, "model": "model-a"},
+        "b": {"base_url": second, "model": "b"},
+    }
+    assert said.out.splitlines()[0] == "wrote agenteval.toml, with model-a, model-a-2, b"
+    assert said.out.splitlines()[-1] == "Next: agenteval promote model-a-2 --over model-a"
+    assert "[margin]" in (fresh / "gate.toml").read_text()
+    assert (again.code, "agenteval.toml is there already" in again.err) == (2, True)
+    assert (fresh / "agenteval.toml").read_text() == written
+
+
+def test_init_keeps_a_gate_toml_and_writes_nothing_when_a_server_is_not_there(
+    cli, fresh, answering, reply
+):
+    (fresh / "gate.toml").write_text("mine")
+    with answering(reply("200 OK", JSON, models("a"))) as url:
+        assert cli("init", url, "http://127.0.0.1:9/v1").code == 2
+        assert not (fresh / "agenteval.toml").exists()
+        said = cli("init", url)
+    assert (said.code, (fresh / "gate.toml").read_text()) == (0, "mine")
+    assert said.out.splitlines()[-1] == "Next: agenteval run --model a"
+
+
+def test_what_a_server_tells_stands_beside_its_model(cli, fresh, answering, reply):
+    page = json.loads(models("q", owner="llamacpp"))
+    page |= {"default_generation_settings": {"n_ctx": 4096}, "build_info": "b1\nx"}
+    with answering(reply("200 OK", JSON, json.dumps(page))) as url:
+        assert cli("init", url).code == 0
+    assert "# server llama.cpp b1 x, context 4096\n" in (fresh / "agenteval.toml").read_text()
+
+
+def test_a_promotion_plays_both_models_and_ends_with_what_the_verdict_means(cli, project):
+    said = cli(*OVER, "--trials", "2", "--allow-simulated", "--out", "verdict")
+    verdict, meaning = said.out.splitlines()[-2:]
+    assert (said.code, verdict) == (3, "INCONCLUSIVE  SIMULATED")
+    assert meaning.startswith(
+        "Keep sim/qwen3.5-27b: whether sim/qwen3.6-35b may replace it is not known yet. Open: "
+    )
+    assert "Baseline: sim/qwen3.5-27b is played first" in said.err
+    assert "To prove that an equally good model is no worse by 3 points: " in said.err
+    assert "look 2 of 2" in said.err
+    assert json.loads((project / "verdict/gate.json").read_text())["verdict"] == "INCONCLUSIVE"
+
+    again = cli(*OVER, "--allow-simulated", "--seed", "1")
+    runs = json.loads(cli("show", "--json").out)["runs"]
+    assert f"Baseline: {runs[-1]['id']}, which is stored" in again.err
+    assert [run["trials_planned"] for run in runs] == [2, 2, 2]
+
+    other = cli(*OVER[:3], runs[-1]["id"], "--trials", "3", "--allow-simulated")
+    assert (other.code, "--trials is not what it was played with" in other.err) == (2, True)
+
+
+def test_what_cannot_be_promoted_is_said_before_anything_is_played(cli, project):
+    simulated = cli(*OVER)
+    absent = cli("promote", "nobody", "--over", "sim/qwen3.5-27b")
+    assert (simulated.code, "--allow-simulated" in simulated.err) == (2, True)
+    assert (absent.code, "no model 'nobody'" in absent.err) == (2, True)
+    assert not (project / "reports").exists()
