@@ -146,6 +146,22 @@ def early_looks(scale: float) -> list[str]:
     ]
 
 
+def asked_again(scale: float) -> list[str]:
+    many = _many(scale)
+    rows = [
+        (name, what, *(f"{100 * one.value:.1f} {one.percent}" for one in shares))
+        for name, what, *shares in parts.asked_again(many)
+    ]
+    return [
+        f"## The gate asked at a quarter, a half and the end of a run ({many:,} pairs each)",
+        "",
+        "Aim: at most 6.5 % promoted at the margin of 3 points by a gate that remembers its looks.",
+        "The last column is what a gate without a memory would promote.",
+        "",
+        *_table(("candidate", "run", "promoted %", "without a memory, %"), rows),
+    ]
+
+
 def planned_power(scale: float) -> list[str]:
     many = _many(scale)
     heads = ("over", "ICC of scenarios", "of trials", "size")
@@ -201,6 +217,7 @@ SECTIONS: Mapping[str, Section] = {
     "promotions": promotions,
     "false-fails": false_fails,
     "early-looks": early_looks,
+    "asked-again": asked_again,
     "planned-power": planned_power,
     "calls-needed": calls_needed,
     "played": played,

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.summary import RunSummary
+from agenteval.core.outcome import Outcome
+from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
 from agenteval.stats.alpha_spending import levels
@@ -33,6 +34,7 @@ from agenteval.stats.simulation import (
 )
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
+from agenteval.workflows.gating import looked
 from agenteval.workflows.views import class_texts, fold
 
 PROJECT = Path(__file__).parent.parent
@@ -252,6 +254,53 @@ def _end(pair, spent) -> tuple[GateVerdict, int]:
         if verdict is not GateVerdict.INCONCLUSIVE:
             break
     return verdict, played
+
+
+def asked_again(repetitions: int) -> Iterator[tuple[str, str, Rate, Rate]]:
+    """A gate asked at a quarter, a half and the end of a run: promoted, by its memory and without.
+
+    The trials are drawn here, beta-binomial, by none of agenteval's simulation.
+    """
+    rng = np.random.default_rng(SEED)
+    for trials, icc in product((60, 160), (0.0, 0.1)):
+        for name, worse in (("the same", 0.0), ("at the margin", MARGIN.margin)):
+            passed = np.zeros(2, dtype=int)
+            for _ in range(repetitions):
+                runs = [_beta_binomial(trials, RATE + more, icc, rng) for more in (0.0, worse)]
+                passed += [_ever_passed(*runs, remembers=remembers) for remembers in (True, False)]
+            yield name, f"{trials} trials, ICC {icc}", *(Rate(int(n), repetitions) for n in passed)
+
+
+def _beta_binomial(trials: int, rate: float, icc: float, rng: np.random.Generator) -> RunSummary:
+    spread = (1 - icc) / icc if icc else 0.0
+    made = []
+    for at, calls in enumerate(rng.integers(3, 13, trials).tolist()):
+        own = rng.beta(rate * spread, (1 - rate) * spread) if icc else rate
+        errors = {"one": int(rng.binomial(calls, own))}
+        made.append(TrialSummary("s", at, at, Outcome.COMPLETED, calls, errors))
+    return RunSummary(
+        id=str(rate),
+        model="m",
+        simulated=True,
+        complete=False,
+        concurrency=1,
+        trials_planned=trials,
+        trials=tuple(made),
+    )
+
+
+def _ever_passed(before: RunSummary, after: RunSummary, *, remembers: bool) -> bool:
+    rules, looks = replace(MARGIN, over=Over.TRIALS), ()
+    for share in (4, 2, 1):
+        played = after.trials[: len(after.trials) // share]
+        so_far = replace(after, id="next", trials=played, looks=looks)
+        look = looked(before, so_far)
+        level = look.level if remembers else LEVEL
+        verdict = judge_gate(before, so_far, rules, level=level).verdict
+        if verdict is GateVerdict.PASS:
+            return True
+        looks = (*looks, look.kept_as(so_far, rules, verdict))
+    return False
 
 
 def planned_power(repetitions: int) -> Iterator[Found]:

@@ -41,7 +41,7 @@ def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
             continue
         reach = _FURTHEST * sqrt(share)
         bound = falling(partial(_beyond, going, sqrt(added)), more, -reach, reach)
-        found.append(max(1 - _NORMAL.cdf(bound / sqrt(share)), LEAST))
+        found.append(max(round(1 - _NORMAL.cdf(bound / sqrt(share)), 12), LEAST))
         going = _on(going, -reach, bound, sqrt(added))
         before, spent = share, spent + more
     return tuple(found)

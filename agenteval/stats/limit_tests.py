@@ -6,7 +6,7 @@ had luck would else look less variable than it is, and be promoted too often.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from math import inf, sqrt
 from typing import Protocol, Self, TypeVar
 
@@ -283,12 +283,12 @@ def lower_bound(test: LimitTest, level: float) -> float:
     found, high = test.ends[0], min(test.estimate, test.ends[1])
     for one in (test.whole, *test.lighter()) if isinstance(test, Guarded) else (test,):
         if one.above(found) < level:
-            found = falling(partial(_not_above, one), 1 - level, found, high)
+            found = _rising(one, level, found, high)
     return found
 
 
-def _not_above(test: LimitTest, limit: float) -> float:
-    return 1 - test.above(limit)
+def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
+    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)
 
 
 def _summed(clusters: Sequence[Cluster]) -> Cluster:

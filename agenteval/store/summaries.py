@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import msgspec
@@ -20,7 +19,8 @@ from agenteval.core.recovery import NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
-from agenteval.errors import Cause, HostError, UsageError
+from agenteval.errors import Cause, UsageError
+from agenteval.store.gate_looks import READ
 from agenteval.store.location import SCHEMA, Known, Location, from_column, meant
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
@@ -40,11 +40,6 @@ _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
-_LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data FROM look
-    WHERE run_id = :run ORDER BY number"""
-_LOOK = """INSERT INTO look
-    (run_id, number, planned, trials, level, verdict, baseline, rules, at, data) VALUES
-    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data)"""
 _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
     recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched
     FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
@@ -118,29 +113,6 @@ def opened(store: str) -> Iterator[Query]:
         connection.close()
 
 
-def keep_look(store: str, run_id: str, look: Look) -> bool:
-    """Keep what a gate saw of a run; False where the store cannot be written."""
-    where, values = Location(store), asdict(look) | {"run": run_id}
-    if where.file is None:
-        other = parts.sql.SqlStore(store)
-        try:
-            other.look(run_id, look)
-        except HostError:
-            return False
-        finally:
-            other.close()
-        return True
-    connection = sqlite3.connect(where.file)
-    try:
-        with connection:
-            connection.execute(_LOOK, values)
-    except sqlite3.Error:
-        return False
-    finally:
-        connection.close()
-    return True
-
-
 def _is_current(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     added = "SELECT count(*) FROM sqlite_master WHERE name IN ('look', 'imported', 'tags')"
@@ -180,7 +152,7 @@ def load_summary(query: Query, word: str) -> RunSummary:
     found = meant(word, runs, tables, where="the store")
     if found in tables:
         return _of_table(*query(_TABLE, run=found)[0])
-    looks = tuple(Look(*row) for row in query(_LOOKS, run=found))
+    looks = tuple(Look(*row) for row in query(READ, run=found))
     return RunSummary.of(_run(*query(_RUN, run=found)[0], looks=looks), summaries(query, found))
 
 

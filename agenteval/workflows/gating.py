@@ -16,7 +16,8 @@ from agenteval.report.gate_view import GateView, gate_view
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
-from agenteval.store.summaries import keep_look, load_summary, opened
+from agenteval.store.gate_looks import keep_look
+from agenteval.store.summaries import load_summary, opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 
 

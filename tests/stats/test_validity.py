@@ -31,6 +31,15 @@ def test_scarce_errors_reject_no_more_than_they_can():
         assert found.share.value <= 0.05 * enough + 3 * (0.06 * 0.94 / 60) ** 0.5
 
 
+def test_a_gate_that_is_asked_again_promotes_no_more_at_the_margin():
+    found = list(validate.asked_again(100))
+    remembered = [one for name, _, one, _ in found if name == "at the margin"]
+    forgotten = [one for name, _, _, one in found if name == "at the margin"]
+    most = 0.065 + 3 * (0.065 * 0.935 / 100) ** 0.5
+    assert max(one.value for one in remembered) < most
+    assert sum(one.count for one in remembered) < sum(one.count for one in forgotten)
+
+
 def test_looking_early_saves_trials_and_promotes_no_more():
     same, margin, _ = validate.early_looks(60)
     _, promoted, failed, played = same

@@ -1,0 +1,119 @@
+"""A gate remembers each look at a candidate over a baseline, and each spends its share."""
+
+import json
+import sqlite3
+
+import pytest
+from test_gate_command import RULES, STORE, keep, played
+
+from agenteval.protocols import TrialKey
+from agenteval.store.sql import SqlStore
+from agenteval.testing import card, run
+
+PLANNED = 40
+
+
+class Candidate:
+    """A run of 40 trials under way, and the gate over it."""
+
+    def __init__(self, cli):
+        self.cli, self.trials = cli, 0
+        made = [played(number) for number in range(1, PLANNED + 1)]
+        keep(run(*made, run_id="base", model=card("old")), STORE)
+        self.made = run(*made, run_id="next", model=card("new"), complete=False)
+        store = SqlStore(STORE)
+        store.add(self.made)
+        store.close()
+
+    def play(self, trials):
+        store = SqlStore(STORE)
+        recorder = store.recorder(self.made, dict.fromkeys(("notes",), "abc"))
+        for one in self.made.trials[self.trials : trials]:
+            key = TrialKey(one.scenario, one.number, one.seed)
+            recorder.begin(key)
+            for number, turn in enumerate(one.turns):
+                recorder.turn(key, number, turn)
+            for call in one.calls:
+                recorder.call(key, call)
+            recorder.finish(key, one)
+        if trials == PLANNED:
+            store.close_run("next", complete=True, second_reader={})
+        store.close()
+        self.trials = trials
+
+    def judged(self, rules="mine.toml", where="next", **known):
+        said = self.cli(
+            "gate", "--baseline", "base", "--candidate", where, "--rules", rules, "--json"
+        )
+        return said.code, json.loads(said.out)
+
+
+@pytest.fixture
+def candidate(cli, project):
+    (project / "mine.toml").write_text(RULES)
+    (project / "other.toml").write_text(RULES.replace("points = 20", "points = 21"))
+    return Candidate(cli)
+
+
+def looks():
+    store = sqlite3.connect(STORE)
+    found = store.execute("SELECT number, trials, round(level, 4), verdict, baseline FROM look")
+    rows = found.fetchall()
+    store.close()
+    return rows
+
+
+def test_looks_at_a_quarter_half_and_all_of_a_run_share_one_level(candidate):
+    levels = []
+    for trials in (10, 20, PLANNED):
+        candidate.play(trials)
+        levels.append(candidate.judged()[1]["level"])
+    assert levels == pytest.approx([0.00009, 0.0055, 0.0482], abs=0.0001)
+    assert [row[:2] for row in looks()] == [(1, 10), (2, 20), (3, 40)]
+    assert "Look 3 at this candidate" in candidate.judged()[1]["remarks"][-1]
+
+
+def test_a_single_look_at_a_whole_run_has_the_whole_level_and_no_remark(candidate):
+    candidate.play(PLANNED)
+    code, said = candidate.judged()
+    assert (code, said["level"], "Look" in " ".join(said["remarks"])) == (0, 0.05, False)
+
+
+def test_asking_again_about_the_same_trials_costs_nothing_and_says_the_same(candidate):
+    candidate.play(20)
+    first, again = candidate.judged(), candidate.judged()
+    assert (first, len(looks())) == (again, 1)
+
+
+def test_other_rules_over_the_same_trials_are_told(candidate):
+    candidate.play(PLANNED)
+    candidate.judged()
+    _, said = candidate.judged("other.toml")
+    assert (said["level"], len(looks())) == (0.05, 2)
+    assert "held against other rules before" in said["remarks"][-1]
+
+
+def test_after_the_last_look_nothing_is_left(candidate):
+    """Trials that were void are played again after the verdict."""
+    candidate.play(PLANNED)
+    candidate.judged()
+    store = sqlite3.connect(STORE)
+    store.execute("UPDATE look SET data = 'another'")
+    store.commit()
+    store.close()
+    code, said = candidate.judged()
+    assert (code, said["verdict"]) == (3, "INCONCLUSIVE")
+    assert "Play a fresh run" in said["remarks"][-1]
+
+
+@pytest.mark.parametrize(("trials", "code", "told"), [(39, 3, "counts as"), (40, 0, "is the same")])
+def test_a_pass_of_a_run_that_may_grow_does_not_count_where_it_cannot_be_kept(
+    candidate, trials, code, told
+):
+    candidate.play(trials)
+    store = sqlite3.connect(STORE)
+    store.execute("CREATE TRIGGER full BEFORE INSERT ON look BEGIN SELECT RAISE(FAIL, 'no'); END")
+    store.commit()
+    store.close()
+    said = candidate.judged()
+    assert (said[0], told in said[1]["remarks"][-1], looks()) == (code, True, [])
