@@ -32,9 +32,9 @@ def keep_look(store: str, run_id: str, look: Look) -> bool:
 
 
 def _kept_by_url(url: str, run_id: str, look: Look) -> bool:
-    store = SqlStore(url)
+    other = parts.sql.SqlStore(url)
     try:
-        store.look(run_id, look)
+        other.look(run_id, look)
     except HostError:
         return False
     finally:
