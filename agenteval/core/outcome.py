@@ -109,7 +109,7 @@ def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, last_text: str
     """The outcome of a trial that ended so. `last_text` is what the model said in its last turn.
 
     A model that stops with the goal unmet claimed to be done when it says so; else it gave up when
-    the last thing it heard was a denial, and stalled otherwise: alive, without the transition that
+    a denial was among the last it heard, and stalled otherwise: alive, without the transition that
     was asked for. No words make a trial completed.
     """
     if ending is Ending.BROKEN:

@@ -3,6 +3,8 @@
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome, outcome
+from agenteval.core.trial import last_denied
+from agenteval.testing import denied, says, trial
 
 DONE, RESULT = "The task is complete.", "It uses 43 litres."
 
@@ -30,3 +32,18 @@ def test_the_world_decides_and_words_only_tell_a_claim_from_a_stall(
 ):
     found = outcome(ending, goal_met=goal_met, last_denied=last_denied, last_text=last_text)
     assert found is expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (("ls", denied("ls")), True),
+        ((("ls", denied("ls")),), True),
+        (((denied("ls"), "ls"),), True),
+        ((denied("ls"), "ls"), False),
+        ((("ls", denied("ls")), says("No.")), True),
+        ((says("No."),), False),
+    ],
+)
+def test_a_call_of_the_last_turn_that_made_any_was_denied_in_whatever_place(parts, expected):
+    assert last_denied(trial(*parts).calls) is expected
