@@ -15,6 +15,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
+from agenteval.core.claims import claims_done
 from agenteval.core.intent import intent_of, likeness, same_intent
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending, outcome
@@ -126,7 +127,7 @@ def _compared(turn: Turn, records: Sequence[CallRecord]) -> None:
     for one, other in product(intents, intents):
         likeness(one, other)
         same_intent(one, other)
-    outcome(Ending.STOPPED, goal_met=False, last_denied=False, last_text=turn.text)
+    outcome(Ending.STOPPED, goal_met=False, last_denied=False, claimed=claims_done(turn.text))
 
 
 def _bound(table, values) -> None:

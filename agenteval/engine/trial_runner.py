@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from jinja2 import TemplateError
 
 from agenteval.core.chance import Chance
+from agenteval.core.claims import claims_done
 from agenteval.core.outcome import Ending, Outcome, outcome
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.context import lengthened
@@ -78,7 +79,7 @@ class TrialRunner:
             ending,
             goal_met=ending is Ending.GOAL or await self.watch.goal_met(),
             last_denied=last_denied(loop.calls),
-            last_text=loop.turns[-1].text if loop.turns else "",
+            claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
         return self._trial(ended, "; ".join(filter(None, (loop.reason, *self._missed(ended)))))
 

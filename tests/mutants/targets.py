@@ -27,7 +27,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/core/test_recovery.py",
         "tests/core/test_recovery_labels.py",
     ),
-    "agenteval/core/outcome.py": ("tests/core/test_outcome.py", "tests/core/test_claims.py"),
+    "agenteval/core/claims.py": ("tests/core/test_claims.py",),
+    "agenteval/core/outcome.py": ("tests/core/test_outcome.py",),
     "agenteval/core/pairing.py": (
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
