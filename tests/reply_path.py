@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 from rich.console import Console
 from sqlalchemy.dialects import postgresql, sqlite
@@ -14,10 +15,12 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
+from agenteval.core.claims import claims_done
+from agenteval.core.intent import intent_of, likeness, same_intent
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending, outcome
 from agenteval.core.policy.policy import World
-from agenteval.core.recovery import likeness, same_call, same_intent, trial_recovery
+from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.dialects.registry import profiles
 from agenteval.engine import tool_texts
@@ -120,12 +123,11 @@ def _compared(turn: Turn, records: Sequence[CallRecord]) -> None:
     played = replace(trial(), turns=(turn,), calls=tuple(records))
     trial_recovery(played)
     str(looped(list(records) * 5))
-    for one in records:
-        for other in records:
-            likeness(one.call, other.call)
-            same_call(one.call, other.call)
-            same_intent(one.call, other.call)
-    outcome(Ending.STOPPED, goal_met=False, last_denied=False, last_text=turn.text)
+    intents = [intent_of(one.call) for one in records]
+    for one, other in product(intents, intents):
+        likeness(one, other)
+        same_intent(one, other)
+    outcome(Ending.STOPPED, goal_met=False, last_denied=False, claimed=claims_done(turn.text))
 
 
 def _bound(table, values) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
+from agenteval.core.recovery import Recovery
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
@@ -358,22 +359,13 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
         by_row = dict(zip((row.id for row in view.rows), seen.errors.rows, strict=True))
         yield from ((name, row, rate, by_row[row]) for row, rate in known.items())
         recovery = persona.recovery
-        yield name, "denied again after a denial", recovery.again, _again(seen)
-        yield (
-            name,
-            "recovers in the next turn",
-            1 - recovery.again - recovery.stop,
-            (seen.aftermath.at_once),
-        )
+        again = recovery.again / (1 - recovery.stop)
+        yield name, "denied again after a denial", again, seen.aftermath.after_denied
+        yield name, "stops after a denial", recovery.stop, _stopped(seen)
 
 
-def _again(seen) -> Rate:
-    """Denials answered by another denied call, out of all that were answered."""
-    retries = [
-        (
-            sum(one.recovery.value.startswith("retry") for one in trial.aftermaths),
-            len(trial.aftermaths),
-        )
-        for trial in seen.score.recoveries
-    ]
-    return clustered(retries)
+def _stopped(seen) -> Rate:
+    """Denials behind which came words alone, out of all that anything came behind."""
+    ends = {Recovery.ASKED, Recovery.ABANDONED}
+    denials = [trial.answerable for trial in seen.score.recoveries]
+    return clustered([(sum(one.recovery in ends for one in each), len(each)) for each in denials])

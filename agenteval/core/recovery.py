@@ -1,108 +1,52 @@
-"""What a model does after it was denied, read from its finished trial.
+"""What a model does about what it was denied, read from its finished trial.
 
-A model reads the denials of a turn before it writes the next one, so calls of the same turn are no
-reaction to each other. What follows a denial is the next turn; of several calls there, the one most
-like the denied call, so that calls made side by side are each compared with their own successor.
+A model reads the denials of a turn before it writes the next one: calls of one turn are one
+episode, and their order changes nothing. What settles a denial is the next call of the same intent,
+in whichever later turn; each call answers one denial, and an allowed one is looked at first.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import groupby, pairwise
 
-from agenteval.core.call import ToolCall
 from agenteval.core.counts import Cluster
+from agenteval.core.intent import Intent, intent_of, likeness, same_intent
+from agenteval.core.outcome import Ending
 from agenteval.core.trial import Trial
 
-_WORDS = re.compile(r"[^\s'\"`|&;<>(){}\[\]$,:=/\\]+")
-_SCRIPT = re.compile(r".+\.[A-Za-z]{1,4}")
-_SUBCOMMAND = re.compile(r"[a-z][a-z0-9]*([-_][a-z0-9]+)*")
+COUNTING = 2  # raised when a trial is counted differently than before
+PENDING = 50  # denials at a time: who left more open goes back to none of the older
 
-
-def same_call(one: ToolCall, other: ToolCall) -> bool:
-    if one.name != other.name:
-        return False
-    if one.arguments is None or other.arguments is None:
-        return one.raw == other.raw
-    return one.arguments == other.arguments
-
-
-def likeness(one: ToolCall, other: ToolCall) -> float:
-    """The share of words that two calls have in common: 1.0 when all are, 0.0 when none is."""
-    mine, theirs = {one.name, *_words(one)}, {other.name, *_words(other)}
-    return len(mine & theirs) / len(mine | theirs)
-
-
-def same_intent(denied: ToolCall, allowed: ToolCall) -> bool:
-    """Whether an allowed call does what the denied one was after.
-
-    It does when its target stands in the denied call: the first word that looks like a file, or
-    else its first word, and the subcommand right behind it if there is one. It also does when it
-    runs what the denied call took for the name of a tool.
-    """
-    words = _words(denied)
-    target = _target(_words(allowed))
-    if target and all(word in words for word in target):
-        return True
-    return denied.name != allowed.name and denied.name in _stems(_words(allowed))
-
-
-def _words(call: ToolCall) -> list[str]:
-    if call.command is not None:
-        return _WORDS.findall(call.command)
-    if call.arguments is None:
-        return _WORDS.findall(call.raw)
-    return _WORDS.findall(" ".join(str(value) for value in call.arguments.values()))
-
-
-def _target(words: list[str]) -> list[str]:
-    start = next((at for at, word in enumerate(words) if _SCRIPT.fullmatch(word)), 0)
-    subcommand = [word for word in words[start + 1 : start + 2] if _SUBCOMMAND.fullmatch(word)]
-    return [*words[start : start + 1], *subcommand]
-
-
-def _stems(words: list[str]) -> set[str]:
-    return {word.rsplit(".", 1)[0].replace("-", "_") for word in words} | set(words)
+_ASKS = re.compile(
+    r"[?\uff1f]\W*\Z"
+    r"|\bplease (?:allow|approve|grant|confirm|tell|provide|advise|clarify|specify)\b"
+    r"|\blet me know (?:how|which|whether|what|if you(?:'d| would) (?:like|prefer))\b",
+    re.IGNORECASE,
+)
 
 
 class Recovery(StrEnum):
-    """What the next turn did. The first two are recoveries, the retries are denied again."""
+    """What became of a denial. The first two are recoveries, the next two were denied again."""
 
-    PIVOT = "pivot"  # another call, allowed
-    REPAIR = "repair"  # the same intent without the offending construct, allowed
-    RETRY_IDENTICAL = "retry-identical"  # the same tool with the same arguments
-    RETRY_SAME_CLASS = "retry-same-class"  # another call, the same primary failure class
-    RETRY_OTHER_CLASS = "retry-other-class"
-    ASK = "ask"  # text only, ending in a question
-    GIVE_UP = "give-up"  # text only, or nothing at all
-    NONE = "none"  # there was no next turn: the trial ended with this one
-
-    @property
-    def recovered(self) -> bool:
-        return self in {Recovery.PIVOT, Recovery.REPAIR}
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One call as it is seen here. `failure_class` is empty when the call was allowed.
-
-    `call` is looked at only where it was denied, and in the turn after a denial.
-    """
-
-    turn: int
-    position: int
-    failure_class: str
-    call: ToolCall
+    ADDRESSED = "addressed"  # the same intent, allowed
+    SIDESTEPPED = "sidestepped"  # never again; it went on with other work
+    REPEATED = "repeated"  # the same call, but for white space, description and timeout
+    ESCALATED = "escalated"  # the same intent in another form
+    ASKED = "asked"  # words that ask for something
+    ABANDONED = "abandoned"  # nothing
+    NO_CHANCE = "no-chance"  # the trial ended with its turn, or its goal was reached before
 
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """One denial, by the turn and position of the call and its primary class; what followed it.
+    """One denial, by the turn and position of the call and its primary class; what became of it.
 
-    `turns` counts from the denial to the first later turn with an allowed call (1: the next one),
-    `calls` the calls made in those turns up to and with it. Both are None when none was allowed.
-    `played` are all turns that the trial took after the denial.
+    `turns` counts from the denial to the turn that addressed its intent, if need be after further
+    denials of it, or that went on with other work; `calls` those made until then, with the one that
+    did. Both are None when neither came, or the intent was denied again behind the other work and
+    never allowed. `played` are all turns that were taken after the denial.
     """
 
     turn: int
@@ -118,124 +62,210 @@ class Aftermath:
 class TrialRecovery:
     """What followed the denials of one trial.
 
-    A turn is burned when it made calls and all were denied. `after_denied` counts the denied calls
-    among those made when the call last heard of was denied, `after_allowed` likewise.
+    A turn is burned when it made calls and all were denied; `longest_run` are such turns, one after
+    the other. `after_denied` counts the denied calls among those made in the turns behind one with
+    a denial, `after_allowed` likewise.
     """
 
     aftermaths: tuple[Aftermath, ...]
-    longest_run: int  # of denied calls, one after the other
+    longest_run: int
     turns_burned: Cluster
     after_denied: Cluster
     after_allowed: Cluster
+
+    @property
+    def answerable(self) -> tuple[Aftermath, ...]:
+        """The denials that the model had a chance to do something about."""
+        return tuple(one for one in self.aftermaths if one.recovery is not Recovery.NO_CHANCE)
 
 
 NO_DENIALS = TrialRecovery((), 0, (0, 0), (0, 0), (0, 0))
 
 
+@dataclass(slots=True, eq=False)
+class _Call:
+    """One call; or, as what was denied, all equal ones of its turn: they share what becomes of it.
+
+    `again` is the denied call by which the same intent was tried next. `vain` are the keys of other
+    calls that were made between such tries: they kept nobody from coming back.
+    """
+
+    turn: int
+    position: int
+    failure_class: str  # empty when it was allowed
+    intent: Intent
+    alike: list["_Call"] = field(default_factory=list)
+    kind: Recovery | None = None
+    settled: int | None = None  # in which turn
+    again: "_Call | None" = None
+    vain: set[str] = field(default_factory=set)
+
+    @property
+    def denied(self) -> bool:
+        return bool(self.failure_class)
+
+
+def asks(text: str) -> bool:
+    """Whether words end with a question, or ask for something."""
+    return bool(_ASKS.search(text.replace("\u2019", "'")))
+
+
 def recoveries(trial: Trial) -> list[Recovery]:
-    """What followed each denial, in the order of the denials."""
+    """What became of each denial, in the order of the denials."""
     return [aftermath.recovery for aftermath in trial_recovery(trial).aftermaths]
 
 
 def trial_recovery(trial: Trial) -> TrialRecovery:
-    attempts = []
+    calls = []
     for record in trial.calls:
         primary = record.verdict.primary
         failure_class = primary.failure_class if primary else ""
-        attempts.append(Attempt(record.turn, record.position, failure_class, record.call))
-    texts = {number: turn.text for number, turn in enumerate(trial.turns)}
-    return recovery_of(attempts, turns=len(trial.turns), texts=texts)
-
-
-def recovery_of(
-    attempts: Sequence[Attempt], *, turns: int, texts: Mapping[int, str]
-) -> TrialRecovery:
-    """The same from the calls of a trial alone, in their order, and how many turns it took.
-
-    `texts` holds what was said, by turn; it is looked at only where no call follows a denial.
-    """
-    by_turn = [tuple(calls) for _, calls in groupby(attempts, lambda attempt: attempt.turn)]
+        calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
+    by_turn = [list(made) for _, made in groupby(calls, lambda call: call.turn)]
     after_denied, after_allowed = _hazards(by_turn)
     return TrialRecovery(
-        aftermaths=_aftermaths(by_turn, turns, texts),
-        longest_run=_longest_run(attempts),
-        turns_burned=(sum(all(map(_denied, calls)) for calls in by_turn), turns),
+        aftermaths=tuple(_aftermaths(trial, by_turn)),
+        longest_run=_longest_run(by_turn),
+        turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
         after_denied=after_denied,
         after_allowed=after_allowed,
     )
 
 
-def _denied(attempt: Attempt) -> bool:
-    return bool(attempt.failure_class)
+def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Aftermath]:
+    denials, spare = _matched(by_turn)
+    others = tuple(spare)
+    for denial in denials:
+        if denial.again is not None:
+            between = range(denial.turn + 1, denial.again.turn)
+            vain = {call.intent.key for call in others if call.turn in between}
+            denial.again.vain |= denial.vain | vain
+        elif denial.kind is None:
+            _left(denial, trial, spare)
+        else:
+            _sooner(denial, spare)
+    places = sorted(
+        ((one.turn, one.position, one, denial) for denial in denials for one in denial.alike),
+        key=lambda place: place[:2],
+    )
+    for turn, position, one, denial in places:
+        kind, end = denial.kind or Recovery.ABANDONED, _end(denial)
+        yield Aftermath(
+            *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
+            turns=None if end is None else end - turn,
+            calls=None if end is None else _made(by_turn, turn, end),
+        )
 
 
-def _aftermaths(
-    by_turn: Sequence[tuple[Attempt, ...]], turns: int, texts: Mapping[int, str]
-) -> tuple[Aftermath, ...]:
-    found = []
-    for index, calls in enumerate(by_turn):
-        denials = [*filter(_denied, calls)]
-        if not denials:
-            continue
-        turn, later = calls[0].turn, by_turn[index + 1 :]
-        needed_turns, needed_calls = _way_back(turn, later)
-        following = [] if not later or later[0][0].turn != turn + 1 else later[0]
-        played = turns - turn - 1
-        for denial in denials:
-            recovery = _recovery(denial, following, texts) if played else Recovery.NONE
-            found.append(
-                Aftermath(
-                    denial.turn,
-                    denial.position,
-                    denial.failure_class,
-                    recovery,
-                    played,
-                    needed_turns,
-                    needed_calls,
-                )
-            )
-    return tuple(found)
+def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
+    """All denials, and the allowed calls that answer none.
+
+    A denial has its kind when a later call had the same intent.
+    """
+    denials: list[_Call] = []
+    spare: list[_Call] = []
+    for calls in by_turn:
+        allowed = [call for call in calls if not call.denied]
+        denied = _episode(calls)
+        pending = [one for one in denials if one.kind is None][-PENDING:]
+        answering = _answer(pending, [*allowed, *denied])
+        left = (call for call in allowed if call not in answering)
+        spare += sorted(left, key=lambda call: call.intent.key)
+        denials += denied
+    return denials, spare
 
 
-def _way_back(turn: int, later: Sequence[tuple[Attempt, ...]]) -> tuple[int | None, int | None]:
-    """Turns and calls from `turn` to the first allowed call of a later one."""
-    calls = 0
-    for attempts in later:
-        for attempt in attempts:
-            calls += 1
-            if not _denied(attempt):
-                return attempt.turn - turn, calls
-    return None, None
+def _episode(calls: Sequence[_Call]) -> list[_Call]:
+    """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
+    groups: dict[str, list[_Call]] = {}
+    for call in calls:
+        if call.denied:
+            groups.setdefault(call.intent.key, []).append(call)
+    for alike in groups.values():
+        alike[0].alike = alike
+    return [groups[key][0] for key in sorted(groups)]
 
 
-def _recovery(denial: Attempt, following: Sequence[Attempt], texts: Mapping[int, str]) -> Recovery:
-    if not following:
-        asked = texts[denial.turn + 1].rstrip().endswith("?")
-        return Recovery.ASK if asked else Recovery.GIVE_UP
-    answer = max(following, key=lambda attempt: likeness(denial.call, attempt.call))
-    return _reaction(denial, answer)
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call]:
+    """Settle what the calls of a turn settle, the most alike first; which of them did so."""
+    pairs = [
+        (call.denied, -likeness(denial.intent, call.intent), denial, call)
+        for denial in open_denials
+        for call in calls
+        if same_intent(denial.intent, call.intent)
+    ]
+    pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
+    answering: list[_Call] = []
+    for _, _, denial, call in pairs:
+        if denial.kind is None and call not in answering:
+            answering.append(call)
+            _settle(denial, call)
+    return answering
 
 
-def _reaction(denial: Attempt, answer: Attempt) -> Recovery:
-    if not _denied(answer):
-        repaired = same_intent(denial.call, answer.call)
-        return Recovery.REPAIR if repaired else Recovery.PIVOT
-    if same_call(denial.call, answer.call):
-        return Recovery.RETRY_IDENTICAL
-    again = denial.failure_class == answer.failure_class
-    return Recovery.RETRY_SAME_CLASS if again else Recovery.RETRY_OTHER_CLASS
+def _settle(denial: _Call, call: _Call) -> None:
+    if not call.denied:
+        denial.kind, denial.settled = Recovery.ADDRESSED, call.turn
+        return
+    same = denial.intent.key == call.intent.key
+    denial.kind, denial.again = Recovery.REPEATED if same else Recovery.ESCALATED, call
 
 
-def _longest_run(attempts: Sequence[Attempt]) -> int:
-    runs = (len(list(run)) for denied, run in groupby(attempts, _denied) if denied)
+def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
+    """What became of a denial whose intent never came again. Takes the call that answers it."""
+    following = [*trial.turns[denial.turn + 1 : denial.turn + 2]]
+    other = _other(denial, spare)
+    if following and not following[0].calls and asks(following[0].text):
+        denial.kind = Recovery.ASKED
+    elif other is not None:
+        spare.remove(other)
+        denial.kind, denial.settled = Recovery.SIDESTEPPED, other.turn
+    elif not following or trial.ending is Ending.GOAL:
+        denial.kind = Recovery.NO_CHANCE
+    else:
+        denial.kind = Recovery.ABANDONED
+
+
+def _sooner(denial: _Call, spare: list[_Call]) -> None:
+    """Who went on with other work before the denied intent was allowed lost no time until then."""
+    other = _other(denial, spare)
+    if other is not None and denial.settled is not None and other.turn < denial.settled:
+        spare.remove(other)
+        denial.settled = other.turn
+
+
+def _other(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
+    """The first call after a denial that is other work."""
+    later = (call for call in spare if call.turn > denial.turn)
+    return next((call for call in later if call.intent.key not in denial.vain), None)
+
+
+def _end(denial: _Call) -> int | None:
+    """The turn in which a denial was recovered from; other work is not for those before it."""
+    last = denial
+    while last.again is not None:
+        last = last.again
+    return last.settled if last is denial or last.kind is Recovery.ADDRESSED else None
+
+
+def _made(by_turn: Sequence[list[_Call]], turn: int, end: int) -> int:
+    return 1 + sum(len(calls) for calls in by_turn if turn < calls[0].turn < end)
+
+
+def _burned(calls: Sequence[_Call]) -> bool:
+    return all(call.denied for call in calls)
+
+
+def _longest_run(by_turn: Sequence[list[_Call]]) -> int:
+    runs = (len(list(run)) for burned, run in groupby(by_turn, _burned) if burned)
     return max(runs, default=0)
 
 
-def _hazards(by_turn: Sequence[tuple[Attempt, ...]]) -> tuple[Cluster, Cluster]:
-    """(denied, calls) after a denied call and after an allowed one, the first turn left out."""
+def _hazards(by_turn: Sequence[list[_Call]]) -> tuple[Cluster, Cluster]:
+    """(denied, calls) behind a turn with a denial and behind any other, the first turn left out."""
     denied, calls = {True: 0, False: 0}, {True: 0, False: 0}
     for before, now in pairwise(by_turn):
-        state = _denied(before[-1])
-        denied[state] += sum(map(_denied, now))
+        state = any(call.denied for call in before)
+        denied[state] += sum(call.denied for call in now)
         calls[state] += len(now)
     return (denied[True], calls[True]), (denied[False], calls[False])

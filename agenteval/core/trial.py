@@ -130,6 +130,11 @@ class CallRecord:
     objection: str = ""  # what the second reader said, when it was asked and did not agree
 
 
+def last_denied(calls: Sequence[CallRecord]) -> bool:
+    """Whether a call of the last turn that made any was denied."""
+    return any(not call.verdict.allowed for call in calls if call.turn == calls[-1].turn)
+
+
 @dataclass(frozen=True, slots=True)
 class HandshakeStep:
     """One ordered step of a handshake, and the call after which the world first showed it done.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from jinja2 import TemplateError
 
 from agenteval.core.chance import Chance
+from agenteval.core.claims import claims_done
 from agenteval.core.outcome import Ending, Outcome, outcome
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.context import lengthened
@@ -15,7 +16,7 @@ from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent, CodeTest, Scenario
 from agenteval.core.served import Sent
-from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn
+from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn, last_denied
 from agenteval.engine.agent_loop import AgentLoop
 from agenteval.engine.retrying_model import Reading, RetryingModel
 from agenteval.engine.tool_executor import ToolExecutor
@@ -77,8 +78,8 @@ class TrialRunner:
         ended = outcome(
             ending,
             goal_met=ending is Ending.GOAL or await self.watch.goal_met(),
-            last_denied=bool(loop.calls) and not loop.calls[-1].verdict.allowed,
-            last_text=loop.turns[-1].text if loop.turns else "",
+            last_denied=last_denied(loop.calls),
+            claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
         return self._trial(ended, "; ".join(filter(None, (loop.reason, *self._missed(ended)))))
 

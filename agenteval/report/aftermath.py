@@ -28,11 +28,13 @@ Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 def aftermath_of(scored: Score, *, ends: Collection[Outcome]) -> Aftermath:
     """`ends` are those whose incidence is wanted: all that any model of the view came to."""
     trials = scored.recoveries
-    denials = [trial.aftermaths for trial in trials]
+    denials = [trial.answerable for trial in trials]
     back = [one for of_trial in denials for one in of_trial if one.turns is not None]
+    kinds = [kind for kind in Recovery if kind is not Recovery.NO_CHANCE]
     return Aftermath(
-        kinds=tuple((kind, _share(denials, _is(kind))) for kind in Recovery),
-        at_once=_share(denials, lambda one: one.recovery.recovered),
+        kinds=tuple((kind, _share(denials, _is(kind))) for kind in kinds),
+        no_chance=_share([trial.aftermaths for trial in trials], _is(Recovery.NO_CHANCE)),
+        at_once=_share(denials, _back_within(1)),
         within=tuple((turns, _share(denials, _back_within(turns))) for turns in WITHIN),
         at_all=_share(denials, lambda one: one.turns is not None),
         lost=tuple((end, _lost(scored, end)) for end in Outcome if end is not Outcome.VOID),
@@ -70,7 +72,7 @@ def _followed(trial: TrialSummary) -> list[Followed]:
     end = "" if trial.outcome is Outcome.VOID else str(trial.outcome)
     return [
         Followed(one.played, end) if one.turns is None else Followed(one.turns, RECOVERED)
-        for one in trial.recovery.aftermaths
+        for one in trial.recovery.answerable
     ]
 
 
@@ -88,12 +90,12 @@ def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
 
 
 def _lost(scored: Score, end: Outcome) -> Rate:
-    """The share of denials with no allowed call behind them in trials that ended so."""
+    """The share of denials that were not recovered from, in trials that ended so."""
     clusters = []
     for trial in scored.counted:
-        aftermaths = trial.recovery.aftermaths
-        never = sum(one.turns is None for one in aftermaths)
-        clusters.append((never if trial.outcome is end else 0, len(aftermaths)))
+        denials = trial.recovery.answerable
+        never = sum(one.turns is None for one in denials)
+        clusters.append((never if trial.outcome is end else 0, len(denials)))
     return clustered(clusters)
 
 
@@ -109,7 +111,11 @@ def _reactions(views: Sequence[RunView]) -> Table:
     rows = [
         row(kind, (share(dict(one.kinds)[kind]) for one in after)) for kind, _ in after[0].kinds
     ]
-    note = "What the turn after a denial did: denials, share and 95 % interval."
+    rows.append(row("no chance, of all", (share(one.no_chance, own_n=True) for one in after)))
+    note = (
+        "What became of a denied intent: denials, share and 95 % interval. No chance: the trial "
+        "ended with that turn, or its goal was reached first."
+    )
     return Table("After a denial", note, _columns(views), tuple(rows))
 
 
@@ -128,8 +134,9 @@ def _way_back(views: Sequence[RunView]) -> Table:
         row("calls to it, median", (plain(one.calls) for one in after)),
     ]
     note = (
-        "Cumulative incidence by turns since the denial: an allowed call, or the end of the trial "
-        "without one. Ends exclude each other; trials that broke are followed until then."
+        "Cumulative incidence by turns since the denial: its intent allowed or other work, or the "
+        "end of the trial without. Ends exclude each other; trials that broke are followed until "
+        "then."
     )
     return Table("The way back", note, heads(views, _followed_cell), tuple(rows))
 
@@ -172,10 +179,10 @@ def _burden(views: Sequence[RunView]) -> Table:
     after = [view.aftermath for view in views]
     rows = (
         row("turns burned on denials", (share(one.turns_burned, own_n=True) for one in after)),
-        row("denied after a denied call", (share(one.after_denied, own_n=True) for one in after)),
-        row("denied after an allowed one", (share(one.after_allowed, own_n=True) for one in after)),
+        row("denied after a denial", (share(one.after_denied, own_n=True) for one in after)),
+        row("denied after none", (share(one.after_allowed, own_n=True) for one in after)),
         row("difference of the two", (_dependence_cell(one) for one in after)),
-        row("longest run of denied calls", (plain(one.longest_run) for one in after)),
+        row("burned turns in a row, most", (plain(one.longest_run) for one in after)),
     )
-    note = "Turns in which every call was denied; calls denied, by the fate of the call before."
+    note = "Turns in which every call was denied; calls denied, by the turn before."
     return Table("What denials cost", note, heads(views), rows)

@@ -22,7 +22,7 @@ from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import LEVEL, Mean, Rate, clustered
 from agenteval.stats.score import Ratio
 
-SCHEMA = "agenteval.report/1"
+SCHEMA = "agenteval.report/2"
 
 Document = dict[str, Any]
 
@@ -188,18 +188,15 @@ def _arrivals(arrivals: Arrivals) -> Document:
 
 
 def _aftermath(after: Aftermath) -> Document:
+    rates = ("no_chance", "at_once", "at_all", "turns_burned", "after_denied", "after_allowed")
     return {
+        **{name: rate_document(getattr(after, name)) for name in rates},
         "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
-        "at_once": rate_document(after.at_once),
         "within": {str(turns): rate_document(rate) for turns, rate in after.within},
-        "at_all": rate_document(after.at_all),
         "lost": {str(end): rate_document(rate) for end, rate in after.lost},
         "median_turns": after.turns,
         "median_calls": after.calls,
         "longest_run": after.longest_run,
-        "turns_burned": rate_document(after.turns_burned),
-        "after_denied": rate_document(after.after_denied),
-        "after_allowed": rate_document(after.after_allowed),
         "dependence": after.dependence
         and dict(zip(("difference", "low", "high"), after.dependence, strict=True)),
         "incidence": {

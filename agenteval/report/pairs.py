@@ -30,16 +30,16 @@ RECOVERED = "recovered in the next turn"
 # Of each trial: how many, out of how many.
 OF_RECOVERY: dict[str, Callable[[TrialRecovery], Cluster]] = {
     RECOVERED: lambda one: (
-        sum(after.recovery.recovered for after in one.aftermaths),
-        len(one.aftermaths),
+        sum(after.turns == 1 for after in one.answerable),
+        len(one.answerable),
     ),
     "recovered ever": lambda one: (
-        sum(after.turns is not None for after in one.aftermaths),
-        len(one.aftermaths),
+        sum(after.turns is not None for after in one.answerable),
+        len(one.answerable),
     ),
     "turns burned on denials": lambda one: one.turns_burned,
-    "denied after a denied call": lambda one: one.after_denied,
-    "denied after an allowed one": lambda one: one.after_allowed,
+    "denied after a denial": lambda one: one.after_denied,
+    "denied after none": lambda one: one.after_allowed,
 }
 
 

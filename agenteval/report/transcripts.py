@@ -102,7 +102,7 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
     asked: dict[Place, list[AgentShown]] = {}
     for part in trial.agents:
         if part.parent == number:
-            own = replace(trial, turns=part.turns, calls=part.calls)
+            own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
             reason = shortened(part.reason, NAME_SHOWN)
             shown = AgentShown(part, _denials(part), *_acted(own, part.number), reason)
             asked.setdefault((part.turn, part.position), []).append(shown)

@@ -97,17 +97,18 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What followed the denials of one run.
+    """What became of the denials of one run; `no_chance` are those that nothing could follow.
 
-    `at_once` counts denials answered by an allowed call; `within` those with any allowed call in so
-    many turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
+    Of all others, `at_once` counts those recovered from in the next turn, `within` those in so many
+    turns, `at_all` in any later turn, and `turns` and `calls` are the medians over these. The
     rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
     follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
-    much more often a call is denied after a denied one than after an allowed one, with interval;
+    much more often a call is denied after a turn with a denial than after another, with interval;
     None where either never came.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
+    no_chance: Rate
     at_once: Rate
     within: tuple[tuple[int, Rate], ...]
     at_all: Rate

@@ -12,6 +12,7 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlalchemy.schema import CreateColumn
 from sqlmodel import Session, SQLModel, col, select
 
+from agenteval.core.recovery import COUNTING
 from agenteval.core.summary import summarize
 from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
@@ -68,10 +69,10 @@ def _widen(engine: Engine) -> None:
 
 
 def _summarize(engine: Engine) -> None:
-    """Count the trials of a time when no summary was stored."""
+    """Count the trials of a time when none was counted, or otherwise than today."""
     ended = TrialRow.outcome != "", col(TrialRow.replaced).is_(False)
     with Session(engine) as session:
-        for row in session.exec(select(TrialRow).where(col(TrialRow.recovery).is_(None), *ended)):
+        for row in session.exec(select(TrialRow).where(TrialRow.counting != COUNTING, *ended)):
             turns = select(TurnRow).where(TurnRow.trial_id == row.id).order_by(col(TurnRow.id))
             calls = select(CallRow).where(CallRow.trial_id == row.id).order_by(col(CallRow.id))
             trial = trial_value(row, [*session.exec(turns)], [*session.exec(calls)])

@@ -104,7 +104,9 @@ class TrialRow(SQLModel, table=True):
     crashed: int = Field(default=0, sa_column_kwargs=_ZERO)
     prompt_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
     agent_calls: dict[str, Any] = Field(default={}, sa_column=_no_dict())
-    # Null where no summary was made: while the trial runs, and in a store of an older schema.
+    # How its summary was made (`core.recovery.COUNTING`); 0 while the trial runs, and in a store of
+    # an older schema.
+    counting: int = Field(default=0, sa_column_kwargs=_ZERO)
     recovery: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
 
 

@@ -15,7 +15,7 @@ import msgspec
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import NO_DENIALS, TrialRecovery
+from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
@@ -55,6 +55,7 @@ def summary_values(summary: TrialSummary) -> Values:
         "crashed": summary.crashed,
         "handshake": [msgspec.to_builtins(step) for step in summary.handshake],
         "recovery": msgspec.to_builtins(summary.recovery),
+        "counting": COUNTING,
         "prompt_tokens": summary.prompt_tokens,
         "agent_calls": {name: list(counts) for name, counts in summary.agents.items()},
         "reason": summary.reason,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from agenteval.core.call import ToolCall
-from agenteval.core.recovery import likeness, same_call, same_intent
+from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 
 
 def bash(command):
@@ -20,6 +20,10 @@ def malformed(raw):
     return ToolCall("1", "bash", raw, malformed="no JSON")
 
 
+def same(one, other):
+    return same_intent(intent_of(one), intent_of(other))
+
+
 @pytest.mark.parametrize(
     ("denied", "allowed"),
     [
@@ -31,13 +35,14 @@ def malformed(raw):
         (bash("ls 'my notes' | wc -l"), bash("ls")),
         (other("emit_guidance", text="x"), bash("uv run emit-guidance.py --text x")),
         (other("emit_guidance", text="x"), bash("uv run ralf.py emit_guidance x")),
+        (bash("sed -i s/a/b/ notes.md"), other("write", path="notes.md", content="b")),
         (other("read", path="/data/notes.md"), other("read", path="notes.md")),
         (bash("cat notes.md"), other("read", path="notes.md")),
         (malformed('{"command": "uv run notes.py list'), bash("uv run notes.py list")),
     ],
 )
 def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denied, allowed):
-    assert same_intent(denied, allowed)
+    assert same(denied, allowed)
 
 
 @pytest.mark.parametrize(
@@ -49,30 +54,50 @@ def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denie
         (bash("uv run python -c 'print(1)'"), bash("uv run notes.py list")),
         (other("read", path="/data/a.png"), other("read", path="notes.md")),
         (bash("ls"), bash("")),
+        (bash("cat"), other("read", path="notes.md")),
+        (bash("sed -i s/a/b/ notes.md"), other("read", path="notes.md")),
         (other("web_search", query="lidar"), other("read", path="notes.md")),
     ],
 )
 def test_another_script_or_another_subcommand_is_another_intent(denied, allowed):
-    assert not same_intent(denied, allowed)
+    assert not same(denied, allowed)
 
 
 @pytest.mark.parametrize(
     ("one", "two", "expected"),
     [
         (bash("ls"), bash("ls"), True),
+        (bash("ls |head"), bash("ls  | head"), True),
         (bash("ls"), bash("ls -la"), False),
         (bash("ls"), other("shell", command="ls"), False),
+        (other("bash", command="ls", timeout=1), other("bash", command="ls", timeout=2), True),
+        (other("bash", command="ls", description="a"), bash("ls"), True),
+        (other("bash", command="ls", cwd="a"), bash("ls"), False),
         (malformed("{"), malformed("{"), True),
         (malformed("{"), malformed("{{"), False),
         (malformed("{"), bash("ls"), False),
         (ToolCall("1", "bash", '{"command":"ls"}', {"command": "ls"}), bash("ls"), True),
     ],
 )
-def test_a_call_is_the_same_when_tool_and_arguments_are(one, two, expected):
-    assert same_call(one, two) is expected
+def test_a_call_is_the_same_but_for_what_says_nothing(one, two, expected):
+    assert (intent_of(one).key == intent_of(two).key) is expected
+
+
+@pytest.mark.parametrize(
+    "call",
+    [bash(""), bash(" | "), bash('"' * 500_000), bash('"\\' * 500_000), bash("<<"), bash("> x"),
+     bash("'\\"), bash("sudo"), bash("a=1"), bash("\0" * 9), other("", path=""), other("read"),
+     malformed(""), malformed('{"command": "')],
+)  # fmt: skip
+def test_whatever_a_model_writes_has_an_intent(call):
+    assert isinstance(intent_of(call), Intent)
+    assert same(call, call)
 
 
 def test_likeness_is_the_share_of_words_in_common():
-    assert likeness(bash("ls a b"), bash("ls a b")) == 1.0
-    assert likeness(bash("ls a"), bash("ls b")) == 0.5
-    assert likeness(bash("ls"), other("read", path="x")) == 0.0
+    def like(one, other):
+        return likeness(intent_of(one), intent_of(other))
+
+    assert like(bash("ls a b"), bash("ls a b")) == 1.0
+    assert like(bash("ls a"), bash("ls b")) == 0.5
+    assert like(bash("ls"), other("read", path="x")) == 0.0

@@ -2,68 +2,70 @@
 
 import pytest
 
-from agenteval.core.recovery import Recovery, recoveries, trial_recovery
+from agenteval.core.recovery import PENDING, Recovery, asks, recoveries, trial_recovery
 from agenteval.testing import denied, says, tool, trial
 
 LIST = "uv run notes.py list"
 
 
+def test_a_denied_intent_is_followed_to_its_end_through_further_denials():
+    ended = trial(denied("ls"), (denied("ls -a"), LIST), denied("ls -b"), tool("list", path="."))
+    found = [(one.recovery, one.turns, one.calls) for one in trial_recovery(ended).aftermaths]
+    assert found == [
+        (Recovery.ESCALATED, 3, 4),
+        (Recovery.ESCALATED, 2, 2),
+        (Recovery.ADDRESSED, 1, 1),
+    ]
+
+
+def test_other_work_is_a_way_on_from_the_denial_that_it_followed_alone():
+    ended = trial(denied("ls"), denied("ls"), LIST, says("Done."))
+    found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
+    assert found == [(Recovery.REPEATED, None), (Recovery.SIDESTEPPED, 1)]
+
+
+def test_other_work_until_the_denied_intent_is_allowed_is_a_way_on_at_once():
+    ended = trial(denied("ls"), LIST, tool("list", path="."))
+    found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
+    assert found == [(Recovery.ADDRESSED, 1)]
+
+
+def test_a_call_that_answers_one_denial_is_other_work_for_no_other():
+    ended = trial((denied("ls"), denied("pwd")), LIST, "pwd", tool("list", path="."), says("."))
+    found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
+    assert sorted(found) == [(Recovery.ADDRESSED, 1), (Recovery.ADDRESSED, 2)]
+
+
+def test_a_denial_without_a_chance_is_not_answerable():
+    found = trial_recovery(trial(denied("ls"), LIST, denied("pwd")))
+    assert [one.recovery for one in found.aftermaths] == [Recovery.SIDESTEPPED, Recovery.NO_CHANCE]
+    assert found.answerable == found.aftermaths[:1]
+
+
+def test_of_more_open_denials_than_anybody_goes_back_to_the_last_are_looked_at():
+    made = tuple(denied(f"uv run x{number:02}.py") for number in range(PENDING + 1))
+    found = recoveries(trial(made, "uv run x00.py", "uv run x50.py", says("Done.")))
+    assert found[-1] is Recovery.ADDRESSED
+    assert Recovery.ADDRESSED not in found[:-1]
+
+
 @pytest.mark.parametrize(
-    ("following", "expected"),
+    ("text", "expected"),
     [
-        ("uv run db_query.py", Recovery.PIVOT),
-        ("uv run notes.py list --limit 5", Recovery.REPAIR),
-        (denied(f"{LIST} | head", "pipe-to-filter"), Recovery.RETRY_IDENTICAL),
-        (denied(f"{LIST} | tail", "pipe-to-filter"), Recovery.RETRY_SAME_CLASS),
-        (denied(f"{LIST} 2>&1", "stderr-redirect"), Recovery.RETRY_OTHER_CLASS),
-        (says("May I use head? "), Recovery.ASK),
-        (says("I cannot do this."), Recovery.GIVE_UP),
-        (says(""), Recovery.GIVE_UP),
+        ("May I use head?", True),
+        ("May I use head? ", True),
+        ("Which one?**", True),
+        ("\u53ef\u4ee5\u5417\uff1f", True),
+        ("Please confirm the deletion.", True),
+        ("Let me know how you\u2019d like to proceed.", True),
+        ("What now? I stop.", False),
+        ("Let me know if you need anything else.", False),
+        ("I cannot do this.", False),
+        ("", False),
     ],
 )
-def test_the_next_turn_says_what_followed_a_denial(following, expected):
-    first = denied(f"{LIST} | head", "pipe-to-filter")
-    assert recoveries(trial(first, following, says("Done.")))[0] is expected
-
-
-def test_a_second_try_at_a_denied_command_is_a_retry():
-    ended = trial(denied("ls"), denied("ls -la"), LIST)
-    assert recoveries(ended) == [Recovery.RETRY_SAME_CLASS, Recovery.PIVOT]
-
-
-def test_a_denial_in_the_last_turn_is_followed_by_none():
-    assert recoveries(trial(LIST, denied("ls"))) == [Recovery.NONE]
-
-
-def test_calls_of_the_same_turn_are_no_reaction_to_each_other():
-    ended = trial((denied("ls"), LIST), says("Done."))
-    assert recoveries(ended) == [Recovery.GIVE_UP]
-
-
-def test_each_of_two_denials_side_by_side_has_its_own_successor():
-    ended = trial(
-        (
-            denied(f"{LIST} | head", "pipe-to-filter"),
-            denied("uv run db.py 2>&1", "stderr-redirect"),
-        ),
-        (denied("uv run db.py 2>/dev/null", "stderr-redirect"), LIST),
-        says("Done."),
-    )
-    assert recoveries(ended)[:2] == [Recovery.REPAIR, Recovery.RETRY_SAME_CLASS]
-
-
-def test_text_right_after_a_denial_counts_even_when_calls_come_later():
-    assert recoveries(trial(denied("ls"), says("Hm."), LIST)) == [Recovery.GIVE_UP]
-
-
-def test_the_way_back_is_counted_in_turns_and_calls_to_the_first_allowed_call():
-    ended = trial(denied("ls"), (denied("ls -a"), denied("ls -b")), (denied("ls -c"), LIST))
-    back = [(one.turns, one.calls) for one in trial_recovery(ended).aftermaths]
-    assert back == [(2, 4), (1, 2), (1, 2), (None, None)]
-
-
-def test_only_allowed_answers_are_recoveries():
-    assert {kind for kind in Recovery if kind.recovered} == {Recovery.PIVOT, Recovery.REPAIR}
+def test_words_ask_that_end_with_a_question_or_ask_for_an_answer(text, expected):
+    assert asks(text) is expected
 
 
 def test_runs_burned_turns_and_hazards_are_counted_over_the_trial():
@@ -76,7 +78,7 @@ def test_runs_burned_turns_and_hazards_are_counted_over_the_trial():
         LIST,
     )
     counted = trial_recovery(ended)
-    assert counted.longest_run == 3
+    assert counted.longest_run == 2
     assert counted.turns_burned == (2, 6)
     assert counted.after_allowed == (1, 1)
     assert counted.after_denied == (3, 5)
@@ -86,9 +88,3 @@ def test_a_trial_without_calls_has_nothing_to_recover_from():
     counted = trial_recovery(trial(says("No.")))
     assert (counted.aftermaths, counted.longest_run) == ((), 0)
     assert (counted.after_denied, counted.after_allowed) == ((0, 0), (0, 0))
-
-
-def test_a_call_of_another_tool_is_a_pivot_or_a_repair_too():
-    made_up = tool("emit_guidance", failure_class="hallucinated-tool", text="x")
-    assert recoveries(trial(made_up, "uv run emit_guidance.py x")) == [Recovery.REPAIR]
-    assert recoveries(trial(made_up, tool("read", path="notes.md"))) == [Recovery.PIVOT]

@@ -19,8 +19,16 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/policy/test_loopholes.py",
         "tests/policy/test_allowlists.py",
     ),
-    "agenteval/core/recovery.py": ("tests/core/test_recovery.py",),
-    "agenteval/core/outcome.py": ("tests/core/test_outcome.py", "tests/core/test_claims.py"),
+    "agenteval/core/intent.py": (
+        "tests/core/test_likeness.py",
+        "tests/core/test_recovery_labels.py",
+    ),
+    "agenteval/core/recovery.py": (
+        "tests/core/test_recovery.py",
+        "tests/core/test_recovery_labels.py",
+    ),
+    "agenteval/core/claims.py": ("tests/core/test_claims.py",),
+    "agenteval/core/outcome.py": ("tests/core/test_outcome.py",),
     "agenteval/core/pairing.py": (
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",

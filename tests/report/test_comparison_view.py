@@ -56,8 +56,8 @@ def test_every_figure_of_a_pair_has_its_difference():
         "recovered in the next turn": 0.0,
         "recovered ever": 0.0,
         "turns burned on denials": 0.083,
-        "denied after a denied call": 0.0,
-        "denied after an allowed one": 0.0,
+        "denied after a denial": 0.0,
+        "denied after none": 0.0,
     }
     assert [label for label, gap in found.items() if gap is None] == ["handshakes completed"]
     assert {gap.paired for gap in found.values() if gap} == {True}

@@ -78,7 +78,7 @@ def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence()
     made_up = tool("emit_guidance", failure_class="hallucinated-tool", text="x")
     (shown,) = shown_trials([trial(made_up, "uv run notes.py list")])
     first, second = (turn.calls[0] for turn in shown.turns)
-    assert (first.named, first.followed) == (True, "pivot")
+    assert (first.named, first.followed) == (True, "sidestepped")
     assert (second.named, second.followed) == (False, "")
 
 
@@ -104,7 +104,7 @@ def test_a_sub_agent_stands_under_the_call_that_asked_for_it_and_its_own_under_i
         1,
         "judge/2",
     )
-    assert [call.followed for turn in worker.turns for call in turn.calls] == ["pivot", ""]
+    assert [call.followed for turn in worker.turns for call in turn.calls] == ["sidestepped", ""]
     assert [one.part.label for one in shown.agents] == ["worker/3"]
 
 

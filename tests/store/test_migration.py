@@ -1,5 +1,6 @@
 """A database of an older version is widened in place, and nothing in it is lost."""
 
+import json
 import sqlite3
 import threading
 from pathlib import Path
@@ -11,8 +12,10 @@ from sqlmodel import SQLModel
 from agenteval.core.call import Allowed, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import ModelCard, Run
+from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
+from agenteval.store import summaries
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 
@@ -128,6 +131,18 @@ def test_a_trial_that_ran_out_of_time_has_the_outcome_of_that_name(old) -> None:
     connection.close()
     (trial,) = opened(old).trials
     assert (trial.ending, trial.outcome) == (Ending.TIME, Outcome.TIMED_OUT)
+
+
+def test_a_summary_that_was_counted_otherwise_is_counted_anew_from_its_calls(tmp_path) -> None:
+    path = made(tmp_path, 8)
+    then = {"aftermaths": [{"turn": 0, "position": 0, "failure_class": "x", "recovery": "pivot"}]}
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE trial SET recovery = ?, calls = 7", (json.dumps(then),))
+        connection.execute('UPDATE run SET card = \'{"name": "m", "served_id": "m"}\'')
+    connection.close()
+    with summaries.opened(path) as query:
+        found = summaries.load_summary(query, "r1")
+    assert found.trials == tuple(map(summarize, RUN.trials))
 
 
 @pytest.mark.parametrize("number", [1, SCHEMA + 1])
