@@ -15,6 +15,7 @@ from agenteval.report.sentences import (
     more_needed,
     p_text,
     p_told,
+    scoped,
 )
 from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
@@ -57,8 +58,8 @@ def _classes(pair: Pair) -> str:
     if not settled:
         least = min(one.adjusted for one in pair.classes)
         return (
-            f"{OPEN}: whether {both} differ in any single class of errors; the smallest p is "
-            f"{p_text(least).removeprefix('= ')} after correction for "
+            f"{scoped(OPEN, pair.scope)}: whether {both} differ in any single class of errors; the "
+            f"smallest p is {p_text(least).removeprefix('= ')} after correction for "
             f"{counted(among, 'class', 'classes')}. One class takes more calls than all together."
         )
     told = [
@@ -67,8 +68,8 @@ def _classes(pair: Pair) -> str:
         for one in settled
     ]
     return (
-        f"{SURE}: {both} differ in {len(settled)} of {among} classes of errors, each p after "
-        f"correction for all: {'; '.join(told)}."
+        f"{scoped(SURE, pair.scope)}: {both} differ in {len(settled)} of {among} classes of "
+        f"errors, each p after correction for all: {'; '.join(told)}."
     )
 
 
@@ -93,8 +94,8 @@ def _figure_sentence(
 ) -> str:
     if not figure.value:
         return (
-            f"{EQUAL}: neither {pair.first} nor {pair.second} {words.did} than the "
-            f"other, {figure.first} each."
+            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
+            f"than the other, {figure.first} each."
         )
     more, less, rates, low, high = (
         (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
@@ -103,7 +104,7 @@ def _figure_sentence(
     )
     same = " in the same worlds" if figure.paired else ""
     return (
-        f"{lead(figure.p, adjusted)}: {more} "
+        f"{lead(figure.p, adjusted, pair.scope)}: {more} "
         f"{words.does if adjusted < SETTLED else words.did} than {less}, "
         f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
         f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, among)}."
@@ -124,8 +125,8 @@ def _these(groups: Groups) -> str:
     )
     verb = "make" if gap.p < SETTLED else "made"
     return (
-        f"{lead(gap.p, gap.p)}: as measured here, {first} {verb} {gap.first.per_100()} errors per "
-        f"100 calls against {gap.second.per_100()} of {second}, {100 * gap.value:+.2f} "
+        f"{lead(gap.p, gap.p, '')}: as measured here, {first} {verb} {gap.first.per_100()} "
+        f"errors per 100 calls against {gap.second.per_100()} of {second}, {100 * gap.value:+.2f} "
         f"[{100 * gap.low:.1f}, {100 * gap.high:.1f}]; {p_told(gap.p, gap.p, 1)}."
         f"{more_needed(gap, gap.p, among=1, of='calls')}"
     )
@@ -144,7 +145,7 @@ def _others(groups: Groups) -> str:
     settled = gap.p < SETTLED
     more = "" if settled else " Only more models can settle it."
     return (
-        f"{lead(gap.p, gap.p)}: {'' if settled else 'whether '}{asked}, each model one draw: "
+        f"{lead(gap.p, gap.p, '')}: {'' if settled else 'whether '}{asked}, each model one draw: "
         f"{100 * gap.value:+.2f} [{100 * gap.low:.1f}, {100 * gap.high:.1f}] per 100 calls; "
         f"{p_told(gap.p, gap.p, 1)}; n={one} and {other} models.{more}"
     )

@@ -26,11 +26,14 @@ LEADS = (SURE, NEAR, OPEN, EQUAL, TOO_FEW)
 MARGINAL = 0.1  # a p below this, yet not settled, is worth a second look
 
 
-def lead(p: float, adjusted: float) -> str:
-    """The word that a sentence begins with: decided after correction, near by itself."""
-    if adjusted < SETTLED:
-        return SURE
-    return NEAR if p < MARGINAL else OPEN
+def lead(p: float, adjusted: float, about: str) -> str:
+    """What a sentence begins with: decided after correction, near by itself; of which scenarios."""
+    word = SURE if adjusted < SETTLED else NEAR if p < MARGINAL else OPEN
+    return scoped(word, about)
+
+
+def scoped(word: str, about: str) -> str:
+    return f"{word} for {about}" if about else word
 
 
 def p_told(p: float, adjusted: float, among: int) -> str:
@@ -67,10 +70,10 @@ def more_needed(gap: Difference, adjusted: float, *, among: int, of: str) -> str
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
     found = [*count_sentences(pairs)]
     found.extend(
-        _each("The goal was reached in", [(view.label, _completed(view)) for view in views])
+        _each("the goal was reached", views, [(view.label, _completed(view)) for view in views])
     )
     denied = [(view.label, view.aftermath.at_once) for view in views if view.aftermath.at_once.n]
-    found.extend(_each("The turn after a denial recovered in", denied))
+    found.extend(_each("the turn after a denial recovered", views, denied))
     return tuple(found)
 
 
@@ -86,8 +89,8 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
     gap = pair.difference
     if not gap.value:
         return (
-            f"{EQUAL}: {pair.first} and {pair.second} made {_per_100(gap.first)} errors "
-            f"per 100 calls each; {_calls(pair)}."
+            f"{scoped(EQUAL, pair.scope)}: {pair.first} and {pair.second} made "
+            f"{_per_100(gap.first)} errors per 100 calls each; {_calls(pair)}."
         )
     fewer, more, low, high = (
         (pair.first, pair.second, -gap.high, -gap.low)
@@ -97,7 +100,7 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
     better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
     verb = "makes" if pair.adjusted < SETTLED else "made"
     return (
-        f"{lead(gap.p, pair.adjusted)}: {fewer} {verb} fewer errors than {more}, "
+        f"{lead(gap.p, pair.adjusted, pair.scope)}: {fewer} {verb} fewer errors than {more}, "
         f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
         f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
         f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}."
@@ -133,7 +136,7 @@ def _kinds_sentence(pair: Pair, kinds: "Kinds", *, among: int) -> str:
     told = both if settled else f"whether {both}"
     more = "" if settled else " Only more errors to compare can settle it."
     return (
-        f"{lead(kinds.p, pair.kinds_adjusted)}: {told}. Their mixes of classes lie "
+        f"{lead(kinds.p, pair.kinds_adjusted, pair.scope)}: {told}. Their mixes of classes lie "
         f"{kinds.distance:.2f} apart (0 is the same, 1 nothing in common), where chance alone "
         f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, among)}; "
         f"n={pair.errors[0]} and {pair.errors[1]} errors{_taken(pair)}.{more}"
@@ -144,10 +147,10 @@ def _per_100(rate: Rate) -> str:
     return f"{100 * rate.value:.2f}"
 
 
-def _each(start: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
-    """One sentence that gives a rate for each model."""
+def _each(start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]) -> list[str]:
+    """One sentence that gives a rate for each model, and what the intervals are about."""
     seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return [f"{start} {'; '.join(seen)}."] if seen else []
+    return [f"For {views[0].layout.estimand.told}: {start} in {'; '.join(seen)}."] if seen else []
 
 
 def _completed(view: RunView) -> Rate:

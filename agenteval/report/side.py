@@ -10,6 +10,7 @@ from agenteval.core.scoring import Score, score, score_summaries
 from agenteval.core.summary import TrialSummary
 from agenteval.report.view import Groups
 from agenteval.stats.comparison import Difference, compare, compare_counts
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import rate_of
 
 UNPAIRED = Pairing((), (), paired=False)
@@ -24,16 +25,27 @@ class Side:
     errors: ErrorCounts
     run: Run | None = None
     score: Score | None = None
+    scenarios: tuple[str, ...] = ()  # of each trial of the errors; none: not known
+
+    def layout(self, about: Estimand) -> Layout:
+        return Layout(about, self.scenarios if self.errors.by_trial else ())
 
     @classmethod
     def of_run(cls, run: Run, summaries: Iterable[TrialSummary] | None = None) -> "Side":
         """`summaries` go with a run that was read without its trials."""
         found = score(run.trials) if summaries is None else score_summaries(summaries)
-        return cls(run.model.name, run.model, found.errors, run, found)
+        return cls(run.model.name, run.model, found.errors, run, found, played(found.counted))
 
     @classmethod
-    def of_counts(cls, card: ModelCard, counts: ErrorCounts) -> "Side":
-        return cls(card.name, card, counts)
+    def of_counts(
+        cls, card: ModelCard, counts: ErrorCounts, scenarios: Sequence[str] = ()
+    ) -> "Side":
+        return cls(card.name, card, counts, scenarios=tuple(scenarios))
+
+
+def played(trials: Iterable[TrialSummary]) -> tuple[str, ...]:
+    """The scenario of each trial."""
+    return tuple(trial.scenario for trial in trials)
 
 
 def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
@@ -50,7 +62,37 @@ def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
 def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
     places = {trial.world: at for at, trial in enumerate(score.counted)}
     chosen = side.errors.chosen([places[trial.world] for trial in kept])
-    return replace(side, errors=chosen, score=score_summaries(kept))
+    return replace(side, errors=chosen, score=score_summaries(kept), scenarios=played(kept))
+
+
+def scope(sides: Sequence[Side], about: Estimand) -> str:
+    """What figures of these sides are about; nothing where no scenario is known."""
+    return about.told if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
+
+
+def _these(scenarios: int) -> str:
+    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
+
+
+def basis(sides: Sequence[Side], about: Estimand) -> str:
+    """What the intervals of these sides are about, and what they take a draw to be."""
+    by_trial = [side for side in sides if side.errors.by_trial]
+    names = {name for side in by_trial for name in side.scenarios if name}
+    told = []
+    if names and about is Estimand.LIKE:
+        told.append(
+            f"Intervals are about scenarios like these {len(names)}: clustered by scenario."
+        )
+    elif names:
+        told.append(
+            f"Intervals are about {_these(len(names))}, played again: "
+            "stratified by scenario. Other scenarios may differ more."
+        )
+    if any(not any(side.scenarios) for side in by_trial):
+        told.append("Where scenarios are not known, intervals are clustered by trial.")
+    if len(by_trial) < len(sides):
+        told.append("Where trials are not known, calls are taken as independent.")
+    return " ".join(told)
 
 
 ARCHITECTURES = ("moe", "dense")
@@ -71,7 +113,7 @@ def groups_of(sides: Sequence[Side], *, seed: int) -> Groups | None:
     return Groups(
         *ARCHITECTURES,
         models=(len(models[0]), len(models[1])),
-        these=_these(*groups, seed=seed),
+        these=_measured(*groups, seed=seed),
         others=compare(*models, seed=seed),
     )
 
@@ -86,7 +128,7 @@ def _by_model(group: Sequence[Side]) -> list[Cluster]:
     return list(models.values())
 
 
-def _these(first: Sequence[Side], second: Sequence[Side], *, seed: int) -> Difference:
+def _measured(first: Sequence[Side], second: Sequence[Side], *, seed: int) -> Difference:
     clusters = [[one for side in group for one in side.errors.total()] for group in (first, second)]
     by_trial = [all(side.errors.by_trial for side in group) for group in (first, second)]
     if all(by_trial):

@@ -10,6 +10,7 @@ from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
 from agenteval.core.served import AsServed
 from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate, Repeated
 
@@ -78,6 +79,7 @@ class Pair:
     of_counts: bool = False
     simulated: bool = False
     left_out: tuple[int, int] = (0, 0)
+    scope: str = ""  # what its sentences are about; none where scenarios are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ class RunView:
     aftermath: Aftermath
     scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
+    layout: Layout
 
     @property
     def label(self) -> str:
@@ -210,6 +213,8 @@ class View:
     sentences: tuple[str, ...]
     runs: tuple[RunView, ...] = ()
     groups: Groups | None = None
+    about: Estimand = Estimand.THESE
+    basis: str = ""  # what the intervals are about, in a sentence
     compared: bool = False  # whether it is the pairs that were asked for
 
     @property

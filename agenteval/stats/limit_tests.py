@@ -10,6 +10,7 @@ from math import inf, sqrt
 from typing import Protocol, Self
 
 from agenteval.core.counts import Cluster
+from agenteval.stats.estimand import degrees, varied
 from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
 from agenteval.stats.rates import Rate, planned_effect, widened
 
@@ -87,21 +88,32 @@ class Comparison:
     ratio: bool
 
     @classmethod
-    def of(cls, groups: Groups, *, limit: float, ratio: bool, icc: float) -> Self:
+    def of(
+        cls,
+        groups: Groups,
+        strata: Sequence[int] = (),
+        *,
+        limit: float,
+        ratio: bool,
+        icc: float,
+    ) -> Self:
         """From counts in groups; a group may be empty on one side, where the two never met.
 
         Each side must have calls. The resemblance within groups is taken from what each adds to
-        the figure at the limit, or from the planned `icc` where the counts cannot show it.
+        the figure at the limit, or from the planned `icc` where the counts cannot show it. `strata`
+        are those of the groups; without them, all groups are of one.
         """
-        used = [group for group in groups if group[0][1] or group[1][1]]
+        places = [at for at, group in enumerate(groups) if group[0][1] or group[1][1]]
+        used = [groups[at] for at in places]
+        of = [strata[at] if strata else 0 for at in places]
         baseline, candidate = (_summed([group[at] for group in used]) for at in (0, 1))
         bearing = sum(bool(ours[0] or theirs[0]) for ours, theirs in used)
-        effect = _effect(used, baseline, candidate, weight=limit if ratio else 1.0)
+        effect = _effect(used, of, baseline, candidate, weight=limit if ratio else 1.0)
         if effect is None:
             clusters = [cluster for group in used for cluster in group if cluster[1]]
             effect = planned_effect(clusters, icc)
         met = sum(bool(ours[1] and theirs[1]) for ours, theirs in used)
-        df = max(len(used) - (1 if met == len(used) else 2), 1)
+        df = degrees(of) if strata else max(len(used) - (1 if met == len(used) else 2), 1)
         return cls(baseline, candidate, widened(effect, bearing), df, ratio)
 
     @property
@@ -160,7 +172,12 @@ def _summed(clusters: Sequence[Cluster]) -> Cluster:
 
 
 def _effect(
-    groups: Groups, baseline: Cluster, candidate: Cluster, *, weight: float
+    groups: Groups,
+    strata: Sequence[int],
+    baseline: Cluster,
+    candidate: Cluster,
+    *,
+    weight: float,
 ) -> float | None:
     """How many times more the figure varies than over independent calls; None: cannot be seen."""
     ours, theirs = (count / n for count, n in (baseline, candidate))
@@ -170,12 +187,9 @@ def _effect(
     k = len(groups)
     if k == 1 or not expected:
         return None
-    seen = sum(
-        (
-            (met[0] - theirs * met[1]) / candidate[1]
-            - weight * (before[0] - ours * before[1]) / baseline[1]
-        )
-        ** 2
+    added = [
+        (met[0] - theirs * met[1]) / candidate[1]
+        - weight * (before[0] - ours * before[1]) / baseline[1]
         for before, met in groups
-    )
-    return k / (k - 1) * seen / expected
+    ]
+    return varied(added, strata) / expected

@@ -1,16 +1,16 @@
 """The figures of a candidate that a gate holds against its limits, each with its test."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.counts import Cluster
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Over, Rules, errors_of
-from agenteval.stats.limit_tests import Comparison, LimitTest, RateTest
+from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Rules, errors_of
+from agenteval.stats.estimand import NOTHING, Estimand, Layout, strata, summed
+from agenteval.stats.limit_tests import Comparison, Groups, LimitTest, RateTest
 from agenteval.stats.rates import clustered
 
-_NOTHING = (0, 0)
 MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
 
 
@@ -63,46 +63,58 @@ def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
 
 
 def _budget(
-    name: str, criterion: Criterion, limit: float, trials: Iterable[TrialSummary], rules: Rules
+    name: str, criterion: Criterion, limit: float, trials: Sequence[TrialSummary], rules: Rules
 ) -> Measure:
-    groups: dict[object, Cluster] = {}
-    for at, trial in enumerate(trials):
-        key = trial.scenario if rules.over is Over.SCENARIOS else at
-        groups[key] = _added(groups.get(key, _NOTHING), criterion.counts(trial))
-    count, n = map(sum, zip(*groups.values(), strict=True))
-    test = _rate_test([*groups.values()], count, n, icc=rules.icc)
+    layout = Layout(rules.about, [trial.scenario for trial in trials])
+    counted = [criterion.counts(trial) for trial in trials]
+    count, n = map(sum, zip(*counted, strict=True))
+    test = _rate_test(counted, count, n, layout, icc=rules.icc)
     return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
 
 
-def _rate_test(clusters: list[Cluster], count: int, n: int, *, icc: float) -> RateTest:
-    """Exact where each cluster is one yes or no: then nothing is clustered."""
-    if all(size == 1 for _, size in clusters):
+def _rate_test(
+    counted: Sequence[Cluster], count: int, n: int, layout: Layout, *, icc: float
+) -> RateTest:
+    """Exact where each draw is one yes or no: then nothing is clustered."""
+    if all(size == 1 for _, size in layout.grouped(counted)[0]):
         return RateTest(count, n)
-    return RateTest.of(clustered(clusters, planned_icc=icc))
+    return RateTest.of(clustered(counted, layout, planned_icc=icc))
 
 
 def _margin(
     name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
 ) -> Measure:
     """The candidate beside the baseline, in the trials that are compared."""
-    groups: dict[object, tuple[Cluster, Cluster]] = {}
-    for side, trials in enumerate((pairing.first, pairing.second)):
-        for at, trial in enumerate(trials):
-            alone = at if pairing.paired else (side, at)
-            key = trial.scenario if rules.over is Over.SCENARIOS else alone
-            before, after = groups.get(key, (_NOTHING, _NOTHING))
-            counted = criterion.counts(trial)
-            groups[key] = (
-                (before, _added(after, counted)) if side else (_added(before, counted), after)
-            )
-    sides = [[group[side] for group in groups.values()] for side in (0, 1)]
-    sizes = [sum(size for _, size in clusters) for clusters in sides]
-    count, test = sum(count for count, _ in sides[1]), None
+    trials = pairing.first, pairing.second
+    columns = [[criterion.counts(trial) for trial in side] for side in trials]
+    names = [[trial.scenario for trial in side] for side in trials]
+    groups, strata = _groups(columns, names, rules.about, paired=pairing.paired)
+    sizes = [sum(size for _, size in clusters) for clusters in columns]
+    count, test = sum(count for count, _ in columns[1]), None
     if all(sizes):
-        test = Comparison.of([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
+        test = Comparison.of(groups, strata, limit=limit, ratio=rules.ratio, icc=rules.icc)
     compared = pairing.second
     return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)
 
 
-def _added(one: Cluster, other: Cluster) -> Cluster:
-    return one[0] + other[0], one[1] + other[1]
+def _groups(
+    columns: Sequence[Sequence[Cluster]],
+    names: Sequence[Sequence[str]],
+    about: Estimand,
+    *,
+    paired: bool,
+) -> tuple[Groups, Sequence[int]]:
+    """What belongs together: a scenario, a world of both, or a trial of one; and its stratum."""
+    (ours, theirs), (one, other) = columns, names
+    if about is Estimand.LIKE:
+        scenarios = sorted({*one, *other})
+        nothing = [NOTHING] * len(scenarios)
+        sides = [
+            summed([*side, *nothing], [*of, *scenarios])
+            for side, of in zip(columns, names, strict=True)
+        ]
+        return [*zip(*sides, strict=True)], ()
+    if paired:
+        return [*zip(ours, theirs, strict=True)], strata(one)
+    alone = [*((each, NOTHING) for each in ours), *((NOTHING, each) for each in theirs)]
+    return alone, [*strata(one), *(-1 - stratum for stratum in strata(other))]

@@ -1,14 +1,15 @@
 """What a gate would do, and how large a run it needs: by playing it on simulated runs."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
 import numpy as np
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand, strata
 from agenteval.stats.limit_tests import Comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
@@ -40,7 +41,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Plays a gate on simulated runs of this design. What `rules.over` leaves open is decided."""
+    """Plays a gate on simulated runs of this design."""
 
     design: Design
     baseline: Truth
@@ -77,16 +78,19 @@ class Rehearsal:
             for truth in (self.baseline, candidate)
         ]
         columns = [column for sizes, errors in drawn for column in (errors, sizes)]
-        if self.rules.over is Over.SCENARIOS:
-            at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        of = strata([scenario for scenario, _, _ in self.design.worlds])
+        if self.rules.about is Estimand.LIKE:
+            of = [0] * len(scenarios)
             member = np.eye(len(scenarios), dtype=np.int64)[at]
             columns = [column @ member for column in columns]
-        passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())
+        passed = sum(self._proven(groups, of) for groups in np.stack(columns, axis=-1).tolist())
         return Rate(passed, self.pairs)
 
-    def _proven(self, groups: list[tuple[int, int, int, int]]) -> bool:
+    def _proven(self, groups: list[tuple[int, int, int, int]], strata: Sequence[int]) -> bool:
         test = Comparison.of(
             [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
+            strata,
             limit=self.rules.margin,
             ratio=self.rules.ratio,
             icc=self.rules.icc,
@@ -115,7 +119,7 @@ class Rehearsal:
 
     def _power(self, trials: int, rng: np.random.Generator) -> Rate:
         pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
-        larger = replace(self, design=self.design.scaled(trials, self.rules.over), pairs=pairs)
+        larger = replace(self, design=self.design.scaled(trials, self.rules.about), pairs=pairs)
         return larger.passes(self.baseline, rng)
 
 

@@ -148,7 +148,7 @@ def test_runs_that_met_the_same_worlds_are_compared_world_by_world(cli, project)
     said = cli("compare", "mine", "yours", "--report", "reports/both.md")
     text = " ".join(said.out.split())
     assert "In the same worlds: first minus second" in text
-    assert "Settled: yours makes fewer errors than mine, 0.00 against" in text
+    assert "Settled for these scenarios: yours makes fewer errors than mine, 0.00 against" in text
     assert "These runs differ in more than the model: sandbox (bubblewrap / none)." in text
     assert "Report: reports/both.md" in text
     page = (project / "reports" / "both.md").read_text()

@@ -74,9 +74,12 @@ def test_trials_that_are_void_for_one_are_left_out_for_both():
 @pytest.mark.parametrize(
     ("errors", "expected"),
     [
-        ((9, 2), "Settled: b completes more trials than a, 83.3%"),
-        ((2, 9), "Settled: a completes more trials than b, 83.3%"),
-        ((4, 4), "No difference seen: neither a nor b completed more trials than the other, 66.7%"),
+        ((9, 2), "Settled for these scenarios: b completes more trials than a, 83.3%"),
+        ((2, 9), "Settled for these scenarios: a completes more trials than b, 83.3%"),
+        (
+            (4, 4),
+            "No difference seen for these scenarios: neither a nor b completed more trials",
+        ),
     ],
 )
 def test_who_completes_more_is_said_with_what_it_rests_on(errors, expected):
@@ -85,11 +88,15 @@ def test_who_completes_more_is_said_with_what_it_rests_on(errors, expected):
 
 
 def test_a_class_is_settled_by_itself_or_it_is_said_that_none_is():
-    (told,) = said(build_comparison([side("a", 12), side("b", 0)]), "Settled: a and b differ in 1")
+    (told,) = said(
+        build_comparison([side("a", 12), side("b", 0)]),
+        "Settled for these scenarios: a and b differ in 1",
+    )
     assert told.endswith(": bare-binary 16.67 against 0.00 per 100 calls (p < 0.001).")
     assert said(
         build_comparison([side("a", 3), side("b", 2)]),
-        "Not settled: whether a and b differ in any single class of errors; the smallest p is 1.00",
+        "Not settled for these scenarios: whether a and b differ in any single class of errors; "
+        "the smallest p is 1.00",
     )
     assert not [line for line in build_comparison([side("a", 0), side("b", 0)]).sentences
                 if "class" in line]  # fmt: skip
@@ -187,7 +194,7 @@ def test_runs_of_one_model_are_labelled_by_what_differs_and_else_by_their_ids():
         ["concurrency 1", "concurrency 2"],
         ["r1", "r2"],
     ]
-    assert sweep.title == "Tool-call errors by failure class, a"
+    assert sweep.title == "Tool-call errors by failure class, these scenarios, a"
 
 
 def test_beside_another_model_such_labels_have_the_name_too():
@@ -195,7 +202,7 @@ def test_beside_another_model_such_labels_have_the_name_too():
     view = build_comparison(sides)
     assert ([one.label for one in view.models], view.title) == (
         ["a (concurrency 1)", "a (concurrency 2)", "b"],
-        "Tool-call errors by failure class",
+        "Tool-call errors by failure class, these scenarios",
     )
 
 

@@ -98,7 +98,8 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (12, 12),
             (0, 12),
             (
-                "Settled: b makes fewer errors than a, 0.00 against 20.00 per 100 calls: 20.00 "
+                "Settled for these scenarios: "
+                "b makes fewer errors than a, 0.00 against 20.00 per 100 calls: 20.00 "
                 "fewer [.*]; p < 0.001; n=60 and 60 calls in the same worlds."
             ),
         ),
@@ -106,7 +107,8 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (2, 12),
             (0, 12),
             (
-                "Not settled: b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
+                "Not settled for these scenarios: "
+                "b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
                 "fewer [.*]; p = 0.2.*; n=60 and 60 calls in the same worlds. About .* more calls "
                 "per model would settle a difference of this size (80 % power)."
             ),
@@ -115,7 +117,8 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (0, 12),
             (12, 12),
             (
-                "Settled: a makes fewer errors than b, 0.00 against 20.00 per 100 calls: 20.00 "
+                "Settled for these scenarios: "
+                "a makes fewer errors than b, 0.00 against 20.00 per 100 calls: 20.00 "
                 "fewer [.*]; p < 0.001; n=60 and 60 calls in the same worlds."
             ),
         ),
@@ -123,7 +126,8 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (3, 12),
             (3, 12),
             (
-                "No difference seen: a and b made 5.00 errors per 100 calls each; n=60 and 60 "
+                "No difference seen for these scenarios: "
+                "a and b made 5.00 errors per 100 calls each; n=60 and 60 "
                 "calls in the same worlds."
             ),
         ),
