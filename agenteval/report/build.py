@@ -10,7 +10,7 @@ from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
-from agenteval.report.compared import compared_sentences
+from agenteval.report.compared import as_one_family, compared_sentences
 from agenteval.report.pairs import pairs_of
 from agenteval.report.provenance import warnings
 from agenteval.report.sentences import count_sentences, sentences
@@ -44,6 +44,7 @@ def build_view(
     `fold` shows the rows of a coarser taxonomy instead.
     """
     view = _view([Side.of_run(run) for run in runs], classes, fold, about)
+    view = as_one_family(view)
     return replace(view, sentences=sentences(view.runs, view.pairs))
 
 
@@ -58,6 +59,7 @@ def build_counts_view(
     """The view of counts alone, such as a published table: no run stands behind it."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
     view = _view(sides, classes, fold, about)
+    view = as_one_family(view)
     return replace(view, title=title, sentences=count_sentences(view.pairs))
 
 
@@ -70,7 +72,8 @@ def build_comparison(
 ) -> View:
     """The view in which it is the pairs that matter: of runs, of counts, or of both."""
     view = _view(sides, classes, fold, about)
-    view = replace(view, groups=groups_of(sides, seed=_seed(sides)), compared=True)
+    view = replace(view, groups=groups_of(sides, about), compared=True)
+    view = as_one_family(view)
     return replace(view, sentences=compared_sentences(view))
 
 

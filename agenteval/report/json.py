@@ -89,12 +89,15 @@ def _pair(pair: Pair) -> Document:
         "ratio": _ratio(gap.ratio),
         "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
         "by_trial": pair.by_trial,
+        "claims": pair.among,
         "classes": {
             one.id: _difference(one.difference) | {"p_adjusted": one.adjusted}
             for one in pair.classes
         },
         "figures": {
-            one.label: _difference(one.difference) if one.difference else None
+            one.label: _difference(one.difference) | {"p_adjusted": one.adjusted}
+            if one.difference
+            else None
             for one in pair.figures
         },
     }
@@ -127,9 +130,10 @@ def _groups(groups: Groups) -> Document:
     return {
         "first": groups.first,
         "second": groups.second,
-        "models": list(groups.models),
-        "these": _difference(groups.these),
-        "others": _difference(groups.others),
+        "models": [{name: rate_document(rate) for name, rate in of} for of in groups.models],
+        "others": asdict(groups.others) | {"p_adjusted": groups.adjusted}
+        if groups.others
+        else None,
     }
 
 

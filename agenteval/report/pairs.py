@@ -1,7 +1,6 @@
 """Every two models of a view compared, in the same worlds where they met the same ones."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import TypedDict
 
@@ -15,12 +14,10 @@ from agenteval.report.view import ClassPair, Figure, Pair
 from agenteval.stats.comparison import (
     Difference,
     Layouts,
-    benjamini_hochberg,
     compare_all,
     compare_counts,
     compare_means,
     compare_shares,
-    holm,
 )
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import rate_of
@@ -131,19 +128,14 @@ def _any(column: list[Cluster]) -> bool:
 
 
 def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair, ...]:
-    """All pairs in which both models made calls where they are compared."""
+    """All pairs in which both models made calls where they are compared; no p adjusted yet."""
     pairs = [
         _pair(one, other, found, about, seed)
         for first, second in combinations(sides, 2)
         for one, other, found in [compared(first, second)]
         if any(one.errors.calls) and any(other.errors.calls)
     ]
-    adjusted = holm([pair.difference.p for pair in pairs])
-    kinds_adjusted = holm([pair.kinds.p if pair.kinds else 1.0 for pair in pairs])
-    return tuple(
-        replace(pair, adjusted=p, kinds_adjusted=kinds_p)
-        for pair, p, kinds_p in zip(pairs, adjusted, kinds_adjusted, strict=True)
-    )
+    return tuple(pairs)
 
 
 def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int) -> Pair:
@@ -152,7 +144,6 @@ def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int)
     how = How(seed=seed, paired=found.paired, layouts=layouts)
     classes = sorted({*first.errors.by_class, *second.errors.by_class})
     total, *by_class = _differences(first.errors, second.errors, classes, how)
-    adjusted = benjamini_hochberg([one.p for one in by_class])
     return Pair(
         first.label,
         second.label,
@@ -162,7 +153,9 @@ def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int)
         kinds_adjusted=1.0,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=figures_of(first, second, total, how),
-        classes=tuple(map(ClassPair, classes, by_class, adjusted)),
+        classes=tuple(
+            ClassPair(name, one, 1.0) for name, one in zip(classes, by_class, strict=True)
+        ),
         by_trial=first.errors.by_trial and second.errors.by_trial,
         of_counts=not (first.run and second.run),
         simulated=first.card.simulated or second.card.simulated,

@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # numpy
 
 # The words that a sentence begins with.
 SURE, NEAR, OPEN = "Settled", "Marginal, not settled", "Not settled"
-EQUAL, TOO_FEW = "No difference seen", "Cannot be settled with so few models"
-LEADS = (SURE, NEAR, OPEN, EQUAL, TOO_FEW)
+EQUAL = "No difference seen"
+LEADS = (SURE, NEAR, OPEN, EQUAL)
 MARGINAL = 0.1  # a p below this, yet not settled, is worth a second look
 
 
@@ -39,11 +39,14 @@ def scoped(word: str, about: str) -> str:
 def p_told(p: float, adjusted: float, among: int) -> str:
     if among < 2:
         return f"p {p_text(p)}"
-    after = f"after correction for {among} comparisons"
     if p_text(p) == p_text(adjusted):
-        return f"p {p_text(p)}, also {after}"
+        return f"p {p_text(p)}, also {after(among)}"
     joined = "but" if p < SETTLED <= adjusted else "and"
-    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after}"
+    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after(among)}"
+
+
+def after(among: int) -> str:
+    return f"after correction for {counted(among, 'claim')} of this report"
 
 
 def p_text(p: float) -> str:
@@ -79,14 +82,13 @@ def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...
 
 def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
     """For each pair of models: which makes fewer errors, and whether their kinds differ."""
-    among = len(pairs)
-    numbers = [_number_sentence(pair, among=among) for pair in pairs]
-    kinds = [_kinds_sentence(pair, pair.kinds, among=among) for pair in pairs if pair.kinds]
+    numbers = [_number_sentence(pair) for pair in pairs]
+    kinds = [_kinds_sentence(pair, pair.kinds) for pair in pairs if pair.kinds]
     return (*numbers, *kinds)
 
 
-def _number_sentence(pair: Pair, *, among: int) -> str:
-    gap = pair.difference
+def _number_sentence(pair: Pair) -> str:
+    gap, among = pair.difference, pair.among
     if not gap.value:
         return (
             f"{scoped(EQUAL, pair.scope)}: {pair.first} and {pair.second} made "
@@ -130,7 +132,7 @@ def _taken(pair: Pair) -> str:
     return "" if pair.by_trial else ", taken as independent"
 
 
-def _kinds_sentence(pair: Pair, kinds: "Kinds", *, among: int) -> str:
+def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     settled = pair.kinds_adjusted < SETTLED
     both = f"{pair.first} and {pair.second} make different kinds of errors"
     told = both if settled else f"whether {both}"
@@ -138,7 +140,7 @@ def _kinds_sentence(pair: Pair, kinds: "Kinds", *, among: int) -> str:
     return (
         f"{lead(kinds.p, pair.kinds_adjusted, pair.scope)}: {told}. Their mixes of classes lie "
         f"{kinds.distance:.2f} apart (0 is the same, 1 nothing in common), where chance alone "
-        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, among)}; "
+        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, pair.among)}; "
         f"n={pair.errors[0]} and {pair.errors[1]} errors{_taken(pair)}.{more}"
     )
 

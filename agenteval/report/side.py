@@ -3,15 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Score, score, score_summaries
 from agenteval.core.summary import TrialSummary
 from agenteval.report.view import Groups
-from agenteval.stats.comparison import Difference, compare, compare_counts
-from agenteval.stats.estimand import Estimand, Layout
-from agenteval.stats.rates import rate_of
+from agenteval.stats.comparison import compare_models
+from agenteval.stats.estimand import UNKNOWN, Estimand, Layout
+from agenteval.stats.rates import Rate, rate_of
 
 UNPAIRED = Pairing((), (), paired=False)
 
@@ -98,40 +98,38 @@ def basis(sides: Sequence[Side], about: Estimand) -> str:
 ARCHITECTURES = ("moe", "dense")
 
 
-def groups_of(sides: Sequence[Side], *, seed: int) -> Groups | None:
+ENOUGH = 4  # models of each, from which on they speak of others
+
+
+def groups_of(sides: Sequence[Side], about: Estimand) -> Groups | None:
     """None unless there are models of both that made calls; of one each, the pair says it all.
 
-    Runs of one served model are one model: another run of it is no other draw of its architecture.
+    Runs of one model are one model: another run of it is no other draw of its architecture.
     """
     called = [side for side in sides if any(side.errors.calls)]
-    groups = [[side for side in called if side.card.architecture == a] for a in ARCHITECTURES]
-    if not all(groups):
-        return None
-    models = [_by_model(group) for group in groups]
-    if sum(map(len, models)) == len(ARCHITECTURES):
-        return None
-    return Groups(
-        *ARCHITECTURES,
-        models=(len(models[0]), len(models[1])),
-        these=_measured(*groups, seed=seed),
-        others=compare(*models, seed=seed),
+    first, second = (
+        _by_model([side for side in called if side.card.architecture == kind], about)
+        for kind in ARCHITECTURES
     )
+    if not first or not second or len(first) + len(second) == len(ARCHITECTURES):
+        return None
+    others = None
+    if min(len(first), len(second)) >= ENOUGH:
+        others = compare_models(*([rate for _, rate in of] for of in (first, second)))
+    return Groups(*ARCHITECTURES, models=(first, second), others=others)
 
 
-def _by_model(group: Sequence[Side]) -> list[Cluster]:
-    """Errors and calls of each model, all its runs together."""
-    models: dict[str, Cluster] = {}
+def _by_model(group: Sequence[Side], about: Estimand) -> tuple[tuple[str, Rate], ...]:
+    """The rate of each model, all its runs together. One served name may stand for several."""
+    models: dict[tuple[str, str], list[Side]] = {}
     for side in group:
-        count, size = models.get(side.card.served_id, (0, 0))
-        errors, calls = sum(side.errors.errors), sum(side.errors.calls)
-        models[side.card.served_id] = count + errors, size + calls
-    return list(models.values())
+        models.setdefault((side.card.name, side.card.served_id), []).append(side)
+    return tuple((name, _rate(of, about)) for (name, _), of in models.items())
 
 
-def _measured(first: Sequence[Side], second: Sequence[Side], *, seed: int) -> Difference:
-    clusters = [[one for side in group for one in side.errors.total()] for group in (first, second)]
-    by_trial = [all(side.errors.by_trial for side in group) for group in (first, second)]
-    if all(by_trial):
-        return compare(*clusters, seed=seed)
-    one, other = (rate_of(of, by_trial=by) for of, by in zip(clusters, by_trial, strict=True))
-    return compare_counts(one, other)
+def _rate(runs: Sequence[Side], about: Estimand) -> Rate:
+    clusters = [one for side in runs for one in side.errors.total()]
+    layout = Layout(about, [name for side in runs for name in side.layout(about).scenarios])
+    by_trial = all(side.errors.by_trial for side in runs)
+    known = len(layout.scenarios) == len(clusters)
+    return rate_of(clusters, layout if known else UNKNOWN, by_trial=by_trial)

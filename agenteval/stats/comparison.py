@@ -8,7 +8,7 @@ of a world are compared; else all trials of the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
-from statistics import NormalDist
+from statistics import NormalDist, fmean, variance
 from typing import Any, Self
 
 from agenteval import stats
@@ -22,6 +22,7 @@ from agenteval.stats.estimand import (
     summed,
     varied,
 )
+from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
     PLANNED_ICC,
     Mean,
@@ -226,21 +227,42 @@ def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float,
     return value, *rates_differ_by(one, other, evidence)
 
 
+@dataclass(frozen=True, slots=True)
+class ModelsDifference:
+    """What the mean rates of two kinds of models differ by, with 95 % interval, and its p."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDifference:
+    """Two kinds of models, weighted alike, each one draw of its kind: Student's t over models.
+
+    Models vary at least as much as their own trials let them seem to.
+    """
+    sides = [[rate.value for rate in side] for side in (first, second)]
+    df = len(first) + len(second) - 2
+    pooled = sum(variance(side) * (len(side) - 1) for side in sides) / df
+    seen = pooled * (1 / len(first) + 1 / len(second))
+    alone = sum(_own_variance(rate) / len(side) ** 2 for side in (first, second) for rate in side)
+    value, error = fmean(sides[0]) - fmean(sides[1]), sqrt(max(seen, alone))
+    reach = t_quantile(df) * error
+    p = 2 * t_tail(abs(value) / error, df) if error else 1.0
+    return ModelsDifference(value, value - reach, value + reach, p)
+
+
+def _own_variance(rate: Rate) -> float:
+    return rate.value * (1 - rate.value) / (rate.effective or rate.n)
+
+
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted so that any false claim among them stays at the level of one: to decide by."""
     adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(_ascending(p_values)):
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = floor
-    return adjusted
-
-
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted so that of the claims made few are false on average: to explore by."""
-    adjusted, ceiling = [0.0] * len(p_values), 1.0
-    for rank, at in reversed([*enumerate(_ascending(p_values), 1)]):
-        ceiling = min(ceiling, len(p_values) / rank * p_values[at])
-        adjusted[at] = ceiling
     return adjusted
 
 
@@ -249,7 +271,3 @@ def dearer(among: int, *, level: float, power: float) -> float:
     normal = NormalDist()
     one, each = (normal.inv_cdf(1 - level / 2 / count) for count in (1, among))
     return ((each + normal.inv_cdf(power)) / (one + normal.inv_cdf(power))) ** 2
-
-
-def _ascending(p_values: Sequence[float]) -> list[int]:
-    return sorted(range(len(p_values)), key=p_values.__getitem__)
