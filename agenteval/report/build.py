@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from agenteval.core.counts import ErrorCounts
+from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, ModelCard, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
@@ -13,7 +13,7 @@ from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
 from agenteval.report.pairs import pairs_of
 from agenteval.report.provenance import warnings
-from agenteval.report.sentences import count_sentences, sentences
+from agenteval.report.sentences import caveats, count_sentences, sentences
 from agenteval.report.side import Side, basis, groups_of, played, scope
 from agenteval.report.view import (
     ClassText,
@@ -45,7 +45,7 @@ def build_view(
     """
     view = _view([Side.of_run(run) for run in runs], classes, fold, about)
     view = as_one_family(view)
-    return replace(view, sentences=sentences(view.runs, view.pairs))
+    return replace(view, sentences=(*caveats(view), *sentences(view.runs, view.pairs)))
 
 
 def build_counts_view(
@@ -60,7 +60,7 @@ def build_counts_view(
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
     view = _view(sides, classes, fold, about)
     view = as_one_family(view)
-    return replace(view, title=title, sentences=count_sentences(view.pairs))
+    return replace(view, title=title, sentences=(*caveats(view), *count_sentences(view.pairs)))
 
 
 def build_comparison(
@@ -74,7 +74,7 @@ def build_comparison(
     view = _view(sides, classes, fold, about)
     view = replace(view, groups=groups_of(sides, about), compared=True)
     view = as_one_family(view)
-    return replace(view, sentences=compared_sentences(view))
+    return replace(view, sentences=(*caveats(view), *compared_sentences(view)))
 
 
 def _view(
@@ -159,7 +159,16 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         trials=len(counts.calls) if counts.by_trial else None,
         total=rate_of(counts.total(), layout, by_trial=counts.by_trial),
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
+        influence=(found := influence(counts.total()) if counts.by_trial else None),
+        largest=_called(side, found.at) if found else "",
     )
+
+
+def _called(side: Side, at: int) -> str:
+    if side.score:
+        trial = side.score.counted[at]
+        return f"{trial.scenario} #{trial.number}"
+    return f"trial {at + 1}"
 
 
 def _run_view(

@@ -67,8 +67,13 @@ def _errors(model: Errors, view: View) -> Document:
         "simulated": model.simulated,
         "trials": model.trials,
         "errors": rate_document(model.total),
+        "influence": _influence(model),
         "by_class": {row.id: rate_document(rate) for row, rate in by_class},
     }
+
+
+def _influence(model: Errors) -> Document | None:
+    return asdict(model.influence) | {"at": model.largest} if model.influence else None
 
 
 def _pair(pair: Pair) -> Document:

@@ -5,13 +5,14 @@ difference with its interval, p, n, and what would settle it. What is settled is
 present tense, and what was only seen in the past.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, isinf
 from typing import TYPE_CHECKING
 
+from agenteval.core.counts import Influence
 from agenteval.core.outcome import Outcome
 from agenteval.report.tables import counted
-from agenteval.report.view import Pair, RunView
+from agenteval.report.view import Errors, Pair, RunView, View
 from agenteval.stats.comparison import POWER, Difference, dearer
 from agenteval.stats.rates import Rate
 from agenteval.stats.score import SETTLED
@@ -70,6 +71,37 @@ def more_needed(gap: Difference, adjusted: float, *, among: int, of: str) -> str
     )
 
 
+RARE = 0.1  # the share of trials that a run should be able to show
+
+
+def caveats(view: View) -> Iterator[str]:
+    """What to know before any figure: trials too few to tell, and one trial that makes a rate."""
+    for trials in sorted({model.trials for model in view.models if model.trials}):
+        missed = (1 - RARE) ** trials
+        if missed > SETTLED:
+            whose = ", ".join(model.label for model in view.models if model.trials == trials)
+            yield (
+                f"{counted(trials, 'trial')} {'is' if trials == 1 else 'are'} too few to show what "
+                f"one trial in ten does: {100 * missed:.0f} % of such runs have none of them "
+                f"({whose})."
+            )
+    for model in view.models:
+        if model.influence and model.influence.runs_away:
+            yield _runaway(model, model.influence)
+
+
+def _runaway(model: Errors, of: Influence) -> str:
+    errors, calls = of.errors, of.calls
+    per_trial = errors[1] / model.trials if model.trials else 0.0
+    return (
+        f"One trial of {model.label} ({model.largest}) holds {errors[0]} of the "
+        f"{counted(errors[1], 'error')} and {100 * calls[0] / calls[1]:.0f} % of the calls: "
+        f"{_per_100(model.total)} errors per 100 calls with it, {100 * of.without:.2f} without "
+        f"({100 * of.low:.2f} to {100 * of.high:.2f} where any one trial is left out); "
+        f"{per_trial:.2f} errors per trial."
+    )
+
+
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
     found = [*count_sentences(pairs)]
     found.extend(
@@ -105,8 +137,19 @@ def _number_sentence(pair: Pair) -> str:
         f"{lead(gap.p, pair.adjusted, pair.scope)}: {fewer} {verb} fewer errors than {more}, "
         f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
         f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
-        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}."
+        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}.{_per_trial(pair)}"
         f"{more_needed(gap, pair.adjusted, among=among, of='calls')}"
+    )
+
+
+def _per_trial(pair: Pair) -> str:
+    """A sentence where errors per trial tell the opposite of errors per call; else nothing."""
+    found = next((one.difference for one in pair.figures if one.unit == "mean"), None)
+    if found is None or found.value * pair.difference.value >= 0:
+        return ""
+    return (
+        f" Per trial it is the other way round: {found.first.value:.2f} errors of {pair.first} "
+        f"against {found.second.value:.2f} of {pair.second}."
     )
 
 

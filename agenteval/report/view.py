@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from agenteval.core.counts import Influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
@@ -36,6 +37,8 @@ class Errors:
     trials: int | None  # None where the counts do not show them
     total: Rate
     rows: tuple[Rate, ...]
+    influence: Influence | None = None  # None where trials are not known, or one is all there is
+    largest: str = ""  # what the trial of most influence is called
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,3 +267,28 @@ def test_a_simulated_model_beside_a_real_one_is_warned_of():
 def test_a_comparison_is_the_golden_page(golden):
     sides = [side("a", 9, architecture="moe"), side("b", 2, architecture="dense")]
     golden("comparison.md", markdown.dumps(build_comparison([*sides, side("c", 0)])))
+
+
+def by_trial(name, *clusters):
+    return Side.of_counts(card(name), ErrorCounts.added([(n, {"x": k}) for k, n in clusters]))
+
+
+def test_a_runaway_trial_is_named_after_trials_that_are_too_few():
+    usual = [(0, 8), (1, 7), (0, 9), (0, 6), (1, 8), (0, 8), (0, 7)]
+    view = build_comparison([by_trial("a", *usual, (30, 200)), by_trial("b", *usual, (1, 8))])
+    few, runaway, *_ = view.sentences
+    assert few == (
+        "8 trials are too few to show what one trial in ten does: 43 % of such runs have none of "
+        "them (a, b)."
+    )
+    assert runaway == (
+        "One trial of a (trial 8) holds 30 of the 32 errors and 79 % of the calls: 12.65 errors "
+        "per 100 calls with it, 3.77 without (3.77 to 13.11 where any one trial is left out); 4.00 "
+        "errors per trial."
+    )
+
+
+def test_errors_per_trial_that_tell_the_opposite_are_said():
+    view = build_comparison([by_trial("a", *[(2, 20)] * 30), by_trial("b", *[(1, 5)] * 30)])
+    (line,) = [one for one in view.sentences if "makes fewer errors" in one or "made fewer" in one]
+    assert "Per trial it is the other way round: 2.00 errors of a against 1.00 of b." in line
