@@ -21,7 +21,8 @@ from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
 from agenteval.stats.alpha_spending import levels
 from agenteval.stats.comparison import Difference, compare_all
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate, clustered
@@ -42,7 +43,7 @@ PROJECT = Path(__file__).parent.parent
 SEED = 20261121
 RATE = 9 / 161  # the dense model's of the published comparison
 TRUTH = Truth(RATE, {"one": 0.5, "two": 0.3, "three": 0.2})
-MARGIN = Rules(0.03, over=Over.SCENARIOS)
+MARGIN = Rules(0.03, about=Estimand.LIKE)
 TRIALS = (20, 80)
 ICCS = (0.0, 0.1, 0.3)
 EXCHANGES = 999  # of which 5 % are whole: as valid as more of them, only less sharp
@@ -291,7 +292,7 @@ def _beta_binomial(trials: int, rate: float, icc: float, rng: np.random.Generato
 
 
 def _ever_passed(before: RunSummary, after: RunSummary, *, remembers: bool) -> bool:
-    rules, looks = replace(MARGIN, over=Over.TRIALS), ()
+    rules, looks = MARGIN, ()
     for share in (4, 2, 1):
         played = after.trials[: len(after.trials) // share]
         so_far = replace(after, id="next", trials=played, looks=looks)
@@ -306,8 +307,8 @@ def _ever_passed(before: RunSummary, after: RunSummary, *, remembers: bool) -> b
 
 def planned_power(repetitions: int) -> Iterator[Found]:
     """How often the size that `agenteval plan` asks for does promote a model that is the same."""
-    for over, (scenario, within) in product((Over.SCENARIOS, Over.TRIALS), PLANNED):
-        rules = replace(MARGIN, over=over)
+    for over, (scenario, within) in product((Estimand.LIKE, Estimand.THESE), PLANNED):
+        rules = replace(MARGIN, about=over)
         planned = Rehearsal(design(60, scenario, within), TRUTH, rules, 1_000)
         size = planned.needed(np.random.default_rng(SEED))
         laid_out = planned.design.scaled(size.trials, over)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from agenteval.api.results import RunResult, Table, named
+from agenteval.api.results import About, RunResult, Table, named
 from agenteval.report.gate_view import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
@@ -64,18 +64,28 @@ def gate(  # noqa: PLR0913 -- as `agenteval gate` has them
     *,
     rules: str | Path | None = None,
     store: str | None = None,
+    about: About | None = None,
     allow_simulated: bool = False,
     rescore: bool = False,
 ) -> GateResult:
     """Hold a candidate's run against a baseline's. Raises UsageError for what cannot be judged.
 
     Both are results, ids, `last`, or the file of another store. `rules` is a gate.toml; by default
-    the project's, else the shipped one. Simulated runs are refused unless they are allowed; those
-    of an older taxonomy, unless `rescore` has them judged again first.
+    the project's, else the shipped one; `about` stands before what it declares. Simulated runs are
+    refused unless they are allowed; those of an older taxonomy, unless `rescore` has them judged
+    again first.
     """
     (before, after), where = named((baseline, candidate), store)
     path = Path(rules) if rules is not None else None
-    view = judged(before, after, path, where, allow_simulated=allow_simulated, rescored=rescore)
+    view = judged(
+        before,
+        after,
+        path,
+        where,
+        allow_simulated=allow_simulated,
+        rescored=rescore,
+        about=about,
+    )
     return GateResult(
         verdict=_VERDICTS[view.verdict],
         simulated=view.simulated,
@@ -144,6 +154,7 @@ class Comparison:
     pairs: Table[PairRow]
     sentences: tuple[str, ...]
     warnings: tuple[str, ...]
+    about: About
 
 
 def compare(
@@ -151,13 +162,15 @@ def compare(
     second: RunResult | str,
     *more: RunResult | str,
     store: str | None = None,
+    about: About | None = None,
 ) -> Comparison:
     """Two or more runs: results, ids, `last`, imported counts, or CSV files. Raises UsageError.
 
     `store` is where ids are looked up; by default the store of the results, or the usual one.
+    `about` says what figures are about, by default what gate.toml declares.
     """
     names, where = named((first, second, *more), store)
-    return _comparison(compared(names, where, "full"))
+    return _comparison(compared(names, where, "full", about))
 
 
 def _comparison(view: View) -> Comparison:
@@ -166,6 +179,7 @@ def _comparison(view: View) -> Comparison:
         pairs=Table(map(_pair, view.pairs)),
         sentences=view.sentences,
         warnings=view.warnings,
+        about=view.about.value,
     )
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.rates import Rate, clustered
+from agenteval.stats.estimand import Layout
+from agenteval.stats.rates import Rate, clustered, share_of
 from agenteval.taxonomy.catalogue import failure_classes
-from agenteval.workflows.gating import run_summary
+from agenteval.workflows.gating import declared, run_summary
 
 Row = TypeVar("Row")
+About = Literal["these", "like-these"]
 
 
 class Table(tuple[Row, ...]):
@@ -80,36 +82,42 @@ class RunResult:
     classes: Table[ClassRow]
     trials: Table[TrialRow]
     store: str
+    about: About = "these"
 
 
-def load(run: str = "last", *, store: str = DEFAULT_STORE) -> RunResult:
-    """A stored run by its id, the beginning of its id, or `last`. Raises UsageError."""
+def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None = None) -> RunResult:
+    """A stored run by its id, the beginning of its id, or `last`. Raises UsageError.
+
+    `about` says what its intervals are about, by default what gate.toml declares.
+    """
     summary = run_summary(run, store)
     counted = summary.counted
+    layout = Layout(declared(about), [trial.scenario for trial in counted])
     return RunResult(
         id=summary.id,
         model=summary.model,
         simulated=summary.simulated,
         complete=summary.complete,
-        errors=clustered([trial.all_errors for trial in counted]),
-        completed=Rate(sum(trial.completed for trial in counted), len(counted)),
+        errors=clustered([trial.all_errors for trial in counted], layout),
+        completed=share_of([trial.completed for trial in counted], layout),
         void=len(summary.trials) - len(counted),
-        classes=_classes(summary),
+        classes=_classes(summary, layout),
         trials=Table(map(_trial, summary.trials)),
         store=store,
+        about=layout.estimand.value,
     )
 
 
-def _classes(summary: RunSummary) -> Table[ClassRow]:
+def _classes(summary: RunSummary, layout: Layout) -> Table[ClassRow]:
     """Those that came up, in the order of the taxonomy."""
     seen = {name for trial in summary.counted for name in trial.errors}
     known = [one.id for one in failure_classes()]
     names = [name for name in known if name in seen] + sorted(seen.difference(known))
-    return Table(_class(name, summary.counted) for name in names)
+    return Table(_class(name, summary.counted, layout) for name in names)
 
 
-def _class(name: str, trials: Sequence[TrialSummary]) -> ClassRow:
-    rate = clustered([trial.errors_of(name) for trial in trials])
+def _class(name: str, trials: Sequence[TrialSummary], layout: Layout) -> ClassRow:
+    rate = clustered([trial.errors_of(name) for trial in trials], layout)
     return ClassRow(
         name, rate.count, rate.n, *(100 * part for part in (rate.value, rate.low, rate.high))
     )

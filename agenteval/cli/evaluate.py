@@ -72,10 +72,13 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     watch = workflows.interim_looks.watch_for(
         gate, baseline, store, allow_simulated=allow_simulated
     )
+    about = workflows.gating.declared(None)  # a slip in gate.toml is told before the run
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
-        output.show_runs(runs, path=report, taxonomy=taxonomy, as_json=as_json, brief=True)
+        output.show_runs(
+            runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json, brief=True
+        )
     code = _exit_code(runs, watch, store, quiet=as_json, interrupted=interrupted)
     raise typer.Exit(code)
 

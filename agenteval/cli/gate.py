@@ -59,6 +59,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     candidate: Candidate = None,
     rules: o.RulesFile = None,
     store: o.Store = o.DEFAULT_STORE,
+    about: o.About = None,
     allow_simulated: o.AllowSimulated = False,
     rescore: Rescore = False,
     explain: Explain = False,
@@ -82,12 +83,18 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     if init:
         return _init()
     if explain:
-        return _explain(baseline, rules, store, as_json=as_json)
+        return _explain(baseline, rules, store, about, as_json=as_json)
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
     baseline, candidate = output.named(baseline, store), output.named(candidate, store)
     view = workflows.gating.judged(
-        baseline, candidate, rules, store, allow_simulated=allow_simulated, rescored=rescore
+        baseline,
+        candidate,
+        rules,
+        store,
+        allow_simulated=allow_simulated,
+        rescored=rescore,
+        about=about,
     )
     with output.reader_may_go():
         _show(view, as_json=as_json)
@@ -100,8 +107,10 @@ def _init() -> None:
     typer.echo(f"Wrote {path}. What it means for your runs: agenteval gate --explain")
 
 
-def _explain(baseline: str | None, rules: Path | None, store: str, *, as_json: bool) -> None:
-    explained = workflows.explaining.explain_rules(baseline, rules, store)
+def _explain(
+    baseline: str | None, rules: Path | None, store: str, about: o.About, *, as_json: bool
+) -> None:
+    explained = workflows.explaining.explain_rules(baseline, rules, store, about=about)
     if as_json:
         output.print_json(report.gate_explained.document(explained))
     else:
@@ -128,11 +137,12 @@ def _write(
         output.write_text(out / "gate.xml", report.junit.dumps(view))
 
 
-def plan(
+def plan(  # noqa: PLR0913 -- each is an option of the command line
     *,
     baseline: o.Baseline = None,
     margin: Margin = None,
     ratio: Ratio = None,
+    about: o.About = None,
     store: o.Store = o.DEFAULT_STORE,
     as_json: o.AsJson = False,
 ) -> None:
@@ -149,7 +159,7 @@ def plan(
     """
     if baseline is None or (margin is None) == (ratio is None):
         raise UsageError("give --baseline RUN and either --margin POINTS or --ratio TIMES")
-    found = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio)
+    found = workflows.explaining.planned(baseline, store, margin=margin, ratio=ratio, about=about)
     if as_json:
         output.print_json(found.document())
     else:

@@ -12,6 +12,14 @@ EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
 FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
 
+About = Annotated[
+    Literal["these", "like-these"] | None,
+    Option(
+        "--about",
+        help="What figures are about: `these` scenarios, played again, or scenarios `like-these`. "
+        "Default: as gate.toml declares it.",
+    ),
+]
 AllowSimulated = Annotated[
     bool,
     Option("--allow-simulated", help="Judge simulated runs too; the verdict is marked so."),

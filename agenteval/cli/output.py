@@ -80,13 +80,19 @@ def named(word: str, store: str) -> str:
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
-def show_runs(
-    runs: "Sequence[Run]", *, path: Path | None, taxonomy: str, as_json: bool, brief: bool
+def show_runs(  # noqa: PLR0913 -- what is shown, and how
+    runs: "Sequence[Run]",
+    *,
+    path: Path | None,
+    taxonomy: str,
+    about: str | None = None,
+    as_json: bool,
+    brief: bool,
 ) -> None:
     """Print the runs, how fast those of a sweep were served, and where their HTML report is."""
     if not runs:
         return
-    view = workflows.views.view_of(runs, taxonomy)
+    view = workflows.views.view_of(runs, taxonomy, about)
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     path = path or REPORTS / f"{name}.html"
     report.html.write(view, path)

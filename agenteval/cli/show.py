@@ -40,6 +40,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     store: o.Store = o.DEFAULT_STORE,
     path: o.Report = None,
     taxonomy: o.Taxonomy = "full",
+    about: o.About = None,
     details: Details = False,
     model: OfModel = None,
     label: OfLabel = None,
@@ -65,7 +66,9 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
         raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
     elif runs:
         loaded = workflows.views.loaded(output.chosen(runs, store), store)
-        output.show_runs(loaded, path=path, taxonomy=taxonomy, as_json=as_json, brief=not details)
+        output.show_runs(
+            loaded, path=path, taxonomy=taxonomy, about=about, as_json=as_json, brief=not details
+        )
     else:
         _list(store, model=model, label=label, since=since, as_json=as_json)
 
@@ -172,12 +175,13 @@ ReportFile = Annotated[
 ]
 
 
-def compare(
+def compare(  # noqa: PLR0913 -- each is an option of the command line
     runs: Names,
     *,
     store: o.Store = o.DEFAULT_STORE,
     report: ReportFile = None,
     taxonomy: o.Taxonomy = "full",
+    about: o.About = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare models pair by pair: how many errors, which kinds, recovery and outcome.
@@ -193,7 +197,7 @@ def compare(
     """
     gc.disable()  # a third of the time of a large run, and nothing here is to be collected
     named = [output.named(run, store) for run in runs]
-    view = workflows.views.compared(named, store, taxonomy)
+    view = workflows.views.compared(named, store, taxonomy, about)
     if report is not None:
         output.write_report(view, report)
     output.show_view(view, as_json=as_json)

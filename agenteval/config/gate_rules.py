@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
-from agenteval.stats.criteria import CRITERIA, Over, Rules
+from agenteval.stats.criteria import CRITERIA, Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.rates import PLANNED_ICC
 from agenteval.taxonomy.catalogue import failure_classes
 
@@ -66,10 +67,10 @@ class _Minimum(_Strict):
 class _Plan(_Strict):
     icc: Annotated[float, Field(ge=0, lt=1)] = PLANNED_ICC
     looks: Annotated[int, Field(ge=1, le=20)] = 1
-    over: Literal["auto", "scenarios", "trials"] = "auto"
 
 
 class _GateFile(_Strict):
+    about: Literal["these", "like-these"] = "these"
     margin: _Margin
     budgets: _AllBudgets = _AllBudgets()
     never: _Never = _Never()
@@ -105,7 +106,7 @@ def load_rules(path: Path) -> Rules:
         calls=file.minimum.calls,
         icc=file.plan.icc,
         looks=file.plan.looks,
-        over=Over(file.plan.over),
+        about=Estimand(file.about),
     )
 
 

@@ -64,3 +64,35 @@ class ErrorCounts:
 
     def _nothing(self) -> tuple[int, ...]:
         return tuple(0 for _ in self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """The trial without which a rate changes most: its share, and the rate without it.
+
+    `low` and `high` are the rates between which any one trial left out keeps it.
+    """
+
+    at: int
+    errors: Cluster  # of the trial, of all
+    calls: Cluster
+    without: float
+    low: float
+    high: float
+
+    @property
+    def runs_away(self) -> bool:
+        """Whether one trial makes the figure: a third of errors that are more than a few."""
+        errors, total = self.errors
+        return errors >= 5 and 3 * errors >= total
+
+
+def influence(clusters: Sequence[Cluster]) -> Influence | None:
+    """None where there is no error, or no call but those of one trial."""
+    errors, calls = (sum(one[part] for one in clusters) for part in (0, 1))
+    if not errors or any(size == calls for _, size in clusters):
+        return None
+    left = [(errors - count) / (calls - size) for count, size in clusters]
+    at = max(range(len(left)), key=lambda place: abs(left[place] - errors / calls))
+    count, size = clusters[at]
+    return Influence(at, (count, errors), (size, calls), left[at], min(left), max(left))

@@ -5,6 +5,7 @@ was followed until our side or the server broke the trial.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from math import inf, isnan
 from statistics import median
 
@@ -16,6 +17,7 @@ from agenteval.core.summary import TrialSummary
 from agenteval.report.tables import Cell, Head, Table, heads, plain, row, share
 from agenteval.report.view import Aftermath, RunView
 from agenteval.stats.comparison import gap
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.incidence import Followed, Incidence, incidence
 from agenteval.stats.rates import Rate, clustered
 
@@ -25,45 +27,53 @@ RECOVERED = "recovered"
 Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 
 
-def aftermath_of(scored: Score, *, ends: Collection[Outcome]) -> Aftermath:
+def aftermath_of(scored: Score, layout: Layout, *, ends: Collection[Outcome]) -> Aftermath:
     """`ends` are those whose incidence is wanted: all that any model of the view came to."""
     trials = scored.recoveries
     denials = [trial.answerable for trial in trials]
     back = [one for of_trial in denials for one in of_trial if one.turns is not None]
+    share_of = partial(_share, denials, layout)
     kinds = [kind for kind in Recovery if kind is not Recovery.NO_CHANCE]
     return Aftermath(
-        kinds=tuple((kind, _share(denials, _is(kind))) for kind in kinds),
-        no_chance=_share([trial.aftermaths for trial in trials], _is(Recovery.NO_CHANCE)),
-        at_once=_share(denials, _back_within(1)),
-        within=tuple((turns, _share(denials, _back_within(turns))) for turns in WITHIN),
-        at_all=_share(denials, lambda one: one.turns is not None),
-        lost=tuple((end, _lost(scored, end)) for end in Outcome if end is not Outcome.VOID),
+        kinds=tuple((kind, share_of(_is(kind))) for kind in kinds),
+        no_chance=_share([trial.aftermaths for trial in trials], layout, _is(Recovery.NO_CHANCE)),
+        at_once=share_of(_back_within(1)),
+        within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
+        at_all=share_of(lambda one: one.turns is not None),
+        lost=tuple((end, _lost(scored, layout, end)) for end in Outcome if end is not Outcome.VOID),
         turns=median(one.turns or 0 for one in back) if back else None,
         calls=median(one.calls or 0 for one in back) if back else None,
         longest_run=max((trial.longest_run for trial in trials), default=0),
-        turns_burned=clustered([trial.turns_burned for trial in trials]),
-        after_denied=clustered([trial.after_denied for trial in trials]),
-        after_allowed=clustered([trial.after_allowed for trial in trials]),
-        dependence=_dependence(trials),
-        incidence=_incidence(scored, ends),
+        turns_burned=clustered([trial.turns_burned for trial in trials], layout),
+        after_denied=clustered([trial.after_denied for trial in trials], layout),
+        after_allowed=clustered([trial.after_allowed for trial in trials], layout),
+        dependence=_dependence(trials, layout),
+        incidence=_incidence(scored, layout.estimand, ends),
     )
 
 
-def _dependence(trials: Sequence[TrialRecovery]) -> tuple[float, float, float] | None:
+def _dependence(
+    trials: Sequence[TrialRecovery], layout: Layout
+) -> tuple[float, float, float] | None:
     columns = [one.after_denied for one in trials], [one.after_allowed for one in trials]
     known = all(any(size for _, size in column) for column in columns)
-    return gap(*columns) if known else None
+    return gap(*columns, layout) if known else None
 
 
 def _incidence(
-    scored: Score, ends: Collection[Outcome]
+    scored: Score, about: Estimand, ends: Collection[Outcome]
 ) -> tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]:
     """Of recovering, then of every other end."""
-    followed = [_followed(trial) for trial in (*scored.counted, *scored.voids)]
-    denied = [trial for trial in followed if trial]
+    denied = [
+        (trial.scenario, followed)
+        for trial in (*scored.counted, *scored.voids)
+        if (followed := _followed(trial))
+    ]
+    layout = Layout(about, [scenario for scenario, _ in denied])
+    trials = [followed for _, followed in denied]
     names = [RECOVERED, *(str(end) for end in Outcome if end in ends)]
     return tuple(
-        (end, tuple((turns, incidence(denied, end, turns)) for turns in (*WITHIN, inf)))
+        (end, tuple((turns, incidence(trials, end, turns, layout)) for turns in (*WITHIN, inf)))
         for end in names
     )
 
@@ -76,9 +86,10 @@ def _followed(trial: TrialSummary) -> list[Followed]:
     ]
 
 
-def _share(denials: Denials, counts: Callable[[OneAftermath], bool]) -> Rate:
-    """The share of denials that count, clustered by trial."""
-    return clustered([(sum(map(counts, of_trial)), len(of_trial)) for of_trial in denials])
+def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bool]) -> Rate:
+    """The share of denials that count."""
+    clusters = [(sum(map(counts, of_trial)), len(of_trial)) for of_trial in denials]
+    return clustered(clusters, layout)
 
 
 def _is(kind: Recovery) -> Callable[[OneAftermath], bool]:
@@ -89,14 +100,14 @@ def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
     return lambda one: one.turns is not None and one.turns <= turns
 
 
-def _lost(scored: Score, end: Outcome) -> Rate:
+def _lost(scored: Score, layout: Layout, end: Outcome) -> Rate:
     """The share of denials that were not recovered from, in trials that ended so."""
     clusters = []
     for trial in scored.counted:
         denials = trial.recovery.answerable
         never = sum(one.turns is None for one in denials)
         clusters.append((never if trial.outcome is end else 0, len(denials)))
-    return clustered(clusters)
+    return clustered(clusters, layout)
 
 
 FAILED_SHOWN = (1, 3, inf)  # turns

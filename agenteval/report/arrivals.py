@@ -11,6 +11,7 @@ from agenteval.core.run import Run
 from agenteval.core.trial import Trial
 from agenteval.report.tables import Table, heads, per_100, plain, row
 from agenteval.report.view import Arrivals, RunView
+from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.taxonomy.malformed_kinds import FAULTS, KINDS
 
@@ -57,18 +58,18 @@ def _places(trial: Trial) -> Iterator[tuple[Place, MalformedCall]]:
             yield (at, one.position, which if one.position is None else 0), one
 
 
-def arrivals_of(run: Run) -> Arrivals:
+def arrivals_of(run: Run, layout: Layout) -> Arrivals:
     counts = arrived(run.trials, FAULTS)
     return Arrivals(
-        faulty=clustered(counts.faulty.clusters(FAULTY)),
-        kinds=_rates(counts.kinds, [kind.id for kind in KINDS]),
-        blames=_rates(counts.blames, [str(blame) for blame in Blame]),
+        faulty=clustered(counts.faulty.clusters(FAULTY), layout),
+        kinds=_rates(counts.kinds, [kind.id for kind in KINDS], layout),
+        blames=_rates(counts.blames, [str(blame) for blame in Blame], layout),
         repairs=counts.repairs,
     )
 
 
-def _rates(counts: ErrorCounts, names: Sequence[str]) -> Mapping[str, Rate]:
-    return {name: clustered(counts.clusters(name)) for name in names}
+def _rates(counts: ErrorCounts, names: Sequence[str], layout: Layout) -> Mapping[str, Rate]:
+    return {name: clustered(counts.clusters(name), layout) for name in names}
 
 
 def arrival_tables(views: Sequence[RunView]) -> tuple[Table, ...]:

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from agenteval.core.counts import ErrorCounts
+from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, ModelCard, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
-from agenteval.report.compared import compared_sentences
+from agenteval.report.compared import as_one_family, compared_sentences
 from agenteval.report.pairs import pairs_of
 from agenteval.report.provenance import warnings
-from agenteval.report.sentences import count_sentences, sentences
-from agenteval.report.side import Side, groups_of
+from agenteval.report.sentences import caveats, count_sentences, sentences
+from agenteval.report.side import Side, basis, groups_of, played, scope
 from agenteval.report.view import (
     ClassText,
     Errors,
@@ -23,7 +23,8 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
-from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of
+from agenteval.stats.estimand import Estimand, Layout
+from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of, share_of
 
 TITLE = "Tool-call errors by failure class"
 REPEATS = 3  # the k of pass^k and pass@k: few enough for the usual five trials
@@ -31,15 +32,20 @@ Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of 
 
 
 def build_view(
-    runs: Sequence[Run], *, classes: Sequence[ClassText] = (), fold: Fold | None = None
+    runs: Sequence[Run],
+    *,
+    classes: Sequence[ClassText] = (),
+    fold: Fold | None = None,
+    about: Estimand = Estimand.THESE,
 ) -> View:
     """The view of these runs, in their order.
 
     `classes` gives the rows their order and text; a class seen but not listed comes after them.
     `fold` shows the rows of a coarser taxonomy instead.
     """
-    view = _view([Side.of_run(run) for run in runs], classes, fold)
-    return replace(view, sentences=sentences(view.runs, view.pairs))
+    view = _view([Side.of_run(run) for run in runs], classes, fold, about)
+    view = as_one_family(view)
+    return replace(view, sentences=(*caveats(view), *sentences(view.runs, view.pairs)))
 
 
 def build_counts_view(
@@ -48,44 +54,55 @@ def build_counts_view(
     *,
     classes: Sequence[ClassText] = (),
     fold: Fold | None = None,
+    about: Estimand = Estimand.THESE,
 ) -> View:
     """The view of counts alone, such as a published table: no run stands behind it."""
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
-    view = _view(sides, classes, fold)
-    return replace(view, title=title, sentences=count_sentences(view.pairs))
+    view = _view(sides, classes, fold, about)
+    view = as_one_family(view)
+    return replace(view, title=title, sentences=(*caveats(view), *count_sentences(view.pairs)))
 
 
 def build_comparison(
-    sides: Sequence[Side], *, classes: Sequence[ClassText] = (), fold: Fold | None = None
+    sides: Sequence[Side],
+    *,
+    classes: Sequence[ClassText] = (),
+    fold: Fold | None = None,
+    about: Estimand = Estimand.THESE,
 ) -> View:
     """The view in which it is the pairs that matter: of runs, of counts, or of both."""
-    view = _view(sides, classes, fold)
-    view = replace(view, groups=groups_of(sides, seed=_seed(sides)), compared=True)
-    return replace(view, sentences=compared_sentences(view))
+    view = _view(sides, classes, fold, about)
+    view = replace(view, groups=groups_of(sides, about), compared=True)
+    view = as_one_family(view)
+    return replace(view, sentences=(*caveats(view), *compared_sentences(view)))
 
 
-def _view(sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None) -> View:
+def _view(
+    sides: Sequence[Side], classes: Sequence[ClassText], fold: Fold | None, about: Estimand
+) -> View:
     shown = [
         replace(side, label=label, errors=side.errors if fold is None else side.errors.folded(fold))
         for side, label in zip(sides, _labels(sides), strict=True)
     ]
     rows = _rows([side.errors for side in shown], classes, fold)
-    models = tuple(_errors(side, rows) for side in shown)
+    models = tuple(_errors(side, rows, about) for side in shown)
     ends = {end for side in shown if side.score for end in side.score.outcomes}
     views = tuple(
-        _run_view(side.run, side.score, errors, ends)
+        _run_view(side.run, side.score, errors, about, ends)
         for side, errors in zip(shown, models, strict=True)
         if side.run and side.score
     )
     return View(
-        title=_title(sides),
+        title=_title(sides, scope(sides, about)),
         folded=fold is not None,
         rows=rows,
         models=models,
-        pairs=pairs_of(shown, seed=_seed(sides)),
+        pairs=pairs_of(shown, about, seed=_seed(sides)),
         warnings=warnings(shown, views),
         sentences=(),
         runs=views,
+        about=about,
+        basis=basis(sides, about),
     )
 
 
@@ -104,10 +121,11 @@ def _labels(sides: Sequence[Side]) -> list[str]:
     return labels
 
 
-def _title(sides: Sequence[Side]) -> str:
+def _title(sides: Sequence[Side], told: str) -> str:
     """With the model's name, where it is the only one: no label has it then."""
     names = {side.label for side in sides}
-    return f"{TITLE}, {names.pop()}" if len(names) == 1 < len(sides) else TITLE
+    title = f"{TITLE}, {told}" if told else TITLE
+    return f"{title}, {names.pop()}" if len(names) == 1 < len(sides) else title
 
 
 def _told_apart(sides: Sequence[Side]) -> list[str]:
@@ -129,35 +147,50 @@ def _rows(
     return (*classes, *(ClassText(name, name) for name in unlisted))
 
 
-def _errors(side: Side, rows: Sequence[ClassText]) -> Errors:
-    counts = side.errors
+def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
+    counts, layout = side.errors, side.layout(about)
     rates = {
-        name: rate_of(counts.clusters(name), by_trial=counts.by_trial)
+        name: rate_of(counts.clusters(name), layout, by_trial=counts.by_trial)
         for name in (*counts.by_class, "")
     }
     return Errors(
         label=side.label,
         simulated=side.card.simulated,
         trials=len(counts.calls) if counts.by_trial else None,
-        total=rate_of(counts.total(), by_trial=counts.by_trial),
+        total=rate_of(counts.total(), layout, by_trial=counts.by_trial),
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
+        influence=(found := influence(counts.total()) if counts.by_trial else None),
+        largest=_called(side, found.at) if found else "",
     )
 
 
-def _run_view(run: Run, scored: Score, errors: Errors, seen: Collection[Outcome]) -> RunView:
+def _called(side: Side, at: int) -> str:
+    if side.score:
+        trial = side.score.counted[at]
+        return f"{trial.scenario} #{trial.number}"
+    return f"trial {at + 1}"
+
+
+def _run_view(
+    run: Run, scored: Score, errors: Errors, about: Estimand, seen: Collection[Outcome]
+) -> RunView:
     ends = [outcome for outcome in Outcome if outcome is not Outcome.VOID]
+    layout = Layout(about, played(scored.counted))
     return RunView(
         run=run,
         score=scored,
         executions=executions(run.trials) if run.trials else None,
-        arrivals=arrivals_of(run) if run.trials else None,
+        arrivals=arrivals_of(run, layout) if run.trials else None,
         served=as_served(run.trials) if run.trials else None,
         errors=errors,
-        any_denial=Rate(sum(map(bool, scored.errors.errors)), scored.trials),
-        outcomes=tuple((end, Rate(scored.outcomes.get(end, 0), scored.trials)) for end in ends),
-        aftermath=aftermath_of(scored, ends=seen),
+        any_denial=share_of([bool(errors) for errors in scored.errors.errors], layout),
+        outcomes=tuple(
+            (end, share_of([one.outcome is end for one in scored.counted], layout)) for end in ends
+        ),
+        aftermath=aftermath_of(scored, layout, ends=seen),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
+        layout=layout,
     )
 
 

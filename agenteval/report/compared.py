@@ -1,24 +1,26 @@
 """What a comparison settles and what it does not, in plain words."""
 
-from dataclasses import dataclass
-from itertools import count
-from math import comb
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from agenteval.report.pairs import COMPLETED, HANDSHAKE, RECOVERED
 from agenteval.report.sentences import (
     EQUAL,
     OPEN,
     SURE,
-    TOO_FEW,
+    after,
     count_sentences,
     lead,
     more_needed,
     p_text,
     p_told,
+    scoped,
 )
 from agenteval.report.tables import counted
 from agenteval.report.view import Groups, Pair, View
-from agenteval.stats.comparison import Difference, holm
+from agenteval.stats.comparison import Difference, ModelsDifference, holm
+from agenteval.stats.rates import Rate
 from agenteval.stats.score import SETTLED
 
 
@@ -44,6 +46,57 @@ TOLD = {
 }
 
 
+Claim = tuple[int, str]  # of which pair, and what; -1 is of no pair
+NUMBER, KINDS, ARCHITECTURES = "number", "kinds", "architectures"
+FEWEST = 5  # errors of a class: fewer settle nothing, whoever made them
+
+
+def as_one_family(view: View) -> View:
+    """All p of claims adjusted together, so that any false one of a report is as rare as of one.
+
+    A claim is what a sentence of this view may begin with Settled for.
+    """
+    claims = dict(_claims(view))
+    adjusted = dict(zip(claims, holm(list(claims.values())), strict=True))
+    among = len(claims)
+    pairs = tuple(_adjusted(pair, at, adjusted, among) for at, pair in enumerate(view.pairs))
+    groups = view.groups and replace(
+        view.groups, adjusted=adjusted.get((-1, ARCHITECTURES), 1.0), among=among
+    )
+    return replace(view, pairs=pairs, groups=groups)
+
+
+def _claims(view: View) -> Iterator[tuple[Claim, float]]:
+    for at, pair in enumerate(view.pairs):
+        yield (at, NUMBER), pair.difference.p
+        if pair.kinds:
+            yield (at, KINDS), pair.kinds.p
+        if not view.compared:
+            continue
+        for one in pair.classes:
+            if one.difference.first.count + one.difference.second.count >= FEWEST:
+                yield (at, f"class {one.id}"), one.difference.p
+        for label in TOLD:
+            if figure := _figure(pair, label):
+                yield (at, label), figure.p
+    if view.groups and view.groups.others:
+        yield (-1, ARCHITECTURES), view.groups.others.p
+
+
+def _adjusted(pair: Pair, at: int, adjusted: Mapping[Claim, float], among: int) -> Pair:
+    return replace(
+        pair,
+        adjusted=adjusted[at, NUMBER],
+        kinds_adjusted=adjusted.get((at, KINDS), 1.0),
+        classes=tuple(
+            replace(one, adjusted=adjusted.get((at, f"class {one.id}"), 1.0))
+            for one in pair.classes
+        ),
+        figures=tuple(replace(one, adjusted=adjusted.get((at, one.label))) for one in pair.figures),
+        among=among,
+    )
+
+
 def compared_sentences(view: View) -> tuple[str, ...]:
     """How many and which kinds; then class by class, endings and recovery; then architectures."""
     by_class = [_classes(pair) for pair in view.pairs if pair.classes]
@@ -53,13 +106,13 @@ def compared_sentences(view: View) -> tuple[str, ...]:
 
 def _classes(pair: Pair) -> str:
     settled = [one for one in pair.classes if one.adjusted < SETTLED]
-    both, among = f"{pair.first} and {pair.second}", len(pair.classes)
+    both, among = f"{pair.first} and {pair.second}", counted(len(pair.classes), "class", "classes")
     if not settled:
         least = min(one.adjusted for one in pair.classes)
         return (
-            f"{OPEN}: whether {both} differ in any single class of errors; the smallest p is "
-            f"{p_text(least).removeprefix('= ')} after correction for "
-            f"{counted(among, 'class', 'classes')}. One class takes more calls than all together."
+            f"{scoped(OPEN, pair.scope)}: whether {both} differ in any single one of {among} of "
+            f"errors; the smallest p is {p_text(least).removeprefix('= ')} {after(pair.among)}. "
+            "One class takes more calls than all together."
         )
     told = [
         f"{one.id} {100 * one.difference.first.value:.2f} against "
@@ -67,20 +120,22 @@ def _classes(pair: Pair) -> str:
         for one in settled
     ]
     return (
-        f"{SURE}: {both} differ in {len(settled)} of {among} classes of errors, each p after "
-        f"correction for all: {'; '.join(told)}."
+        f"{scoped(SURE, pair.scope)}: {both} differ in {len(settled)} of {among} of errors, each p "
+        f"{after(pair.among)}: {'; '.join(told)}."
     )
 
 
 def _figures(pairs: tuple[Pair, ...]) -> list[str]:
-    """One sentence for each pair and figure; p corrected for all pairs of a figure."""
-    found = []
-    for label, words in TOLD.items():
-        told = [(pair, figure) for pair in pairs if (figure := _figure(pair, label))]
-        adjusted = holm([figure.p for _, figure in told])
-        for (pair, figure), p in zip(told, adjusted, strict=True):
-            found.append(_figure_sentence(pair, figure, words, p, among=len(told)))
-    return found
+    """One sentence for each figure and pair."""
+    return [
+        _figure_sentence(pair, figure.difference, words, figure.adjusted)
+        for label, words in TOLD.items()
+        for pair in pairs
+        for figure in pair.figures
+        if figure.label == label
+        and isinstance(figure.difference, Difference)
+        and figure.adjusted is not None
+    ]
 
 
 def _figure(pair: Pair, label: str) -> Difference | None:
@@ -88,13 +143,11 @@ def _figure(pair: Pair, label: str) -> Difference | None:
     return found if isinstance(found, Difference) else None
 
 
-def _figure_sentence(
-    pair: Pair, figure: Difference, words: Told, adjusted: float, *, among: int
-) -> str:
+def _figure_sentence(pair: Pair, figure: Difference, words: Told, adjusted: float) -> str:
     if not figure.value:
         return (
-            f"{EQUAL}: neither {pair.first} nor {pair.second} {words.did} than the "
-            f"other, {figure.first} each."
+            f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
+            f"than the other, {figure.first} each."
         )
     more, less, rates, low, high = (
         (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
@@ -103,53 +156,45 @@ def _figure_sentence(
     )
     same = " in the same worlds" if figure.paired else ""
     return (
-        f"{lead(figure.p, adjusted)}: {more} "
+        f"{lead(figure.p, adjusted, pair.scope)}: {more} "
         f"{words.does if adjusted < SETTLED else words.did} than {less}, "
         f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
-        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, among)}."
-        f"{more_needed(figure, adjusted, among=among, of=words.of)}"
+        f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, pair.among)}."
+        f"{more_needed(figure, adjusted, among=pair.among, of=words.of)}"
     )
 
 
 def _groups(groups: Groups) -> list[str]:
-    """About the models that were measured, and about all others of their architectures."""
-    return [_these(groups), _others(groups)]
-
-
-def _these(groups: Groups) -> str:
-    gap = groups.these
-    first, second = (
-        f"the {name} model" if number == 1 else f"the {number} {name} models"
-        for name, number in zip((groups.first, groups.second), groups.models, strict=True)
-    )
-    verb = "make" if gap.p < SETTLED else "made"
-    return (
-        f"{lead(gap.p, gap.p)}: as measured here, {first} {verb} {gap.first.per_100()} errors per "
-        f"100 calls against {gap.second.per_100()} of {second}, {100 * gap.value:+.2f} "
-        f"[{100 * gap.low:.1f}, {100 * gap.high:.1f}]; {p_told(gap.p, gap.p, 1)}."
-        f"{more_needed(gap, gap.p, among=1, of='calls')}"
-    )
-
-
-def _others(groups: Groups) -> str:
-    gap, (one, other) = groups.others, groups.models
-    asked = f"{groups.first} and {groups.second} models in general differ in their errors"
-    if _smallest(one, other) >= SETTLED:
-        enough = next(models for models in count(2) if _smallest(models, models) < SETTLED)
-        return (
-            f"{TOO_FEW}: whether {asked}. With {one} against {other} no "
-            f"p below {_smallest(one, other):.2f} is possible, whatever they do; {enough} of each "
-            "could settle it."
+    """Each model, the means of models weighted alike, and what they say of other models."""
+    means = [fmean(rate.value for _, rate in of) for of in groups.models]
+    told = [
+        f"{name} models make {', '.join(f'{_per_100(rate)} ({model})' for model, rate in of)}, "
+        f"{100 * mean:.2f} on average of {counted(len(of), 'model')} weighted alike"
+        for name, of, mean in zip((groups.first, groups.second), groups.models, means, strict=True)
+    ]
+    seen = f"Errors per 100 calls by architecture: {'; '.join(told)}."
+    one, other = map(len, groups.models)
+    if groups.others is None:
+        few = (
+            f"This is about these models only: with {one} against {other} nothing is said of "
+            f"{groups.first} and {groups.second} models."
         )
-    settled = gap.p < SETTLED
+        return [f"{seen} {few}"]
+    return [seen, _others(groups, groups.others)]
+
+
+def _others(groups: Groups, gap: ModelsDifference) -> str:
+    one, other = map(len, groups.models)
+    asked = f"{groups.first} and {groups.second} models in general differ in their errors"
+    settled = groups.adjusted < SETTLED
     more = "" if settled else " Only more models can settle it."
     return (
-        f"{lead(gap.p, gap.p)}: {'' if settled else 'whether '}{asked}, each model one draw: "
-        f"{100 * gap.value:+.2f} [{100 * gap.low:.1f}, {100 * gap.high:.1f}] per 100 calls; "
-        f"{p_told(gap.p, gap.p, 1)}; n={one} and {other} models.{more}"
+        f"{lead(gap.p, groups.adjusted, '')}: {'' if settled else 'whether '}{asked}, each model "
+        f"one draw: {100 * gap.value:+.2f} [{100 * gap.low:.1f}, {100 * gap.high:.1f}] per 100 "
+        f"calls; {p_told(gap.p, groups.adjusted, groups.among)}; n={one} and {other} "
+        f"models.{more}"
     )
 
 
-def _smallest(one: int, other: int) -> float:
-    """The smallest p that so many models can give when they are exchanged."""
-    return (2 if one == other else 1) / comb(one + other, one)
+def _per_100(rate: Rate) -> str:
+    return f"{100 * rate.value:.2f} {rate.percent}"

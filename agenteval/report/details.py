@@ -49,7 +49,10 @@ def executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
     if len(ran) < len(views):
         return ()
     limits = sorted({limit for one in ran for limit in one.limits})
-    errors = {view.label: clustered(one.tool_errors) for view, one in zip(views, ran, strict=True)}
+    errors = {
+        view.label: clustered(one.tool_errors, view.layout)
+        for view, one in zip(views, ran, strict=True)
+    }
     rows = [
         row("tool errors", map(share, errors.values())),
         *(
@@ -136,7 +139,7 @@ def _commonest(shares: Sequence[tuple[str, Rate]]) -> Cell:
 
 
 def _flag_guessing(view: RunView) -> Cell:
-    return per_100(clustered(view.score.errors.clusters(FLAG_GUESSING)), own_n=True)
+    return per_100(clustered(view.score.errors.clusters(FLAG_GUESSING), view.layout), own_n=True)
 
 
 def _handshake_total(view: RunView) -> Cell:

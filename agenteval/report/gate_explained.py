@@ -13,6 +13,7 @@ from agenteval.report.gate_json import reach_document
 from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
 from agenteval.stats.criteria import CRITERIA, Rules, errors_of
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import OutOfReach
 from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
@@ -112,12 +113,12 @@ def meanings(rules: Rules) -> Iterator[tuple[str, str]]:
             ),
         )
     yield "minimum", f"nothing passes with fewer than {rules.trials} trials or {rules.calls} calls"
-    yield "plan.over", f"the verdict is about {_OVER[rules.over]}"
+    yield "about", f"the verdict is about {_ABOUT[rules.about]}"
 
 
-_OVER = {
-    "scenarios": "other scenarios like these: a bound is clustered by scenario",
-    "trials": "these scenarios, played again: a bound is clustered by trial",
+_ABOUT = {
+    Estimand.LIKE: "scenarios like these: a bound is clustered by scenario",
+    Estimand.THESE: "these scenarios, played again: a bound is stratified by scenario",
 }
 
 

@@ -27,7 +27,7 @@ def document(view: GateView) -> dict[str, Any]:
         "simulated": view.simulated,
         "level": judgement.level,
         "ratio": judgement.rules.ratio,
-        "over": judgement.rules.over,
+        "about": judgement.rules.about,
         "worlds_met": judgement.pairing.worlds,
         "calls_left_out": list(judgement.pairing.left_out),
         "rules": view.rules,

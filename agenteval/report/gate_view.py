@@ -9,7 +9,8 @@ from agenteval.core.run import differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import counted
-from agenteval.stats.criteria import HANDSHAKES, TRIALS, Over
+from agenteval.stats.criteria import HANDSHAKES, TRIALS
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import OutOfReach, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
@@ -165,15 +166,15 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
     if baseline.simulated or candidate.simulated:
         yield SIMULATED
     scenarios = judgement.scenarios
-    if judgement.rules.over is Over.SCENARIOS:
+    if judgement.rules.about is Estimand.LIKE:
         yield (
-            "The verdict is about scenarios like these: bounds are clustered by scenario, over "
-            f"{scenarios} of them."
+            f"The verdict is about scenarios like these {scenarios}: bounds are clustered by "
+            "scenario."
         )
     else:
         yield (
-            f"The verdict is about the {counted(scenarios, 'scenario')} played, if played again: "
-            "bounds are clustered by trial. Of other scenarios it says nothing."
+            f"The verdict is about these {counted(scenarios, 'scenario')}, played again: bounds "
+            "are stratified by scenario. Of other scenarios it says nothing."
         )
     yield _paired(judgement.pairing)
     for role, run in (("baseline", baseline), ("candidate", candidate)):

@@ -37,6 +37,8 @@ def document(view: View) -> Document:
         "simulated": view.simulated,
         "level": LEVEL,
         "title": view.title,
+        "about": view.about,
+        "basis": view.basis,
         "warnings": list(view.warnings),
         "sentences": list(view.sentences),
         "classes": [asdict(row) for row in view.rows],
@@ -65,8 +67,13 @@ def _errors(model: Errors, view: View) -> Document:
         "simulated": model.simulated,
         "trials": model.trials,
         "errors": rate_document(model.total),
+        "influence": _influence(model),
         "by_class": {row.id: rate_document(rate) for row, rate in by_class},
     }
+
+
+def _influence(model: Errors) -> Document | None:
+    return asdict(model.influence) | {"at": model.largest} if model.influence else None
 
 
 def _pair(pair: Pair) -> Document:
@@ -87,12 +94,15 @@ def _pair(pair: Pair) -> Document:
         "ratio": _ratio(gap.ratio),
         "kinds": asdict(pair.kinds) | {"p_adjusted": pair.kinds_adjusted} if pair.kinds else None,
         "by_trial": pair.by_trial,
+        "claims": pair.among,
         "classes": {
             one.id: _difference(one.difference) | {"p_adjusted": one.adjusted}
             for one in pair.classes
         },
         "figures": {
-            one.label: _difference(one.difference) if one.difference else None
+            one.label: _difference(one.difference) | {"p_adjusted": one.adjusted}
+            if one.difference
+            else None
             for one in pair.figures
         },
     }
@@ -125,9 +135,10 @@ def _groups(groups: Groups) -> Document:
     return {
         "first": groups.first,
         "second": groups.second,
-        "models": list(groups.models),
-        "these": _difference(groups.these),
-        "others": _difference(groups.others),
+        "models": [{name: rate_document(rate) for name, rate in of} for of in groups.models],
+        "others": asdict(groups.others) | {"p_adjusted": groups.adjusted}
+        if groups.others
+        else None,
     }
 
 
@@ -163,7 +174,7 @@ def _run(view: RunView) -> Document:
         "stretched": max((one.stretched for one in (*score.counted, *score.voids)), default=1.0),
         "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
         "trials_with_denial": rate_document(view.any_denial),
-        "tool_errors": rate_document(clustered(ran.tool_errors)) if ran else None,
+        "tool_errors": rate_document(clustered(ran.tool_errors, view.layout)) if ran else None,
         "limits": dict(sorted(ran.limits.items())) if ran else None,
         "second_reader_objections": ran.objections if ran else None,
         "second_reader": dict(view.run.second_reader),

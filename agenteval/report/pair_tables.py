@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import isfinite, isnan
 
-from agenteval.report.sentences import p_text
-from agenteval.report.tables import Cell, Head, Table, counted, per_100, row, share
+from agenteval.report.sentences import after, p_text
+from agenteval.report.tables import Cell, Head, Table, per_100, row, share
 from agenteval.report.view import Figure, Pair, View
 from agenteval.stats.comparison import Difference, MeanDifference
 from agenteval.stats.rates import Mean
@@ -75,8 +75,8 @@ def _classes(pair: Pair) -> Table:
         for one in pair.classes
     ]
     note = (
-        "Errors per 100 calls; first minus second; p of no difference, and after Benjamini and "
-        f"Hochberg for {counted(len(rows), 'class', 'classes')}."
+        "Errors per 100 calls; first minus second; p of no difference, and "
+        f"{after(pair.among)}; a class with fewer than five errors is no claim."
     )
     heads = _heads(pair, "p", "p adjusted")
     return Table(f"{pair.first} against {pair.second}, by class", note, heads, tuple(rows))

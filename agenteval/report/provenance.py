@@ -14,6 +14,7 @@ from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
 from agenteval.report.view import RunView
+from agenteval.stats.estimand import NOTHING
 from agenteval.stats.rates import Rate, clustered
 
 DIGEST_SHOWN = 19  # "sha256:" and twelve digits tell two policies apart; the JSON has all of it
@@ -121,7 +122,7 @@ def agent_rates(view: RunView) -> Mapping[str, Rate]:
     counted = view.score.counted
     names = sorted({name for one in counted for name in one.agents})
     return {
-        name: clustered([one.agents[name] for one in counted if name in one.agents])
+        name: clustered([one.agents.get(name, NOTHING) for one in counted], view.layout)
         for name in names
     }
 

@@ -5,13 +5,14 @@ difference with its interval, p, n, and what would settle it. What is settled is
 present tense, and what was only seen in the past.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import ceil, isinf
 from typing import TYPE_CHECKING
 
+from agenteval.core.counts import Influence
 from agenteval.core.outcome import Outcome
 from agenteval.report.tables import counted
-from agenteval.report.view import Pair, RunView
+from agenteval.report.view import Errors, Pair, RunView, View
 from agenteval.stats.comparison import POWER, Difference, dearer
 from agenteval.stats.rates import Rate
 from agenteval.stats.score import SETTLED
@@ -21,26 +22,32 @@ if TYPE_CHECKING:  # numpy
 
 # The words that a sentence begins with.
 SURE, NEAR, OPEN = "Settled", "Marginal, not settled", "Not settled"
-EQUAL, TOO_FEW = "No difference seen", "Cannot be settled with so few models"
-LEADS = (SURE, NEAR, OPEN, EQUAL, TOO_FEW)
+EQUAL = "No difference seen"
+LEADS = (SURE, NEAR, OPEN, EQUAL)
 MARGINAL = 0.1  # a p below this, yet not settled, is worth a second look
 
 
-def lead(p: float, adjusted: float) -> str:
-    """The word that a sentence begins with: decided after correction, near by itself."""
-    if adjusted < SETTLED:
-        return SURE
-    return NEAR if p < MARGINAL else OPEN
+def lead(p: float, adjusted: float, about: str) -> str:
+    """What a sentence begins with: decided after correction, near by itself; of which scenarios."""
+    word = SURE if adjusted < SETTLED else NEAR if p < MARGINAL else OPEN
+    return scoped(word, about)
+
+
+def scoped(word: str, about: str) -> str:
+    return f"{word} for {about}" if about else word
 
 
 def p_told(p: float, adjusted: float, among: int) -> str:
     if among < 2:
         return f"p {p_text(p)}"
-    after = f"after correction for {among} comparisons"
     if p_text(p) == p_text(adjusted):
-        return f"p {p_text(p)}, also {after}"
+        return f"p {p_text(p)}, also {after(among)}"
     joined = "but" if p < SETTLED <= adjusted else "and"
-    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after}"
+    return f"p {p_text(p)}, {joined} {p_text(adjusted).removeprefix('= ')} {after(among)}"
+
+
+def after(among: int) -> str:
+    return f"after correction for {counted(among, 'claim')} of this report"
 
 
 def p_text(p: float) -> str:
@@ -64,30 +71,60 @@ def more_needed(gap: Difference, adjusted: float, *, among: int, of: str) -> str
     )
 
 
+RARE = 0.1  # the share of trials that a run should be able to show
+
+
+def caveats(view: View) -> Iterator[str]:
+    """What to know before any figure: trials too few to tell, and one trial that makes a rate."""
+    for trials in sorted({model.trials for model in view.models if model.trials}):
+        missed = (1 - RARE) ** trials
+        if missed > SETTLED:
+            whose = ", ".join(model.label for model in view.models if model.trials == trials)
+            yield (
+                f"{counted(trials, 'trial')} {'is' if trials == 1 else 'are'} too few to show what "
+                f"one trial in ten does: {100 * missed:.0f} % of such runs have none of them "
+                f"({whose})."
+            )
+    for model in view.models:
+        if model.influence and model.influence.runs_away:
+            yield _runaway(model, model.influence)
+
+
+def _runaway(model: Errors, of: Influence) -> str:
+    errors, calls = of.errors, of.calls
+    per_trial = errors[1] / model.trials if model.trials else 0.0
+    return (
+        f"One trial of {model.label} ({model.largest}) holds {errors[0]} of the "
+        f"{counted(errors[1], 'error')} and {100 * calls[0] / calls[1]:.0f} % of the calls: "
+        f"{_per_100(model.total)} errors per 100 calls with it, {100 * of.without:.2f} without "
+        f"({100 * of.low:.2f} to {100 * of.high:.2f} where any one trial is left out); "
+        f"{per_trial:.2f} errors per trial."
+    )
+
+
 def sentences(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
     found = [*count_sentences(pairs)]
     found.extend(
-        _each("The goal was reached in", [(view.label, _completed(view)) for view in views])
+        _each("the goal was reached", views, [(view.label, _completed(view)) for view in views])
     )
     denied = [(view.label, view.aftermath.at_once) for view in views if view.aftermath.at_once.n]
-    found.extend(_each("The turn after a denial recovered in", denied))
+    found.extend(_each("the turn after a denial recovered", views, denied))
     return tuple(found)
 
 
 def count_sentences(pairs: Sequence[Pair]) -> tuple[str, ...]:
     """For each pair of models: which makes fewer errors, and whether their kinds differ."""
-    among = len(pairs)
-    numbers = [_number_sentence(pair, among=among) for pair in pairs]
-    kinds = [_kinds_sentence(pair, pair.kinds, among=among) for pair in pairs if pair.kinds]
+    numbers = [_number_sentence(pair) for pair in pairs]
+    kinds = [_kinds_sentence(pair, pair.kinds) for pair in pairs if pair.kinds]
     return (*numbers, *kinds)
 
 
-def _number_sentence(pair: Pair, *, among: int) -> str:
-    gap = pair.difference
+def _number_sentence(pair: Pair) -> str:
+    gap, among = pair.difference, pair.among
     if not gap.value:
         return (
-            f"{EQUAL}: {pair.first} and {pair.second} made {_per_100(gap.first)} errors "
-            f"per 100 calls each; {_calls(pair)}."
+            f"{scoped(EQUAL, pair.scope)}: {pair.first} and {pair.second} made "
+            f"{_per_100(gap.first)} errors per 100 calls each; {_calls(pair)}."
         )
     fewer, more, low, high = (
         (pair.first, pair.second, -gap.high, -gap.low)
@@ -97,11 +134,22 @@ def _number_sentence(pair: Pair, *, among: int) -> str:
     better, worse = sorted((gap.first, gap.second), key=lambda rate: rate.value)
     verb = "makes" if pair.adjusted < SETTLED else "made"
     return (
-        f"{lead(gap.p, pair.adjusted)}: {fewer} {verb} fewer errors than {more}, "
+        f"{lead(gap.p, pair.adjusted, pair.scope)}: {fewer} {verb} fewer errors than {more}, "
         f"{_per_100(better)} against {_per_100(worse)} per 100 calls: "
         f"{100 * abs(gap.value):.2f} fewer [{100 * low:.1f}, {100 * high:.1f}]; "
-        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}."
+        f"{p_told(gap.p, pair.adjusted, among)}; {_calls(pair)}.{_per_trial(pair)}"
         f"{more_needed(gap, pair.adjusted, among=among, of='calls')}"
+    )
+
+
+def _per_trial(pair: Pair) -> str:
+    """A sentence where errors per trial tell the opposite of errors per call; else nothing."""
+    found = next((one.difference for one in pair.figures if one.unit == "mean"), None)
+    if found is None or found.value * pair.difference.value >= 0:
+        return ""
+    return (
+        f" Per trial it is the other way round: {found.first.value:.2f} errors of {pair.first} "
+        f"against {found.second.value:.2f} of {pair.second}."
     )
 
 
@@ -127,15 +175,15 @@ def _taken(pair: Pair) -> str:
     return "" if pair.by_trial else ", taken as independent"
 
 
-def _kinds_sentence(pair: Pair, kinds: "Kinds", *, among: int) -> str:
+def _kinds_sentence(pair: Pair, kinds: "Kinds") -> str:
     settled = pair.kinds_adjusted < SETTLED
     both = f"{pair.first} and {pair.second} make different kinds of errors"
     told = both if settled else f"whether {both}"
     more = "" if settled else " Only more errors to compare can settle it."
     return (
-        f"{lead(kinds.p, pair.kinds_adjusted)}: {told}. Their mixes of classes lie "
+        f"{lead(kinds.p, pair.kinds_adjusted, pair.scope)}: {told}. Their mixes of classes lie "
         f"{kinds.distance:.2f} apart (0 is the same, 1 nothing in common), where chance alone "
-        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, among)}; "
+        f"gives {kinds.by_chance:.2f}; {p_told(kinds.p, pair.kinds_adjusted, pair.among)}; "
         f"n={pair.errors[0]} and {pair.errors[1]} errors{_taken(pair)}.{more}"
     )
 
@@ -144,10 +192,10 @@ def _per_100(rate: Rate) -> str:
     return f"{100 * rate.value:.2f}"
 
 
-def _each(start: str, rates: Sequence[tuple[str, Rate]]) -> list[str]:
-    """One sentence that gives a rate for each model."""
+def _each(start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]]) -> list[str]:
+    """One sentence that gives a rate for each model, and what the intervals are about."""
     seen = [f"{rate} ({label})" for label, rate in rates if rate.n]
-    return [f"{start} {'; '.join(seen)}."] if seen else []
+    return [f"For {views[0].layout.estimand.told}: {start} in {'; '.join(seen)}."] if seen else []
 
 
 def _completed(view: RunView) -> Rate:

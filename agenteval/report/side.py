@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.core.counts import Cluster, ErrorCounts
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Score, score, score_summaries
 from agenteval.core.summary import TrialSummary
 from agenteval.report.view import Groups
-from agenteval.stats.comparison import Difference, compare, compare_counts
-from agenteval.stats.rates import rate_of
+from agenteval.stats.comparison import compare_models
+from agenteval.stats.estimand import UNKNOWN, Estimand, Layout
+from agenteval.stats.rates import Rate, rate_of
 
 UNPAIRED = Pairing((), (), paired=False)
 
@@ -24,16 +25,27 @@ class Side:
     errors: ErrorCounts
     run: Run | None = None
     score: Score | None = None
+    scenarios: tuple[str, ...] = ()  # of each trial of the errors; none: not known
+
+    def layout(self, about: Estimand) -> Layout:
+        return Layout(about, self.scenarios if self.errors.by_trial else ())
 
     @classmethod
     def of_run(cls, run: Run, summaries: Iterable[TrialSummary] | None = None) -> "Side":
         """`summaries` go with a run that was read without its trials."""
         found = score(run.trials) if summaries is None else score_summaries(summaries)
-        return cls(run.model.name, run.model, found.errors, run, found)
+        return cls(run.model.name, run.model, found.errors, run, found, played(found.counted))
 
     @classmethod
-    def of_counts(cls, card: ModelCard, counts: ErrorCounts) -> "Side":
-        return cls(card.name, card, counts)
+    def of_counts(
+        cls, card: ModelCard, counts: ErrorCounts, scenarios: Sequence[str] = ()
+    ) -> "Side":
+        return cls(card.name, card, counts, scenarios=tuple(scenarios))
+
+
+def played(trials: Iterable[TrialSummary]) -> tuple[str, ...]:
+    """The scenario of each trial."""
+    return tuple(trial.scenario for trial in trials)
 
 
 def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
@@ -50,46 +62,74 @@ def compared(first: Side, second: Side) -> tuple[Side, Side, Pairing]:
 def _cut(side: Side, score: Score, kept: Sequence[TrialSummary]) -> Side:
     places = {trial.world: at for at, trial in enumerate(score.counted)}
     chosen = side.errors.chosen([places[trial.world] for trial in kept])
-    return replace(side, errors=chosen, score=score_summaries(kept))
+    return replace(side, errors=chosen, score=score_summaries(kept), scenarios=played(kept))
+
+
+def scope(sides: Sequence[Side], about: Estimand) -> str:
+    """What figures of these sides are about; nothing where no scenario is known."""
+    return about.told if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
+
+
+def _these(scenarios: int) -> str:
+    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
+
+
+def basis(sides: Sequence[Side], about: Estimand) -> str:
+    """What the intervals of these sides are about, and what they take a draw to be."""
+    by_trial = [side for side in sides if side.errors.by_trial]
+    names = {name for side in by_trial for name in side.scenarios if name}
+    told = []
+    if names and about is Estimand.LIKE:
+        told.append(
+            f"Intervals are about scenarios like these {len(names)}: clustered by scenario."
+        )
+    elif names:
+        told.append(
+            f"Intervals are about {_these(len(names))}, played again: "
+            "stratified by scenario. Other scenarios may differ more."
+        )
+    if any(not any(side.scenarios) for side in by_trial):
+        told.append("Where scenarios are not known, intervals are clustered by trial.")
+    if len(by_trial) < len(sides):
+        told.append("Where trials are not known, calls are taken as independent.")
+    return " ".join(told)
 
 
 ARCHITECTURES = ("moe", "dense")
 
 
-def groups_of(sides: Sequence[Side], *, seed: int) -> Groups | None:
+ENOUGH = 4  # models of each, from which on they speak of others
+
+
+def groups_of(sides: Sequence[Side], about: Estimand) -> Groups | None:
     """None unless there are models of both that made calls; of one each, the pair says it all.
 
-    Runs of one served model are one model: another run of it is no other draw of its architecture.
+    Runs of one model are one model: another run of it is no other draw of its architecture.
     """
     called = [side for side in sides if any(side.errors.calls)]
-    groups = [[side for side in called if side.card.architecture == a] for a in ARCHITECTURES]
-    if not all(groups):
-        return None
-    models = [_by_model(group) for group in groups]
-    if sum(map(len, models)) == len(ARCHITECTURES):
-        return None
-    return Groups(
-        *ARCHITECTURES,
-        models=(len(models[0]), len(models[1])),
-        these=_these(*groups, seed=seed),
-        others=compare(*models, seed=seed),
+    first, second = (
+        _by_model([side for side in called if side.card.architecture == kind], about)
+        for kind in ARCHITECTURES
     )
+    if not first or not second or len(first) + len(second) == len(ARCHITECTURES):
+        return None
+    others = None
+    if min(len(first), len(second)) >= ENOUGH:
+        others = compare_models(*([rate for _, rate in of] for of in (first, second)))
+    return Groups(*ARCHITECTURES, models=(first, second), others=others)
 
 
-def _by_model(group: Sequence[Side]) -> list[Cluster]:
-    """Errors and calls of each model, all its runs together."""
-    models: dict[str, Cluster] = {}
+def _by_model(group: Sequence[Side], about: Estimand) -> tuple[tuple[str, Rate], ...]:
+    """The rate of each model, all its runs together. One served name may stand for several."""
+    models: dict[tuple[str, str], list[Side]] = {}
     for side in group:
-        count, size = models.get(side.card.served_id, (0, 0))
-        errors, calls = sum(side.errors.errors), sum(side.errors.calls)
-        models[side.card.served_id] = count + errors, size + calls
-    return list(models.values())
+        models.setdefault((side.card.name, side.card.served_id), []).append(side)
+    return tuple((name, _rate(of, about)) for (name, _), of in models.items())
 
 
-def _these(first: Sequence[Side], second: Sequence[Side], *, seed: int) -> Difference:
-    clusters = [[one for side in group for one in side.errors.total()] for group in (first, second)]
-    by_trial = [all(side.errors.by_trial for side in group) for group in (first, second)]
-    if all(by_trial):
-        return compare(*clusters, seed=seed)
-    one, other = (rate_of(of, by_trial=by) for of, by in zip(clusters, by_trial, strict=True))
-    return compare_counts(one, other)
+def _rate(runs: Sequence[Side], about: Estimand) -> Rate:
+    clusters = [one for side in runs for one in side.errors.total()]
+    layout = Layout(about, [name for side in runs for name in side.layout(about).scenarios])
+    by_trial = all(side.errors.by_trial for side in runs)
+    known = len(layout.scenarios) == len(clusters)
+    return rate_of(clusters, layout if known else UNKNOWN, by_trial=by_trial)

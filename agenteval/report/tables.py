@@ -8,7 +8,7 @@ from agenteval.stats.rates import Rate, Repeated
 
 MARK = "SIMULATED"
 SAID = "What can be said"
-NOTE = "Errors, errors per 100 tool calls and 95 % interval. Intervals are clustered by trial."
+NOTE = "Errors, errors per 100 tool calls and 95 % interval."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def comparison_table(view: View) -> Table:
         shown.append((label, rows[unseen[0]]))
     lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
-    return Table(view.title, NOTE, heads, (*lines, total), "failure class")
+    return Table(view.title, f"{NOTE} {view.basis}", heads, (*lines, total), "failure class")
 
 
 def _unknown(number: int | None) -> str:

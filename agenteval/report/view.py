@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from agenteval.core.counts import Influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
 from agenteval.core.served import AsServed
-from agenteval.stats.comparison import Difference, MeanDifference
+from agenteval.stats.comparison import Difference, MeanDifference, ModelsDifference
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate, Repeated
 
@@ -35,20 +37,26 @@ class Errors:
     trials: int | None  # None where the counts do not show them
     total: Rate
     rows: tuple[Rate, ...]
+    influence: Influence | None = None  # None where trials are not known, or one is all there is
+    largest: str = ""  # what the trial of most influence is called
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of two models. `difference` is None where one of the two cannot show it."""
+    """One figure of two models. `difference` is None where one of the two cannot show it.
+
+    `adjusted` is None where no sentence is made of it, so that it needs no correction.
+    """
 
     label: str
     unit: Literal["per 100", "share", "mean"]
     difference: Difference | MeanDifference | None
+    adjusted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClassPair:
-    """One failure class in two models; p adjusted after Benjamini and Hochberg for all classes."""
+    """One failure class in two models; `adjusted` is 1 where too few errors can settle nothing."""
 
     id: str
     difference: Difference
@@ -59,10 +67,11 @@ class ClassPair:
 class Pair:
     """Two models compared: how many errors, which kinds, and what became of their denials.
 
-    The adjusted p are after Holm's correction for all pairs of the view. `kinds` is None when one
-    of the two made no error. Not `by_trial` are two of which one shows no trials, `of_counts`
-    those of which one has no run behind it. `left_out` are the calls of each that are not compared,
-    as they were made in worlds that the other did not play.
+    The adjusted p are after Holm's correction for all claims of the view, of which there are so
+    many (`among`). `kinds` is None when one of the two made no error. Not `by_trial` are two of
+    which one shows no trials, `of_counts` those of which one has no run behind it. `left_out` are
+    the calls of each that are not compared, as they were made in worlds that the other did not
+    play.
     """
 
     first: str
@@ -78,21 +87,24 @@ class Pair:
     of_counts: bool = False
     simulated: bool = False
     left_out: tuple[int, int] = (0, 0)
+    among: int = 1
+    scope: str = ""  # what its sentences are about; none where scenarios are not known
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Models of two architectures.
+    """Models of two architectures: the rate of each, and the means of models, weighted alike.
 
-    `these` is about the models that were measured, trial by trial; `others` takes each model as one
-    draw of its architecture, and so speaks about other models.
+    `others` takes each model as one draw of its architecture, and so speaks about other models;
+    None where there are too few to do so. Its p is one of so many claims.
     """
 
     first: str
     second: str
-    models: tuple[int, int]
-    these: Difference
-    others: Difference
+    models: tuple[tuple[tuple[str, Rate], ...], tuple[tuple[str, Rate], ...]]
+    others: ModelsDifference | None
+    adjusted: float = 1.0
+    among: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +189,7 @@ class RunView:
     aftermath: Aftermath
     scenarios: tuple[ScenarioView, ...]
     handshakes: tuple[Handshake, ...]
+    layout: Layout
 
     @property
     def label(self) -> str:
@@ -211,6 +224,8 @@ class View:
     sentences: tuple[str, ...]
     runs: tuple[RunView, ...] = ()
     groups: Groups | None = None
+    about: Estimand = Estimand.THESE
+    basis: str = ""  # what the intervals are about, in a sentence
     compared: bool = False  # whether it is the pairs that were asked for
 
     @property

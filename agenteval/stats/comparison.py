@@ -8,11 +8,21 @@ of a world are compared; else all trials of the two.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, inf, nan, sqrt
-from statistics import NormalDist
-from typing import Self
+from statistics import NormalDist, fmean, variance
+from typing import Any, Self
 
 from agenteval import stats
 from agenteval.core.counts import Cluster
+from agenteval.stats.estimand import (
+    UNKNOWN,
+    Layout,
+    degrees,
+    met_strata,
+    strata,
+    summed,
+    varied,
+)
+from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
     PLANNED_ICC,
     Mean,
@@ -36,6 +46,8 @@ from agenteval.stats.score import (
 POWER = 0.8
 
 Column = Sequence[Cluster]  # of each trial: how many, out of how many
+Layouts = tuple[Layout, Layout]  # of the trials of both models
+ALONE: Layouts = (UNKNOWN, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +114,45 @@ def compare(first: Column, second: Column, *, seed: int) -> Difference:
     return compare_all([first], [second], seed=seed)[0]
 
 
-def compare_all(
+def compare_all(  # noqa: PLR0913 -- what a test is made of
     first: Sequence[Column],
     second: Sequence[Column],
     *,
     seed: int,
     paired: bool = False,
+    layouts: Layouts = ALONE,
     exchanges: int = EXCHANGES,
 ) -> list[Difference]:
     """Two models in several figures at once, under the same exchanges of trials.
 
     Each column holds all trials of its model; with `paired`, place by place those of one world.
     """
-    tests = stats.permutation
-    judge = tests.paired_test if paired else tests.unpaired_test
-    found = judge(tests.by_trial(first), tests.by_trial(second), seed=seed, exchanges=exchanges)
+    found = _tested(first, second, layouts, paired=paired, seed=seed, exchanges=exchanges)
     return [
-        Difference.of(clustered(one), clustered(other), evidence, paired=paired)
+        Difference.of(
+            clustered(one, layouts[0]), clustered(other, layouts[1]), evidence, paired=paired
+        )
         for one, other, evidence in zip(first, second, found, strict=True)
     ]
+
+
+def _tested(
+    first: Sequence[Column],
+    second: Sequence[Column],
+    layouts: Layouts,
+    *,
+    paired: bool,
+    **asked: Any,
+) -> list[Evidence]:
+    """By scenario where that is one draw, of models that played the same ones; else by trial."""
+    tests, (one, other) = stats.permutation, (of.scenarios for of in layouts)
+    if all(of.by_scenario for of in layouts):
+        first, second = [summed(of, one) for of in first], [summed(of, other) for of in second]
+        paired, one, other = set(one) == set(other), (), ()
+    ours, theirs = tests.by_trial(first), tests.by_trial(second)
+    if paired:
+        return tests.paired_test(ours, theirs, strata=strata(one), **asked)
+    return tests.unpaired_test(ours, theirs, strata=met_strata(one, other), **asked)
 
 
 def compare_counts(one: Rate, other: Rate) -> Difference:
@@ -137,69 +169,100 @@ def compare_counts(one: Rate, other: Rate) -> Difference:
 
 
 def compare_shares(
-    first: Sequence[bool], second: Sequence[bool], *, paired: bool = False
+    first: Sequence[bool],
+    second: Sequence[bool],
+    *,
+    paired: bool = False,
+    layouts: Layouts = ALONE,
+    seed: int = 0,
 ) -> Difference:
     """Two models in what a trial did or did not.
 
     With `paired`, place by place the trials of one world.
     """
+    ours, theirs = ([(int(did), 1) for did in side] for side in (first, second))
+    if all(of.by_scenario for of in layouts):
+        return compare_all([ours], [theirs], seed=seed, paired=paired, layouts=layouts)[0]
     one, other = Rate(sum(first), len(first)), Rate(sum(second), len(second))
     if not paired:
         return compare_counts(one, other)
-    ours, theirs = ([(int(did), 1) for did in side] for side in (first, second))
     tests = stats.permutation
     (evidence,) = tests.paired_once(tests.by_trial([ours]), tests.by_trial([theirs]))
     return Difference.of(one, other, evidence, paired=True)
 
 
 def compare_means(
-    first: Column, second: Column, *, seed: int, paired: bool = False
+    first: Column, second: Column, *, seed: int, paired: bool = False, layouts: Layouts = ALONE
 ) -> MeanDifference:
     """Two models in their errors per trial."""
     ours, theirs = ([(count, 1) for count, _ in side] for side in (first, second))
-    tests = stats.permutation
-    judge = tests.paired_test if paired else tests.unpaired_test
-    (evidence,) = judge(tests.by_trial([ours]), tests.by_trial([theirs]), seed=seed, shares=False)
-    one, other = per_trial(first), per_trial(second)
+    (evidence,) = _tested([ours], [theirs], layouts, paired=paired, seed=seed, shares=False)
+    one, other = per_trial(first, layouts[0]), per_trial(second, layouts[1])
     low, high = means_differ_by(one, other, evidence)
     return MeanDifference(one, other, low, high, evidence.p, paired)
 
 
-def gap(first: Column, second: Column) -> tuple[float, float, float]:
+def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float, float, float]:
     """The difference of two rates of the same trials, row by row, with its interval.
 
-    Student's t over what each trial adds to it.
+    Student's t over what each draw adds to it.
     """
-    one, other = clustered(first), clustered(second)
-    value, k = one.value - other.value, len(first)
+    one, other = clustered(first, layout), clustered(second, layout)
+    value = one.value - other.value
+    parts = strata(layout.scenarios) or [0] * len(first)
+    if layout.by_scenario:
+        first, second = summed(first, layout.scenarios), summed(second, layout.scenarios)
+        parts = [0] * len(first)
+    k = len(first)
     alone = sum(rate.value * (1 - rate.value) / rate.n for rate in (one, other))
     added = [
         (count - one.value * size) / one.n - (others - other.value * of) / other.n
         for (count, size), (others, of) in zip(first, second, strict=True)
     ]
-    seen = sum(share * share for share in added) * k / max(k - 1, 1)
+    seen = varied(added, parts)
     effect = (
         seen / alone if seen and alone and k > 1 else planned_effect([*first, *second], PLANNED_ICC)
     )
-    evidence = Evidence(nan, t_quantile(k - 1), effect, effect)  # nobody asks for this p
+    evidence = Evidence(nan, t_quantile(degrees(parts)), effect, effect)  # nobody asks for this p
     return value, *rates_differ_by(one, other, evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelsDifference:
+    """What the mean rates of two kinds of models differ by, with 95 % interval, and its p."""
+
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def compare_models(first: Sequence[Rate], second: Sequence[Rate]) -> ModelsDifference:
+    """Two kinds of models, weighted alike, each one draw of its kind: Student's t over models.
+
+    Models vary at least as much as their own trials let them seem to.
+    """
+    sides = [[rate.value for rate in side] for side in (first, second)]
+    df = len(first) + len(second) - 2
+    pooled = sum(variance(side) * (len(side) - 1) for side in sides) / df
+    seen = pooled * (1 / len(first) + 1 / len(second))
+    alone = sum(_own_variance(rate) / len(side) ** 2 for side in (first, second) for rate in side)
+    value, error = fmean(sides[0]) - fmean(sides[1]), sqrt(max(seen, alone))
+    reach = t_quantile(df) * error
+    p = 2 * t_tail(abs(value) / error, df) if error else 1.0
+    return ModelsDifference(value, value - reach, value + reach, p)
+
+
+def _own_variance(rate: Rate) -> float:
+    return rate.value * (1 - rate.value) / (rate.effective or rate.n)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted so that any false claim among them stays at the level of one: to decide by."""
     adjusted, floor = [0.0] * len(p_values), 0.0
-    for rank, at in enumerate(_ascending(p_values)):
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
         floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = floor
-    return adjusted
-
-
-def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    """Adjusted so that of the claims made few are false on average: to explore by."""
-    adjusted, ceiling = [0.0] * len(p_values), 1.0
-    for rank, at in reversed([*enumerate(_ascending(p_values), 1)]):
-        ceiling = min(ceiling, len(p_values) / rank * p_values[at])
-        adjusted[at] = ceiling
     return adjusted
 
 
@@ -208,7 +271,3 @@ def dearer(among: int, *, level: float, power: float) -> float:
     normal = NormalDist()
     one, each = (normal.inv_cdf(1 - level / 2 / count) for count in (1, among))
     return ((each + normal.inv_cdf(power)) / (one + normal.inv_cdf(power))) ** 2
-
-
-def _ascending(p_values: Sequence[float]) -> list[int]:
-    return sorted(range(len(p_values)), key=p_values.__getitem__)

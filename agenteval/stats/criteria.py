@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from agenteval import plugins
@@ -10,6 +9,7 @@ from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.rates import PLANNED_ICC
 
 if TYPE_CHECKING:
@@ -187,14 +187,6 @@ def errors_of(failure_class: str) -> Criterion:
     )
 
 
-class Over(StrEnum):
-    """What a verdict is about."""
-
-    SCENARIOS = "scenarios"  # other scenarios like these: a cluster is a scenario
-    TRIALS = "trials"  # these scenarios, played again: a cluster is a trial
-    AUTO = "auto"  # the first from ten scenarios on, else the second
-
-
 @dataclass(frozen=True, slots=True)
 class Rules:
     """All shares are fractions; so is the margin (0.03 is three points), unless it is a ratio.
@@ -217,4 +209,4 @@ class Rules:
     calls: int = 0
     icc: float = PLANNED_ICC
     looks: int = 1
-    over: Over = Over.AUTO
+    about: Estimand = Estimand.THESE

@@ -6,7 +6,8 @@ from functools import cache
 from math import inf
 
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 
 MOST_TRIALS = 4_000  # asked for
@@ -31,17 +32,14 @@ class OutOfReach:
 def out_of_reach(
     baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> tuple[OutOfReach, ...]:
-    """What would not pass if the candidate had played its trials without a fault.
-
-    What `rules.over` leaves open is decided.
-    """
+    """What would not pass if the candidate had played its trials without a fault."""
     flawless = replace(candidate, trials=tuple(map(TrialSummary.flawless, candidate.trials)))
 
     @cache
     def passing(trials: int) -> Mapping[str, int]:
         laps = -(-trials // max(len(flawless.trials), 1))
-        before = repeated(baseline, laps * len(baseline.trials), rules.over)
-        after = repeated(flawless, trials, rules.over)
+        before = repeated(baseline, laps * len(baseline.trials), rules.about)
+        after = repeated(flawless, trials, rules.about)
         criteria = judge_gate(before, after, rules, level=level).criteria
         return {
             one.measure.name: one.measure.n for one in criteria if one.verdict is GateVerdict.PASS
@@ -62,13 +60,13 @@ def out_of_reach(
     return tuple(found)
 
 
-def repeated(run: RunSummary, trials: int, over: Over) -> RunSummary:
+def repeated(run: RunSummary, trials: int, about: Estimand) -> RunSummary:
     """So many trials like those of the run, over and over; as a verdict is about scenarios, new."""
     made = []
     for at in range(trials if run.trials else 0):
         lap, place = divmod(at, len(run.trials))
         one = run.trials[place]
-        scenario = f"{one.scenario} {lap}" if over is Over.SCENARIOS else one.scenario
+        scenario = f"{one.scenario} {lap}" if about is Estimand.LIKE else one.scenario
         made.append(replace(one, scenario=scenario, seed=one.seed + lap * _NEW_WORLDS))
     return replace(run, trials=tuple(made))
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import nan
 
+from agenteval.stats.estimand import UNKNOWN, Layout
 from agenteval.stats.rates import clustered, wilson
 
 
@@ -31,7 +32,9 @@ class Incidence:
     high: float
 
 
-def incidence(trials: Sequence[Sequence[Followed]], end: str, within: float) -> Incidence:
+def incidence(
+    trials: Sequence[Sequence[Followed]], end: str, within: float, layout: Layout = UNKNOWN
+) -> Incidence:
     """Of the denials of all trials, those that came to `end` within so many turns."""
     denials = [one for trial in trials for one in trial]
     known = clustered(
@@ -41,7 +44,8 @@ def incidence(trials: Sequence[Sequence[Followed]], end: str, within: float) -> 
                 sum(bool(one.end) or one.turns > within for one in trial),
             )
             for trial in trials
-        ]
+        ],
+        layout,
     )
     count = sum(_came(one, end, within) for one in denials)
     if not known.n or known.effective is None:

@@ -1,15 +1,15 @@
 """The figures of a candidate that a gate holds against its limits, each with its test."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.counts import Cluster
 from agenteval.core.pairing import Pairing
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Over, Rules, errors_of
-from agenteval.stats.limit_tests import LimitTest, comparison, rate_test
+from agenteval.stats.criteria import CRITERIA, NOT_COMPLETED, Criterion, Rules, errors_of
+from agenteval.stats.estimand import NOTHING, Estimand, Layout, summed
+from agenteval.stats.limit_tests import Groups, LimitTest, comparison, rate_test
 
-_NOTHING = (0, 0)
 MARGIN, MARGIN_COMPLETED = "margin", "margin.completed"
 
 
@@ -62,14 +62,12 @@ def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
 
 
 def _budget(
-    name: str, criterion: Criterion, limit: float, trials: Iterable[TrialSummary], rules: Rules
+    name: str, criterion: Criterion, limit: float, trials: Sequence[TrialSummary], rules: Rules
 ) -> Measure:
-    groups: dict[object, Cluster] = {}
-    for at, trial in enumerate(trials):
-        key = trial.scenario if rules.over is Over.SCENARIOS else at
-        groups[key] = _added(groups.get(key, _NOTHING), criterion.counts(trial))
-    count, n = map(sum, zip(*groups.values(), strict=True))
-    test = rate_test([*groups.values()], icc=rules.icc)
+    layout = Layout(rules.about, [trial.scenario for trial in trials])
+    counted = [criterion.counts(trial) for trial in trials]
+    count, n = map(sum, zip(*counted, strict=True))
+    test = rate_test(layout.grouped(counted)[0], icc=rules.icc)
     return Measure(name, criterion, limit, count, n, test, forbidden=name.startswith("never."))
 
 
@@ -77,24 +75,39 @@ def _margin(
     name: str, criterion: Criterion, limit: float, pairing: Pairing, rules: Rules
 ) -> Measure:
     """The candidate beside the baseline, in the trials that are compared."""
-    groups: dict[object, tuple[Cluster, Cluster]] = {}
-    for side, trials in enumerate((pairing.first, pairing.second)):
-        for at, trial in enumerate(trials):
-            alone = at if pairing.paired else (side, at)
-            key = trial.scenario if rules.over is Over.SCENARIOS else alone
-            before, after = groups.get(key, (_NOTHING, _NOTHING))
-            counted = criterion.counts(trial)
-            groups[key] = (
-                (before, _added(after, counted)) if side else (_added(before, counted), after)
-            )
-    sides = [[group[side] for group in groups.values()] for side in (0, 1)]
-    sizes = [sum(size for _, size in clusters) for clusters in sides]
-    count, test = sum(count for count, _ in sides[1]), None
+    trials = pairing.first, pairing.second
+    columns = [[criterion.counts(trial) for trial in side] for side in trials]
+    names = [[trial.scenario for trial in side] for side in trials]
+    groups = _groups(columns, names, rules.about, paired=pairing.paired)
+    sizes = [sum(size for _, size in clusters) for clusters in columns]
+    count, test = sum(count for count, _ in columns[1]), None
     if all(sizes):
-        test = comparison([*groups.values()], limit=limit, ratio=rules.ratio, icc=rules.icc)
+        test = comparison(groups, limit=limit, ratio=rules.ratio, icc=rules.icc)
     compared = pairing.second
     return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)
 
 
-def _added(one: Cluster, other: Cluster) -> Cluster:
-    return one[0] + other[0], one[1] + other[1]
+def _groups(
+    columns: Sequence[Sequence[Cluster]],
+    names: Sequence[Sequence[str]],
+    about: Estimand,
+    *,
+    paired: bool,
+) -> Groups:
+    """What belongs together: a scenario, a world of both, or a trial of one.
+
+    About these scenarios nothing is stratified here: what scenarios differ by widens a bound, but
+    no error more narrows it (`stats.fewer_errors`).
+    """
+    ours, theirs = columns
+    if about is Estimand.LIKE:
+        scenarios = sorted({name for side in names for name in side})
+        nothing = [NOTHING] * len(scenarios)
+        sides = [
+            summed([*side, *nothing], [*of, *scenarios])
+            for side, of in zip(columns, names, strict=True)
+        ]
+        return [*zip(*sides, strict=True)]
+    if paired:
+        return [*zip(ours, theirs, strict=True)]
+    return [*((each, NOTHING) for each in ours), *((NOTHING, each) for each in theirs)]

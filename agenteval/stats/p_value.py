@@ -1,8 +1,8 @@
 """The p value: how far out a figure lies among those that permutations give."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
+from math import comb, prod
 from typing import Any, Self
 
 import numpy as np
@@ -53,12 +53,13 @@ class Tail:
         return min(max(self.p(seen) + more, least), 1.0), critical
 
 
-def itself(ours: int, theirs: int) -> float:
-    """The part of all exchanges of so many trials that what was seen is itself.
+def itself(*sides: tuple[int, int]) -> float:
+    """The part of all exchanges, of so many trials in each stratum, that what was seen is itself.
 
     Of as many trials on both sides its mirror image is as far out, too.
     """
-    return (1 + (ours == theirs)) / comb(ours + theirs, ours)
+    alike = all(ours == theirs for ours, theirs in sides)
+    return (1 + alike) / prod(comb(ours + theirs, ours) for ours, theirs in sides)
 
 
 AT_ONCE = 4_000_000  # weights in memory
@@ -66,10 +67,11 @@ MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
 EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
 
 Sums = tuple[NDArray[np.float64], NDArray[np.float64]]  # one row for each exchange
+Seed = int | Sequence[int]
 
 
 def exchanged(
-    ours: NDArray[np.int64], theirs: NDArray[np.int64], *, seed: int, exchanges: int = EXCHANGES
+    ours: NDArray[np.int64], theirs: NDArray[np.int64], *, seed: Seed, exchanges: int = EXCHANGES
 ) -> Sums:
     """The sums of both sides when trials that have nothing to do with each other change sides."""
     rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
@@ -89,7 +91,7 @@ def exchanged(
 
 
 def flipped(
-    shares: NDArray[np.float64], *, seed: int, exchanges: int = EXCHANGES
+    shares: NDArray[np.float64], *, seed: Seed, exchanges: int = EXCHANGES
 ) -> NDArray[np.float64]:
     """The sums of what each world adds to a difference, when its two trials are swapped or not.
 

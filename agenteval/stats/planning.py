@@ -8,7 +8,8 @@ from math import ceil
 import numpy as np
 
 from agenteval.stats.comparison import POWER
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.limit_tests import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
@@ -40,7 +41,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """Plays a gate on simulated runs of this design. What `rules.over` leaves open is decided."""
+    """Plays a gate on simulated runs of this design."""
 
     design: Design
     baseline: Truth
@@ -77,8 +78,8 @@ class Rehearsal:
             for truth in (self.baseline, candidate)
         ]
         columns = [column for sizes, errors in drawn for column in (errors, sizes)]
-        if self.rules.over is Over.SCENARIOS:
-            at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        if self.rules.about is Estimand.LIKE:
             member = np.eye(len(scenarios), dtype=np.int64)[at]
             columns = [column @ member for column in columns]
         passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())
@@ -115,7 +116,7 @@ class Rehearsal:
 
     def _power(self, trials: int, rng: np.random.Generator) -> Rate:
         pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
-        larger = replace(self, design=self.design.scaled(trials, self.rules.over), pairs=pairs)
+        larger = replace(self, design=self.design.scaled(trials, self.rules.about), pairs=pairs)
         return larger.passes(self.baseline, rng)
 
 

@@ -5,7 +5,7 @@ correction. FAIL when a lower bound lies above its limit, after Holm's correctio
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from statistics import NormalDist
@@ -13,13 +13,12 @@ from statistics import NormalDist
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER, holm
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
 from agenteval.stats.limit_tests import MOST, lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures
 from agenteval.stats.quantiles import falling
 
 LEVEL = 0.05  # one-sided, of each bound
-MANY_SCENARIOS = 10  # from so many on, what was seen speaks for other scenarios too
 
 
 class GateVerdict(StrEnum):
@@ -99,7 +98,7 @@ class Judgement:
     criteria: tuple[Result, ...]
     minimums: tuple[Minimum, ...]
     level: float
-    rules: Rules  # with `over` as it was decided
+    rules: Rules
     scenarios: int
     pairing: Pairing
 
@@ -108,7 +107,6 @@ def judge_gate(
     baseline: RunSummary, candidate: RunSummary, rules: Rules, *, level: float = LEVEL
 ) -> Judgement:
     """Hold the candidate against the rules; `level` is lower at a look of a run under way."""
-    rules = decided(rules, baseline, candidate)
     pairing = pair(baseline.trials, candidate.trials)
     found = tuple(measures(baseline, candidate, pairing, rules))
     adjusted = holm([_p_fail(measure) for measure in found])
@@ -129,18 +127,6 @@ def judge_gate(
         scenarios=len({trial.scenario for trial in candidate.counted}),
         pairing=pairing,
     )
-
-
-def decided(rules: Rules, *runs: RunSummary) -> Rules:
-    """The rules with what they leave open decided by the scenarios there are, never by counts.
-
-    The baseline's are among them, so that no look at a candidate under way decides otherwise than
-    the one before it.
-    """
-    if rules.over is not Over.AUTO:
-        return rules
-    many = len({trial.scenario for run in runs for trial in run.trials}) >= MANY_SCENARIOS
-    return replace(rules, over=Over.SCENARIOS if many else Over.TRIALS)
 
 
 def _p_fail(measure: Measure) -> float:

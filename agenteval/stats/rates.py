@@ -17,6 +17,7 @@ from statistics import NormalDist
 
 from agenteval.core.counts import Cluster
 from agenteval.stats import quantiles
+from agenteval.stats.estimand import UNKNOWN, Layout, degrees, evenness, varied
 
 LEVEL = 0.95
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it
@@ -67,35 +68,43 @@ class Rate:
         return f"{100 * self.value:.2f} {self.percent} n={self.n}" if self.n else "- n=0"
 
 
-def clustered(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_ICC) -> Rate:
-    """The rate of all clusters together, as a ratio of sums. Clusters of size 0 are left out."""
-    used = [cluster for cluster in clusters if cluster[1]]
+def clustered(
+    clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, planned_icc: float = PLANNED_ICC
+) -> Rate:
+    """The rate of all trials together, as a ratio of sums. Trials of size 0 are left out."""
+    used, strata = layout.grouped(clusters)
     if not used:
         return Rate(0, 0, clusters=0)
     counts, sizes = zip(*used, strict=True)
     count, n = sum(counts), sum(sizes)
-    effect = design_effect(used, planned_icc=planned_icc) * (t_quantile(len(used) - 1) / Z) ** 2
+    sharper = (t_quantile(degrees(strata)) / Z) ** 2
+    effect = design_effect(used, strata, planned_icc=planned_icc) * sharper
     bearing = min(len(counts) - counts.count(0), sum(map(lt, counts, sizes)))
-    return Rate(count, n, len(used), n / widened(effect, bearing))
+    return Rate(count, n, len(used), n / widened(effect, bearing, least=evenness(used, strata)))
 
 
-def rate_of(clusters: Sequence[Cluster], *, by_trial: bool) -> Rate:
+def rate_of(clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, by_trial: bool) -> Rate:
     """The rate of clusters that are trials; else of calls of which nothing more is known."""
     if by_trial:
-        return clustered(clusters)
+        return clustered(clusters, layout)
     return Rate(sum(count for count, _ in clusters), sum(size for _, size in clusters))
 
 
-def widened(effect: float, bearing: int) -> float:
-    """A design effect as it may be relied on: never below 1, larger where few trials bear errors.
+def widened(effect: float, bearing: int, *, least: float = 1.0) -> float:
+    """A design effect as it may be relied on: never below `least`, larger where few bear errors.
 
     Estimated from few such trials it is mostly too low: the intervals of 20 trials with an
     intraclass correlation of 0.3 would cover 90 % and not 95.
     """
-    return 1 + max(effect - 1, 0.0) * (1 + 2 / bearing if bearing else 1)
+    return least + max(effect - least, 0.0) * (1 + 2 / bearing if bearing else 1)
 
 
-def design_effect(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_ICC) -> float:
+def design_effect(
+    clusters: Sequence[Cluster],
+    strata: Sequence[int] = (),
+    *,
+    planned_icc: float = PLANNED_ICC,
+) -> float:
     """How many times more the rate varies than it would over independent calls.
 
     By linearisation of the ratio. From one cluster, or when all or none count, nothing can be
@@ -106,8 +115,8 @@ def design_effect(clusters: Sequence[Cluster], *, planned_icc: float = PLANNED_I
     if k == 1 or count in {0, n}:
         return planned_effect(clusters, planned_icc)
     rate = count / n
-    spread = sum((count - rate * size) ** 2 for count, size in clusters)
-    return k / (k - 1) * spread / (n * rate * (1 - rate))
+    around = [count - rate * size for count, size in clusters]
+    return varied(around, strata or [0] * k) / (n * rate * (1 - rate))
 
 
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
@@ -195,24 +204,33 @@ class Mean:
         return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}] n={self.n}"
 
 
-def per_trial(clusters: Sequence[Cluster]) -> Mean:
+def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
     """Errors per trial, from each trial's errors and calls. A trial without a call has no error."""
     count, n = sum(count for count, _ in clusters), len(clusters)
     if not n:
         return Mean(0, 0, 0.0)
-    widened = max(1.0, _dispersion(clusters)) * (t_quantile(n - 1) / Z) ** 2
+    used, strata = layout.grouped([(count, 1) for count, _ in clusters])
+    widened = max(1.0, _dispersion(used, strata, clusters)) * (t_quantile(degrees(strata)) / Z) ** 2
     return Mean(count, n, n / widened)
 
 
-def _dispersion(clusters: Sequence[Cluster]) -> float:
+def _dispersion(
+    used: Sequence[Cluster], strata: Sequence[int], clusters: Sequence[Cluster]
+) -> float:
     """How many times more the counts vary than independent errors would.
 
-    One trial, or none with an error, tells nothing about it: then as much as is planned for.
+    One draw, or none with an error, tells nothing about it: then as much as is planned for.
     """
-    count, n = sum(count for count, _ in clusters), len(clusters)
-    if n == 1 or not count:
+    count, n = sum(count for count, _ in used), sum(size for _, size in used)
+    if len(used) == 1 or not count:
         calls = sum(size for _, size in clusters)
         mean_size = sum(size * size for _, size in clusters) / calls if calls else 1.0
         return 1 + PLANNED_ICC * (mean_size - 1)
-    mean = count / n
-    return sum((count - mean) ** 2 for count, _ in clusters) / (n - 1) / mean
+    return varied([one - count / n * size for one, size in used], strata) / count
+
+
+def share_of(did: Sequence[bool], layout: Layout = UNKNOWN) -> Rate:
+    """The share of trials that did: of one value a trial, so that only scenarios are clusters."""
+    if layout.by_scenario:
+        return clustered([(int(one), 1) for one in did], layout)
+    return Rate(sum(did), len(did))

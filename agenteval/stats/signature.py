@@ -55,7 +55,10 @@ def compare_kinds(
     seen = ours.sum(axis=0), theirs.sum(axis=0)
     if by_trial:
         far = float(_g_squared(*seen))
-        p = Tail.of(np.append(_g_squared(*mixes), far)).p(far) + itself(len(ours), len(theirs)) / 2
+        p = (
+            Tail.of(np.append(_g_squared(*mixes), far)).p(far)
+            + itself((len(ours), len(theirs))) / 2
+        )
     else:
         as_far = int((_rarity(*mixes) >= _rarity(*seen) - 1e-9).sum())
         p = (1 + as_far) / (1 + exchanges)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import RunSummary, TrialSummary, World
 from agenteval.core.trial import HandshakeStep
-from agenteval.stats.criteria import CRITERIA, Over, as_it_ended
+from agenteval.stats.criteria import CRITERIA, as_it_ended
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.quantiles import beta_quantiles
 from agenteval.stats.rates import design_effect
 
@@ -68,13 +69,13 @@ class Design:
     handshakes: frozenset[str]  # scenarios that have one
     clustering: Clustering
 
-    def scaled(self, trials: int, over: Over) -> "Design":
+    def scaled(self, trials: int, about: Estimand) -> "Design":
         """The same with so many trials: of more scenarios if a verdict is about such, or of these.
 
         The trials of a scenario stay as many as they are in the first case.
         """
         names = list(dict.fromkeys(scenario for scenario, _, _ in self.worlds))
-        if over is Over.SCENARIOS:
+        if about is Estimand.LIKE:
             each = max(1, round(len(self.worlds) / len(names)))
             names = [f"scenario {number}" for number in range(-(-trials // each))]
         return replace(self, worlds=[(names[at % len(names)], at, at) for at in range(trials)])

@@ -10,10 +10,9 @@ from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate_explained import Explained
 from agenteval.report.tables import counted
-from agenteval.stats.criteria import CRITERIA, Over, Rules
+from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.feasibility import out_of_reach
 from agenteval.stats.planning import FEWEST, MOST_TRIALS, PAIRS, Rehearsal, Size
-from agenteval.stats.promotion import decided
 from agenteval.stats.simulation import (
     Clustering,
     Design,
@@ -38,12 +37,14 @@ def rehearsal_of(run: RunSummary, rules: Rules) -> Rehearsal:
     if not any(trial.calls for trial in run.counted):
         raise UsageError(f"{run.id}: made no tool calls, so nothing can be planned from it")
     design = design_of(run, icc=rules.icc)
-    return Rehearsal(design, truth_of(run), decided(rules, run))
+    return Rehearsal(design, truth_of(run), rules)
 
 
-def explain_rules(baseline: str | None, path: Path | None, store: str) -> Explained:
+def explain_rules(
+    baseline: str | None, path: Path | None, store: str, *, about: str | None = None
+) -> Explained:
     """What the rules mean for runs of the baseline's size, or of a common one."""
-    rules, source = rules_at(path)
+    rules, source = rules_at(path, about)
     run = run_summary(baseline, store) if baseline else None
     if run is None:
         rehearsal, size = _published(rules)
@@ -63,8 +64,7 @@ def explain_rules(baseline: str | None, path: Path | None, store: str) -> Explai
     like = run or next(simulated_pairs(design, truth, truth, rng=rng, pairs=1))[0]
     reach = out_of_reach(like, like, rehearsal.rules)
     words = f"{size}: {in_words(rehearsal)}."
-    asked = replace(rules, over=rehearsal.rules.over)
-    return Explained(asked, rehearsal.pairs, source, words, played, reach)
+    return Explained(rules, rehearsal.pairs, source, words, played, reach)
 
 
 def _seen_in(rules: Rules, run: RunSummary) -> Rules:
@@ -92,9 +92,9 @@ def _published(rules: Rules) -> tuple[Rehearsal, str]:
     worlds = [(f"scenario {number}", number, number) for number in range(PUBLISHED_TRIALS)]
     scenarios = frozenset(scenario for scenario, _, _ in worlds)
     design = Design(worlds, PUBLISHED_SIZES, scenarios, Clustering(0.0, rules.icc))
-    over = Over.SCENARIOS if rules.over is Over.AUTO else rules.over
-    rehearsal = Rehearsal(design, PUBLISHED, replace(rules, over=over))
-    return rehearsal, "Without --baseline RUN, like the dense model of a published comparison"
+    return Rehearsal(
+        design, PUBLISHED, rules
+    ), "Without --baseline RUN, like the dense model of a published comparison"
 
 
 PLANNED_PAIRS = 1_000
@@ -129,7 +129,7 @@ class Planned:
             "simulated": self.run.simulated,
             "margin": rules.margin,
             "ratio": rules.ratio,
-            "over": rules.over,
+            "about": rules.about,
             "rate": self.rehearsal.baseline.errors,
             "clustering": asdict(self.rehearsal.design.clustering),
             "trials": size.trials if size else None,
@@ -140,14 +140,22 @@ class Planned:
         }
 
 
-def planned(baseline: str, store: str, *, margin: float | None, ratio: float | None) -> Planned:
+def planned(
+    baseline: str,
+    store: str,
+    *,
+    margin: float | None,
+    ratio: float | None,
+    about: str | None = None,
+) -> Planned:
     """Raises UsageError."""
     if margin is not None and not 0 < margin < 100:
         raise UsageError(f"--margin {margin:g}: points per 100 calls, between 0 and 100")
     if ratio is not None and ratio <= 1:
         raise UsageError(f"--ratio {ratio:g}: above 1; 1.5 allows half as many errors more")
     run = run_summary(baseline, store)
-    rules = Rules(ratio or (margin or 0) / 100, ratio=ratio is not None)
+    asked = rules_at(None, about)[0].about
+    rules = Rules(ratio or (margin or 0) / 100, ratio=ratio is not None, about=asked)
     rehearsal = replace(rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:
         raise UsageError(f"{run.id}: made no errors, and no ratio to none exists; give --margin")
@@ -168,7 +176,7 @@ def sentences(found: Planned) -> str:
     lines.append(
         f"To prove that an equally good model is no worse by {asked}: {size.trials:,} trials, "
         f"about {size.calls:,} calls, of each model in the same worlds. Simulated power "
-        f"{size.power}, of runs clustered by {str(rules.over).removesuffix('s')}."
+        f"{size.power}, about {rules.about.told}."
     )
     if found.hours is not None and found.calls_per_minute is not None:
         lines.append(

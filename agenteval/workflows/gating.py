@@ -15,6 +15,7 @@ from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.store.gate_looks import keep_look
 from agenteval.store.summaries import load_summary, opened
@@ -29,12 +30,13 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     *,
     allow_simulated: bool,
     rescored: bool = False,
+    about: str | None = None,
 ) -> GateView:
     """The verdict, and what a reader must know beside it. Raises UsageError.
 
     `rescored` judges a run's stored calls again first, where another taxonomy did.
     """
-    asked, source = rules_at(rules)
+    asked, source = rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
@@ -158,11 +160,18 @@ def write_rules() -> Path:
     return path
 
 
-def rules_at(path: Path | None) -> tuple[Rules, str]:
-    """The rules, and from where they are in words. Raises UsageError."""
+def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
+    """The rules, with `about` before theirs, and from where they are. Raises UsageError."""
     found = path or find_rules(roots())
     own = found.resolve() != (shipped() / FILE).resolve()
-    return load_rules(found), str(found) if own else f"the {FILE} that agenteval ships"
+    rules = load_rules(found)
+    rules = rules if about is None else replace(rules, about=Estimand(about))
+    return rules, str(found) if own else f"the {FILE} that agenteval ships"
+
+
+def declared(about: str | None) -> Estimand:
+    """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError."""
+    return load_rules(find_rules(roots())).about if about is None else Estimand(about)
 
 
 def run_summary(run: str, store: str) -> RunSummary:

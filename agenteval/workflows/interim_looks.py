@@ -13,7 +13,7 @@ from agenteval.report.gate_view import reach_told
 from agenteval.report.tables import MARK
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach, repeated
-from agenteval.stats.promotion import GateVerdict, decided, judge_gate
+from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.gating import check_comparable, looked, rules_at, run_summary
 
@@ -41,9 +41,8 @@ class InterimLooks:
         """
         candidate = RunSummary.of(run)
         check_comparable(self.baseline, candidate, allow_simulated=self.allow_simulated)
-        rules = decided(self.rules, self.baseline)
-        like = repeated(self.baseline, run.trials_planned, rules.over)
-        for one in out_of_reach(self.baseline, like, rules):
+        like = repeated(self.baseline, run.trials_planned, self.rules.about)
+        for one in out_of_reach(self.baseline, like, self.rules):
             line = f"{one.name.removeprefix('budgets.')}: {reach_told(one)}"
             note(f"{run.model.name}: this run can never PASS. {line}")
 

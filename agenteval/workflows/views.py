@@ -28,6 +28,7 @@ from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.taxonomy.judge import judge
+from agenteval.workflows.gating import declared
 from agenteval.workflows.ingest import cards
 
 POLICY = "article"  # the allow list that they are judged by
@@ -103,8 +104,8 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
         return [found.load(name) for name in names]
 
 
-def view_of(runs: Sequence[Run], taxonomy: str) -> View:
-    return build_view(runs, classes=class_texts(), fold=fold(taxonomy))
+def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:
+    return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
 
 
 def view_of_article() -> View:
@@ -124,7 +125,7 @@ def _primary(call: ToolCall, policy: Policy) -> str | None:
     return finding.failure_class if finding else None
 
 
-def compared(names: Sequence[str], store: str, taxonomy: str) -> View:
+def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None = None) -> View:
     """Two or more models, pair by pair. Raises UsageError."""
     if all(name.endswith(".csv") for name in names):
         sides = [side for name in names for side in _of_file(name)]
@@ -135,7 +136,9 @@ def compared(names: Sequence[str], store: str, taxonomy: str) -> View:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
-    return build_comparison(sides, classes=class_texts(), fold=fold(taxonomy))
+    return build_comparison(
+        sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
+    )
 
 
 def _sides(name: str, store: SqlStore) -> list[Side]:
@@ -144,14 +147,18 @@ def _sides(name: str, store: SqlStore) -> list[Side]:
         return _of_file(name)
     found = store.meant(name)
     if imported := store.imported().get(found):
-        return [Side.of_counts(imported.model, imported.counts)]
+        scenarios = [scenario for scenario, _ in imported.trials]
+        return [Side.of_counts(imported.model, imported.counts, scenarios)]
     return [Side.of_run(*store.summarized(found))]
 
 
 def _of_file(name: str) -> list[Side]:
     tables = load_counts(Path(name))
     known = cards(tables)
-    return [Side.of_counts(known[model], table.counts) for model, table in tables.items()]
+    return [
+        Side.of_counts(known[model], table.counts, [scenario for scenario, _ in table.trials])
+        for model, table in tables.items()
+    ]
 
 
 def speeds(runs: Sequence[Run]) -> list[Served]:

@@ -289,10 +289,10 @@ def test_explain_without_a_run_takes_a_published_one(cli):
 def test_plan_tells_trials_calls_and_hours(gate, cli):
     said = json.loads(cli("plan", "--baseline", "base", "--margin", "6", "--json").out)
     told = " ".join(cli("plan", "--baseline", "base", "--ratio", "2").out.split())
-    assert (20 < said["trials"] < 500, said["calls"] > said["trials"], said["over"]) == (
+    assert (20 < said["trials"] < 500, said["calls"] > said["trials"], said["about"]) == (
         True,
         True,
-        "trials",
+        "these",
     )
     assert (said["calls_per_minute"], said["hours"]) == (46.0, said["calls"] / 46.0 / 60)
     assert [part in told for part in ("is no worse by 2 times:", "calls per minute")] == [True] * 2

@@ -5,7 +5,8 @@ import pytest
 from agenteval.config.gate_rules import digest, find_rules, load_rules
 from agenteval.config.roots import shipped
 from agenteval.errors import UsageError
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 
 
 def written(folder, text):
@@ -16,11 +17,11 @@ def written(folder, text):
 
 def test_the_shipped_rules_ask_for_everything_and_can_be_met_with_their_minimum():
     rules = load_rules(shipped() / "gate.toml")
-    assert (rules.margin, rules.completed, rules.looks, rules.over, rules.trials) == (
+    assert (rules.margin, rules.completed, rules.looks, rules.about, rules.trials) == (
         0.03,
         0.1,
         5,
-        Over.AUTO,
+        Estimand.THESE,
         30,
     )
 
@@ -35,6 +36,7 @@ def test_figures_per_100_become_fractions(tmp_path):
     path = written(
         tmp_path,
         """
+        about = "like-these"
         [margin]
         ratio = 1.5
         [budgets]
@@ -47,7 +49,6 @@ def test_figures_per_100_become_fractions(tmp_path):
         calls = 300
         [plan]
         icc = 0.2
-        over = "scenarios"
         """,
     )
     assert load_rules(path) == Rules(
@@ -60,7 +61,7 @@ def test_figures_per_100_become_fractions(tmp_path):
         never_below=0.005,
         calls=300,
         icc=0.2,
-        over=Over.SCENARIOS,
+        about=Estimand.LIKE,
     )
 
 
@@ -73,7 +74,10 @@ def test_figures_per_100_become_fractions(tmp_path):
         ("[margin]\npoints = 0\n", "margin.points: input should be greater than 0, got 0"),
         ("[margin]\nratio = 0.5\n", "margin.ratio: input should be greater than 1, got 0.5"),
         ("[margin]\npoints = '3'\n", "margin.points: input should be a valid number, got '3'"),
-        ("[margin]\npoints = 3\n[budget]\n", "unknown key budget; known keys: budgets, margin"),
+        (
+            "[margin]\npoints = 3\n[budget]\n",
+            "unknown key budget; known keys: about, budgets, margin",
+        ),
         ("[margin]\npoints = 3\n[budgets]\nstall = 3\n", "unknown key budgets.stall"),
         (
             "[margin]\npoints = 3\n[budgets.classes]\npipes = 3\n",
@@ -88,7 +92,7 @@ def test_figures_per_100_become_fractions(tmp_path):
             "never.classes: 'heredoc' also has a budget; keep it in one of the two",
         ),
         ("[margin]\npoints = 3\n[plan]\nlooks = 0\n", "plan.looks: input should be greater than"),
-        ("[margin]\npoints = 3\n[plan]\nover = 'all'\n", "plan.over: input should be 'auto'"),
+        ("about = 'all'\n[margin]\npoints = 3\n", "about: input should be 'these'"),
     ],
 )
 def test_a_mistake_is_told_in_one_line_with_file_key_and_cure(tmp_path, text, complaint):

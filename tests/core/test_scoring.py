@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from agenteval.core.counts import ErrorCounts
+from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scoring import Funnel, executions, score
 from agenteval.core.trial import HandshakeStep
@@ -75,3 +75,15 @@ def test_a_trial_that_does_not_know_when_its_steps_were_reached_says_nothing_abo
     ]
     (funnel,) = score(trials).funnels
     assert funnel.in_order == (1, 2)
+
+
+def test_the_trial_of_most_influence_is_named_with_what_is_left_without_it():
+    found = influence([(0, 8), (1, 7), (0, 9), (0, 6), (30, 200), (0, 8), (1, 8)])
+    assert (found.at, found.errors, found.calls, found.runs_away) == (4, (30, 32), (200, 246), True)
+    assert found.without == found.low == 2 / 46
+    assert found.high == 32 / 237
+
+
+def test_no_trial_runs_away_where_errors_are_spread_or_few():
+    assert not influence([(2, 8), (2, 8), (2, 8), (1, 8)]).runs_away
+    assert influence([(0, 8), (0, 8)]) is influence([(3, 8), (0, 0)]) is None

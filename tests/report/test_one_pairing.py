@@ -9,7 +9,8 @@ from agenteval.core.pairing import pair
 from agenteval.core.summary import RunSummary, summarize
 from agenteval.report.build import build_comparison
 from agenteval.report.side import Side
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import judge_gate
 from agenteval.testing import card, denied, run, trial
 
@@ -43,7 +44,7 @@ def compared(first, second):
     baseline, candidate = (
         RunSummary.of(one, tuple(map(summarize, one.trials))) for one in (second, first)
     )
-    judged = judge_gate(baseline, candidate, Rules(0.03, over=Over.TRIALS))
+    judged = judge_gate(baseline, candidate, Rules(0.03, about=Estimand.THESE))
     return view.pairs, judged
 
 

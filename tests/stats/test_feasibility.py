@@ -6,7 +6,8 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import OutOfReach, out_of_reach
 from agenteval.stats.promotion import GateVerdict, judge_gate
 
@@ -17,8 +18,8 @@ def played(trials, *, errors=1, **known):
     return run(*(trial(errors, 8, seed=at, handshake=at % 2 == 0, **known) for at in range(trials)))
 
 
-def rules(over=Over.TRIALS, *, margin=0.5, **known):
-    return Rules(margin, over=over, **known)
+def rules(about=Estimand.THESE, *, margin=0.5, **known):
+    return Rules(margin, about=about, **known)
 
 
 def reach(made, asked):
@@ -50,9 +51,7 @@ def test_a_run_that_is_large_enough_can_pass_everything():
 
 
 def test_over_scenarios_more_of_them_are_counted():
-    found = {
-        one.name: one for one in reach(played(5), rules(Over.SCENARIOS, budgets={MISSED: 0.3}))
-    }
+    found = {one.name: one for one in reach(played(5), rules(Estimand.LIKE, budgets={MISSED: 0.3}))}
     missed = found["budgets.handshake_missed"]
     assert (missed.n, missed.enough) == (5, 24)
 

@@ -7,13 +7,14 @@ import pytest
 from scipy.stats import beta, betabinom
 from summaries_of import run, trial
 
-from agenteval.stats.criteria import Over, Rules
+from agenteval.stats.criteria import Rules
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.simulation import Clustering, Design, Truth
 
 TRUTH = Truth(0.056, {"a": 1.0})
-RULES = Rules(0.03, budgets={"errors": 0.15}, over=Over.SCENARIOS)
+RULES = Rules(0.03, budgets={"errors": 0.15}, about=Estimand.LIKE)
 
 
 def rehearsal(trials, rules=RULES, pairs=300):
@@ -36,15 +37,15 @@ def test_the_gate_promotes_the_same_and_rarely_one_at_the_margin_or_twice_as_bad
 
 
 def test_the_margin_alone_is_judged_as_the_gate_judges_it():
-    rehearsed = rehearsal(60, Rules(0.03, over=Over.SCENARIOS), pairs=400)
+    rehearsed = rehearsal(60, Rules(0.03, about=Estimand.LIKE), pairs=400)
     whole = rehearsed.characteristics(TRUTH, np.random.default_rng(3)).passed.value
     alone = rehearsed.passes(TRUTH, np.random.default_rng(4)).value
     assert alone == pytest.approx(whole, abs=0.1)
 
 
-@pytest.mark.parametrize("over", [Over.SCENARIOS, Over.TRIALS])
+@pytest.mark.parametrize("over", [Estimand.LIKE, Estimand.THESE])
 def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
-    rehearsed = rehearsal(30, replace(RULES, over=over))
+    rehearsed = rehearsal(30, replace(RULES, about=over))
     size = rehearsed.needed(np.random.default_rng(5))
     assert 80 < size.trials < 200
     assert size.calls == pytest.approx(7.5 * size.trials, abs=1)
@@ -54,7 +55,7 @@ def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
 
 
 def test_a_margin_too_narrow_has_no_size():
-    tiny = rehearsal(30, Rules(1.01, ratio=True, over=Over.TRIALS))
+    tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE))
     assert tiny.needed(np.random.default_rng(5)) is None
 
 
@@ -74,7 +75,7 @@ def drawn(rng, rate, hardness):
 @pytest.mark.parametrize(("times", "verdict"), [(1, GateVerdict.PASS), (2.5, GateVerdict.FAIL)])
 def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, verdict):
     """Of 300 pairs on both sides: three standard errors of their difference are 12 points."""
-    rules, rng = Rules(0.03, over=Over.SCENARIOS), np.random.default_rng(21)
+    rules, rng = Rules(0.03, about=Estimand.LIKE), np.random.default_rng(21)
     told = rehearsal(100, rules, pairs=300).characteristics(TRUTH.worse(times), rng)
     seen = 0
     for _ in range(300):
@@ -87,7 +88,7 @@ def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, v
 
 def test_so_many_times_more_trials_settle_it_with_the_power_said():
     """If the truth is what was seen, which is that the two are the same."""
-    rules = Rules(0.03, over=Over.TRIALS)
+    rules = Rules(0.03, about=Estimand.THESE)
     sides = [run(*(trial(at < errors, 8, seed=at) for at in range(40))) for errors in (18, 18)]
     (criterion,) = judge_gate(*sides, rules).criteria
     assert criterion.verdict is GateVerdict.INCONCLUSIVE

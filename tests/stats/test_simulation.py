@@ -5,7 +5,7 @@ import pytest
 from summaries_of import run, trial
 
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import Over
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.simulation import (
     Clustering,
     Design,
@@ -98,7 +98,7 @@ def test_worse_is_worse_in_everything_and_never_more_than_always():
     assert TRUTH.with_errors(7.0).errors == 1.0
 
 
-@pytest.mark.parametrize(("over", "scenarios"), [(Over.TRIALS, 4), (Over.SCENARIOS, 30)])
+@pytest.mark.parametrize(("over", "scenarios"), [(Estimand.THESE, 4), (Estimand.LIKE, 30)])
 def test_a_larger_design_has_more_scenarios_only_where_they_are_the_clusters(over, scenarios):
     larger = design(4, 2).scaled(60, over)
     assert (len(larger.worlds), len({name for name, _, _ in larger.worlds})) == (60, scenarios)

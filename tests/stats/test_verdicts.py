@@ -1,13 +1,15 @@
 """Pass, fail or not enough evidence."""
 
+from itertools import pairwise
 from math import ceil, inf
 
 import pytest
 from summaries_of import run, runs, trial
 
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import CRITERIA, Over, Rules
-from agenteval.stats.promotion import GateVerdict, Minimum, decided, judge_gate
+from agenteval.stats.criteria import CRITERIA, Rules
+from agenteval.stats.estimand import Estimand
+from agenteval.stats.promotion import GateVerdict, Minimum, judge_gate
 
 PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
 SOME = [0, 1, 0, 0, 0, 0, 1, 0, 0, 0]
@@ -109,22 +111,25 @@ def test_seeds_do_not_make_scenarios():
         for name, errors in (("base", 0), ("next", 2))
     ]
     by_trial, by_scenario = (
-        judge_gate(*sides, Rules(0.03, over=over)) for over in (Over.TRIALS, Over.SCENARIOS)
+        judge_gate(*sides, Rules(0.03, about=over)) for over in (Estimand.THESE, Estimand.LIKE)
     )
     assert by_trial.criteria[0].bounds[1] < 0.08 < by_scenario.criteria[0].bounds[1]
 
 
-@pytest.mark.parametrize(
-    ("scenarios", "over", "expected"),
-    [
-        (9, Over.AUTO, Over.TRIALS),
-        (10, Over.AUTO, Over.SCENARIOS),
-        (3, Over.SCENARIOS, Over.SCENARIOS),
-    ],
-)
-def test_ten_scenarios_speak_for_others(scenarios, over, expected):
-    candidate = run(*(trial(0, 8, scenario=str(number)) for number in range(scenarios)))
-    assert decided(Rules(0.03, over=over), candidate).over is expected
+@pytest.mark.parametrize("about", Estimand)
+def test_nothing_jumps_where_the_number_of_scenarios_passes_ten(about):
+    def bound(scenarios):
+        """Of twenty trials of each scenario, as like in every one as the next."""
+        trials = [
+            trial(seed % 4 == 0, 8, scenario=f"s{number:02}", seed=20 * number + seed)
+            for number in range(scenarios)
+            for seed in range(20)
+        ]
+        found = judge_gate(run(*trials), run(*trials), Rules(0.03, about=about))
+        return found.criteria[0].bounds[1]
+
+    falls = [after / before for before, after in pairwise(map(bound, range(6, 15)))]
+    assert all(abs(after - before) < 0.04 for before, after in pairwise(falls))
 
 
 def test_what_is_not_settled_says_how_much_more_would_settle_it():
