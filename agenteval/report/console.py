@@ -172,8 +172,10 @@ def _verdict_table(view: GateView) -> RichTable:
         header_style="bold",
     )
     for head in ("criterion", "estimate", "bounds", "limit", "n", "verdict"):
-        right = head in {"estimate", "bounds", "n"}
-        drawn.add_column(head, justify="right" if right else "left", no_wrap=True)
+        right, wraps = head in {"estimate", "bounds", "n"}, head in {"criterion", "n"}
+        drawn.add_column(
+            head, justify="right" if right else "left", no_wrap=not wraps, overflow="fold"
+        )
     for line in view.lines:
         drawn.add_row(*map(Text, _cells(line)), Text(line.verdict, style=_STYLES[line.verdict]))
     return drawn

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from pathlib import Path
 
 import pytest
 from test_gate_command import RULES, STORE, keep, played
@@ -53,6 +54,16 @@ def candidate(cli, project):
     (project / "mine.toml").write_text(RULES)
     (project / "other.toml").write_text(RULES.replace("points = 20", "points = 21"))
     return Candidate(cli)
+
+
+def test_no_limit_and_no_verdict_is_cut_at_80_columns(candidate, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    candidate.play(PLANNED)
+    Path("long.toml").write_text(f"{RULES}[budgets.classes]\nprocess-substitution = 33.25\n")
+    runs = ("--baseline", "base", "--candidate", "next", "--rules", "long.toml")
+    told = candidate.cli("gate", *runs).out
+    assert ("…" in told, "< 33.25" in told, "none, < 40" in told) == (False, True, True)
+    assert max(map(len, told.splitlines())) <= 80
 
 
 def looks():
