@@ -1,4 +1,4 @@
-"""A TOML file of the user's, read and checked; whatever is wrong with it becomes one line."""
+"""A TOML file of the user's, read and checked; all that is wrong with it is told, a line each."""
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,11 +40,11 @@ def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") 
         return schema.model_validate(tables)
     except ValidationError as error:
         # A misspelt key is the cause of the one that is then missing.
-        first, *rest = sorted(
+        found = sorted(
             error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
         )
-        more = f" (and {len(rest)} more)" if rest else ""
-        raise UsageError(f"{where}: {_complaint(first, schema)}{more}") from error
+        told = dict.fromkeys(f"{where}: {_complaint(one, schema)}" for one in found)
+        raise UsageError("\n".join(told)) from error
 
 
 def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:

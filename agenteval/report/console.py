@@ -10,6 +10,7 @@ from rich.text import Text
 
 from agenteval.report.details import detail_tables, summary_tables, void_lines
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
+from agenteval.report.sentences import in_short
 from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict
@@ -26,6 +27,9 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
     if view.sentences:
         _print_title(console, SAID, simulated=view.simulated)
         _print_list(console, view.sentences)
+    if view.runs and not view.compared:
+        _print_title(console, "In short", simulated=view.simulated)
+        _print_list(console, in_short(view.runs, view.pairs))
 
 
 def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:

@@ -200,3 +200,45 @@ def _each(start: str, views: Sequence[RunView], rates: Sequence[tuple[str, Rate]
 
 def _completed(view: RunView) -> Rate:
     return dict(view.outcomes)[Outcome.COMPLETED]
+
+
+def in_short(views: Sequence[RunView], pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Who does the work, who makes fewer errors, and what is not known: in plain words."""
+    found = [_of_model(view) for view in views]
+    settled = [pair for pair in pairs if pair.adjusted < SETTLED and pair.difference.value]
+    for pair in settled:
+        names = (pair.first, pair.second)
+        fewer, more = names if pair.difference.value < 0 else names[::-1]
+        found.append(f"{fewer} makes fewer errors than {more}.")
+    if errors := [_both(pair.first, pair.second) for pair in pairs if pair not in settled]:
+        found.append(f"Not known: who makes fewer errors, of {'; of '.join(errors)}.")
+    goals = [(view.label, _completed(view)) for view in views]
+    unclear = [
+        _both(one, other)
+        for at, (one, rate) in enumerate(goals)
+        for other, beside in goals[at + 1 :]
+        if rate.low <= beside.high and beside.low <= rate.high
+    ]
+    if unclear:
+        found.append(f"Not known: who reaches the goal more often, of {'; of '.join(unclear)}.")
+    return tuple(found)
+
+
+def _of_model(view: RunView) -> str:
+    goals, errors = _completed(view), view.errors.total
+    if not goals.n:
+        return f"{view.label}: no trial counts, nothing is known."
+    told = (
+        f"{view.label} reached its goal in {goals.count} of {goals.n} trials (in the long run "
+        f"{100 * goals.low:.0f} to {100 * goals.high:.0f} %)"
+    )
+    if not errors.n:
+        return f"{told}, and made no tool call."
+    return (
+        f"{told}, with {100 * errors.value:.1f} errors per 100 tool calls "
+        f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
+    )
+
+
+def _both(one: str, other: str) -> str:
+    return f"{one} and {other}"

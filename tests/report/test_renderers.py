@@ -32,9 +32,11 @@ def test_a_brief_page_ends_with_what_can_be_said(view):
     out = Console(file=io.StringIO(), width=120, color_system=None)
     console.render(view, out, brief=True)
     before, comparison = out.file.getvalue().split("Tool-call errors by failure class")
-    assert comparison.split("\n- ")[-1].startswith(
+    said, short = comparison.split("\nIn short  SIMULATED\n")
+    assert said.split("\n- ")[-1].startswith(
         "For these scenarios: the turn after a denial recovered in "
     )
+    assert short.startswith("- sim/moe reached its goal in 1 of 7 trials ")
     assert ("Provenance" in before, "Void trials" in before) == (False, True)
 
 

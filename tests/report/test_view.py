@@ -8,6 +8,7 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.report.build import build_counts_view, build_view
 from agenteval.report.details import detail_tables
 from agenteval.report.provenance import provenance_table
+from agenteval.report.sentences import in_short
 from agenteval.report.tables import comparison_table
 from agenteval.testing import card, denied, run, says, trial
 
@@ -44,6 +45,27 @@ def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
         "tool",
         "unlisted-script",
     ]
+
+
+def test_the_last_lines_name_what_is_settled_and_what_is_not(view):
+    found = in_short(view.runs, view.pairs)
+    assert [line.split(" (")[0] for line in found[:3]] == [
+        "sim/moe reached its goal in 1 of 7 trials",
+        "sim/dense reached its goal in 8 of 8 trials",
+        "local reached its goal in 2 of 3 trials",
+    ]
+    assert found[3:] == (
+        "sim/dense makes fewer errors than sim/moe.",
+        "Not known: who makes fewer errors, of sim/moe and local; of sim/dense and local.",
+        "Not known: who reaches the goal more often, of sim/moe and local; of sim/dense and local.",
+    )
+
+
+def test_the_last_lines_of_runs_without_calls_or_trials_say_so():
+    silent = build_view([run(trial(says("done")))])
+    nothing = build_view([run()])
+    assert in_short(silent.runs, ())[0].endswith(", and made no tool call.")
+    assert in_short(nothing.runs, ())[0].endswith(": no trial counts, nothing is known.")
 
 
 def test_classes_that_nobody_showed_share_a_row_and_published_rows_do_not(runs, view):
