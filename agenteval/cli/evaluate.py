@@ -67,11 +67,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
-    output.first_words(", ".join(model or ()) or resume or "")
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
-    watch = workflows.interim_looks.watch_for(
-        gate, baseline, store, allow_simulated=allow_simulated
-    )
+    looks = workflows.interim_looks
+    watch = looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
     about = workflows.gating.declared(None)  # a slip in gate.toml is told before the run
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
@@ -79,8 +77,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
         output.show_runs(
             runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json, brief=True
         )
-    code = _exit_code(runs, watch, store, quiet=as_json, interrupted=interrupted)
-    raise typer.Exit(code)
+    raise typer.Exit(_exit_code(runs, watch, store, quiet=as_json, interrupted=interrupted))
 
 
 run.__doc__ = HELP
@@ -91,6 +88,7 @@ def _plan(
 ) -> "Plan":
     if resume and (called.params["gate"] or called.params["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
+    output.first_words(", ".join(called.params["model"] or ()) or resume or "")
     options = workflows.stages.options_of(called.params)
     sources = {name: called.get_parameter_source(name) for name in called.params}
     given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]

@@ -53,6 +53,19 @@ LevelOf = Annotated[
 Fresh = Annotated[bool, typer.Option("--fresh", help="Play the baseline anew.")]
 
 
+HELP = """Hold a candidate's run against a baseline's, by rules that were written before.
+
+Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
+
+Examples:
+- `agenteval gate --baseline 20261121-101500-mine --candidate last`
+
+- `agenteval gate --baseline baseline.db --candidate last --rules gate.toml --junit gate.xml`
+
+- `agenteval gate --explain --baseline 20261121-101500-mine`
+"""
+
+
 def gate(  # noqa: PLR0913 -- each is an option of the command line
     *,
     baseline: o.Baseline = None,
@@ -69,17 +82,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     markdown: Markdown = None,
     junit: Junit = None,
 ) -> None:
-    """Hold a candidate's run against a baseline's, by rules that were written before.
-
-    Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
-
-    Examples:
-    - `agenteval gate --baseline 20261121-101500-mine --candidate last`
-
-    - `agenteval gate --baseline baseline.db --candidate last --rules gate.toml --junit gate.xml`
-
-    - `agenteval gate --explain --baseline 20261121-101500-mine`
-    """
+    """Hold a candidate's run against a baseline's: HELP tells the rest."""
     if init:
         return _init()
     if explain:
@@ -100,6 +103,9 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         _show(view, as_json=as_json)
     _write(view, out=out, markdown=markdown, junit=junit)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+gate.__doc__ = HELP
 
 
 def _init() -> None:
