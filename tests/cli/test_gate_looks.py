@@ -2,14 +2,18 @@
 
 import json
 import sqlite3
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from test_gate_command import RULES, STORE, keep, played
 
 from agenteval.protocols import TrialKey
+from agenteval.report.console import render_verdict
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, run
+from agenteval.workflows.gating import judged
 
 PLANNED = 40
 
@@ -56,14 +60,16 @@ def candidate(cli, project):
     return Candidate(cli)
 
 
-def test_no_limit_and_no_verdict_is_cut_at_80_columns(candidate, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+@pytest.mark.parametrize("width", [80, 70])
+def test_no_limit_and_no_verdict_is_cut_in_a_narrow_terminal(candidate, width):
     candidate.play(PLANNED)
     Path("long.toml").write_text(f"{RULES}[budgets.classes]\nprocess-substitution = 33.25\n")
-    runs = ("--baseline", "base", "--candidate", "next", "--rules", "long.toml")
-    told = candidate.cli("gate", *runs).out
+    view = judged("base", "next", Path("long.toml"), STORE, allow_simulated=True)
+    console = Console(width=width, file=StringIO())
+    render_verdict(view, console)
+    told = console.file.getvalue()
     assert ("…" in told, "< 33.25" in told, "none, < 40" in told) == (False, True, True)
-    assert max(map(len, told.splitlines())) <= 80
+    assert max(map(len, told.splitlines())) <= width
 
 
 def looks():
