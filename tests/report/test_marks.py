@@ -38,7 +38,7 @@ def test_console_marks_the_title_and_the_column_of_every_table(simulated):
     titled = [line for line in out.file.getvalue().splitlines() if line.endswith("  SIMULATED")]
     assert out.file.getvalue().count("SIMULATED") >= 2 * len(tables(simulated)) + 1
     titles = [line.removesuffix("  SIMULATED") for line in titled if not line.startswith(" ")]
-    assert titles == [*(table.title for table in tables(simulated)), SAID]
+    assert titles == [*(table.title for table in tables(simulated)), SAID, "In short"]
 
 
 def test_html_says_it_in_the_page_title_and_at_every_trial(simulated, real):

@@ -55,10 +55,15 @@ def test_the_last_lines_name_what_is_settled_and_what_is_not(view):
         "local reached its goal in 2 of 3 trials",
     ]
     assert found[3:] == (
-        "sim/dense makes fewer errors than sim/moe.",
-        "Not known: who makes fewer errors, of sim/moe and local; of sim/dense and local.",
+        "Not known: who makes fewer errors, of sim/moe and sim/dense; of sim/moe and local; "
+        "of sim/dense and local.",
         "Not known: who reaches the goal more often, of sim/moe and local; of sim/dense and local.",
     )
+
+
+def test_of_two_alone_fewer_claims_are_corrected_for(runs):
+    two = build_view(runs[:2])
+    assert in_short(two.runs, two.pairs)[2:] == ("sim/dense makes fewer errors than sim/moe.",)
 
 
 def test_the_last_lines_of_runs_without_calls_or_trials_say_so():
