@@ -19,6 +19,7 @@ from agenteval.core.call import BASH
 from agenteval.core.malformed import Asked
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy
+from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Message, Trial, Turn
 from agenteval.models.chat_completions import read_reply, request_body
 from agenteval.models.failures import RefusedError
@@ -30,7 +31,7 @@ from agenteval.report.build import build_view
 from agenteval.report.view import View
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import judge
-from agenteval.testing import denied, run, says, tool, trial
+from agenteval.testing import Part, denied, run, says, tool, trial
 from agenteval.workflows.hostile_worlds import Tried
 
 COMMAND = {"type": "object", "properties": {"command": {"type": "string"}}}
@@ -212,16 +213,25 @@ def try_report() -> list[Tried]:
     return [Tried("report", name, _shown(words, plain), BY_SIGNS) for name, words in SHOWN.items()]
 
 
-def _trial(words: str) -> Trial:
-    """The words in every place that a model has in a report."""
-    parts = (denied(words), denied(f"ls {words}", evidence="ls"), says(words))
-    made = trial(*parts, tool(words, failure_class="hallucinated-tool"))
-    return replace(made, reason=words)
+def _run(words: str) -> Run:
+    """The words in every place that a model has in a report.
+
+    Each in a trial of its own: what followed a denial is read from words too, and shown.
+    """
+    unknown = tool(words, failure_class="hallucinated-tool")
+    parts: Sequence[Part] = (
+        denied(words),
+        denied(f"ls {words}", evidence="ls"),
+        says(words),
+        unknown,
+    )
+    trials = (trial(part, number=at, reason=words) for at, part in enumerate(parts, 1))
+    return run(*trials)
 
 
 def _page(words: str) -> "_Elements":
     seen = _Elements()
-    seen.feed(report.html.page(build_view([run(_trial(words))])))
+    seen.feed(report.html.page(build_view([_run(words)])))
     return seen
 
 
@@ -229,7 +239,7 @@ def _shown(words: str, plain: "_Elements") -> str:
     legible = words.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         there = _page(legible)
-        view = build_view([run(_trial(legible))])
+        view = build_view([_run(legible)])
         json.loads(report.json.dumps(view))
         printed = _printed(view) + report.markdown.dumps(view)
     except DEFECTS as error:

@@ -100,7 +100,8 @@ def test_ids_of_runs_are_always_the_same_on_a_page(tmp_path) -> None:
         "```\n"
     )
     outcomes = list(played(page, tmp_path))
-    assert [line.split()[0] for line in outcomes[2].printed] == [
+    runs = [line for line in outcomes[2].printed if not line.startswith(" ")]
+    assert [line.split()[0] for line in runs] == [
         "20261121-102000-sim-qwen3.5-27b",
         "20261121-101500-sim-qwen3.5-27b",
     ]
