@@ -292,7 +292,7 @@ def _beta_binomial(trials: int, rate: float, icc: float, rng: np.random.Generato
 
 
 def _ever_passed(before: RunSummary, after: RunSummary, *, remembers: bool) -> bool:
-    rules, looks = MARGIN, ()
+    rules, looks = replace(MARGIN, about=Estimand.THESE), ()
     for share in (4, 2, 1):
         played = after.trials[: len(after.trials) // share]
         so_far = replace(after, id="next", trials=played, looks=looks)

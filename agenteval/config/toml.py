@@ -43,8 +43,25 @@ def check(where: Path | str, tables: Mapping[str, Any], schema: "type[Schema]") 
         found = sorted(
             error.errors(include_url=False), key=lambda one: one["type"] != "extra_forbidden"
         )
-        told = dict.fromkeys(f"{where}: {_complaint(one, schema)}" for one in found)
-        raise UsageError("\n".join(told)) from error
+        first: dict[tuple[object, ...], str] = {}
+        for one in found:
+            place = _place(one, tables)
+            first.setdefault(place, f"{where}: {_complaint({**one, 'loc': place}, schema)}")
+        raise UsageError("\n".join(first.values())) from error
+
+
+def _place(error: Mapping[str, Any], tables: Mapping[str, Any]) -> tuple[object, ...]:
+    """Where it is in the file: of a value that may be of several types, without their names."""
+    place: tuple[object, ...] = error["loc"]
+    if error["type"] == "missing":
+        return place
+    inner: Any = tables
+    for depth, part in enumerate(place):
+        try:
+            inner = inner[part]
+        except (LookupError, TypeError):
+            return place[:depth]
+    return place
 
 
 def _complaint(error: Mapping[str, Any], schema: "type[BaseModel]") -> str:

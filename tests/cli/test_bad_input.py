@@ -122,7 +122,12 @@ def test_the_environment_goes_before_the_file_and_a_flag_before_both(
     ("path", "old", "new", "parts"),
     [
         ("agenteval.toml", "", "[models", ["agenteval.toml", "not valid TOML"]),
-        ("agenteval.toml", "", "[models.a]\nurl = 1", ["unknown key models.a.url"]),
+        (
+            "agenteval.toml",
+            "",
+            "[models.a]\nmodel = 'm'\nbase_url = 'http://x/v1'\nurl = 1",
+            ["unknown key models.a.url"],
+        ),
         ("agenteval.toml", "", "[models]\na = 1", ["models.a: expected a table"]),
         (
             "scenarios/ralf/handshake/scenario.toml",

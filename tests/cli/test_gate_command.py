@@ -239,7 +239,7 @@ def test_what_else_differs_is_said_and_not_forbidden(gate):
     [
         (["--baseline", "base"], "give --baseline RUN and --candidate RUN"),
         (["--baseline", "base", "--candidate", "base"], "are the same run (base)"),
-        (["--baseline", "base", "--candidate", "nope"], "no run 'nope' in the store"),
+        (["--baseline", "base", "--candidate", "nope"], "no run 'nope' in "),
         (["--baseline", "base", "--candidate", "bad", "--rules", "no.toml"], "no.toml: cannot be"),
         (["--baseline", "base", "--candidate", "bad", "--store", "no.db"], "no.db: no such file"),
     ],

@@ -55,8 +55,10 @@ def test_the_last_lines_name_what_is_settled_and_what_is_not(view):
         "local reached its goal in 2 of 3 trials",
     ]
     assert found[3:] == (
-        "Not known: who makes fewer errors, of sim/moe and sim/dense; of sim/moe and local; "
-        "of sim/dense and local.",
+        (
+            "Not known: who makes fewer errors, of sim/moe and sim/dense; of sim/moe and local; "
+            "of sim/dense and local."
+        ),
         "Not known: who reaches the goal more often, of sim/moe and local; of sim/dense and local.",
     )
 

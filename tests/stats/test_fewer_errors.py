@@ -13,7 +13,7 @@ from summaries_of import run, trial
 from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import Over
+from agenteval.stats.estimand import Estimand
 from agenteval.stats.fewer_errors import Group, evenest, widest
 from agenteval.stats.limit_tests import comparison, lower_bound, rate_test, upper_bound
 from agenteval.stats.promotion import GateVerdict, judge_gate
@@ -198,11 +198,11 @@ def ended_badly(one):
     return replace(one, outcome=ended) if one.completed else one
 
 
-@given(candidates(), st.sampled_from([Over.TRIALS, Over.SCENARIOS]))
+@given(candidates(), st.sampled_from(Estimand))
 @settings(max_examples=30, deadline=None)
-def test_a_trial_worse_never_improves_a_verdict_of_the_shipped_gate(runs, over):
+def test_a_trial_worse_never_improves_a_verdict_of_the_shipped_gate(runs, about):
     before, candidate, worse = runs
-    rules = replace(SHIPPED, over=over, classes={"pipe-to-filter": 0.05})
+    rules = replace(SHIPPED, about=about, classes={"pipe-to-filter": 0.05})
     found, later = judge_gate(before, candidate, rules), judge_gate(before, worse, rules)
     assert ORDER.index(later.verdict) <= ORDER.index(found.verdict)
     for one, other in zip(found.criteria, later.criteria, strict=True):
