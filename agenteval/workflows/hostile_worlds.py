@@ -110,7 +110,7 @@ def spoilt_worlds() -> Mapping[str, Spoilt]:
         "a page of broken bytes": Spoilt("malformed", whole[:page] + b"\xff" * page),
         "a file that is cut": Spoilt(UNREADABLE, whole[: page // 2]),
         "a file of words": Spoilt(UNREADABLE, b"SQLite format 4\0 and so on" * 99),
-        "a file of zeros": Spoilt(UNREADABLE, command="truncate -s 60M world.db"),
+        "a file of zeros": Spoilt(UNREADABLE, command="head -c 60M /dev/zero > world.db"),
         "a FIFO": Spoilt("not a regular file", command="mkfifo world.db"),
         "a folder": Spoilt("Is a directory", command="mkdir world.db"),
         "nothing": Spoilt("No such file", command="true"),

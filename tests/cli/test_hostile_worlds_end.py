@@ -59,11 +59,13 @@ class Hostile:
     """Writes the module, runs what imports it, closes the ticket, says that it is done.
 
     `struck` is set when the model was asked to go on after its last call but one, and `judged` how
-    often it was asked after its last.
+    often it was asked after its last. Its last words wait until the run was `interrupted`: else a
+    run that is quick is over before.
     """
 
     def __init__(self, module: str) -> None:
         self.module, self.struck, self.judged = module, threading.Event(), 0
+        self.interrupted = threading.Event()
 
     def __call__(self, messages):
         ticket = re.search(r"Ticket (\d+) is yours", str(messages))[1]
@@ -76,7 +78,10 @@ class Hostile:
         if done == len(steps) - 1:
             self.struck.set()
         self.judged += done == len(steps)
-        return steps[done] if done < len(steps) else "It is done."
+        if done < len(steps):
+            return steps[done]
+        self.interrupted.wait(60)
+        return "It is done."
 
 
 def command(project, *words: str) -> subprocess.Popen:
@@ -105,6 +110,7 @@ def test_ctrl_c_is_answered_and_resume_ends_the_run(how, project) -> None:
                 running.communicate(timeout=ANSWERED)
             took = time.monotonic() - began
             running.kill()
+            model.interrupted.set()
         with command(project, "--resume", "last", "--base-url", url) as again:
             _, complaints = again.communicate(timeout=200)
     run = stored(project)

@@ -187,6 +187,7 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
     printed = printed_of(inspected, monkeypatch=monkeypatch)
     as_json = json.loads(printed_of(inspected, "--json", monkeypatch=monkeypatch).output)
     count = len(as_json["inbound"])
+    assert [one for one in as_json["inbound"] if not one["held"]] == []
     assert (printed.exit_code, count > 100) == (0, True)
     assert "sandbox namespaces: works\n  blocked  read a file of the host" in printed.output
     assert f"control groups as well\nA run uses: {as_json['chosen']}" in printed.output
