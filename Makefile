@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,8 +20,11 @@ $(READY): requirements.lock pyproject.toml .ci/setup
 demo: $(READY) ## three simulated models through three scenarios, and the table
 	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b ralf/handshake media/rendered-plot data/pantry-audit
 
-test: $(READY) ## all tests
-	@$(BIN)/python -m pytest -n auto --cov --cov-report= $(PYTEST)
+test: $(READY) ## all tests but the slow ones (minutes)
+	@$(BIN)/python -m pytest -n auto -m "not slow" $(if $(COVER),--cov --cov-report=) $(PYTEST)
+
+test-slow: $(READY) ## the others: campaigns in short form, every page and scenario, real servers, kills; COVER=1 adds to coverage
+	@$(BIN)/python -m pytest -n auto -m slow $(if $(COVER),--cov --cov-append --cov-report=) $(PYTEST)
 
 lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
 	@sh .ci/lowest $(PYTEST)
@@ -36,7 +39,7 @@ servers: $(READY) ## get the real servers that tests/servers asks, into a cache 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
 	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)
 
-coverage: $(READY) ## what the last `make test` covered; fails below 90 %, or 100 % of the pure parts
+coverage: $(READY) ## what `make test test-slow COVER=1` covered; fails below 90 %, or 100 % of the pure parts
 	@$(BIN)/coverage report --fail-under=90
 	@$(BIN)/coverage report --fail-under=100 --include='$(PURE)'
 

@@ -182,6 +182,7 @@ def test_a_command_is_judged_with_the_plug_ins_that_are_installed(installed: Pat
     assert said() == ["bare-binary"]
 
 
+@pytest.mark.slow
 def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_path: Path) -> None:
     rules = tmp_path / "gate.toml"
     rules.write_text("[margin]\npoints = 3\n[budgets]\nsilent = 5\n")

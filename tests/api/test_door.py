@@ -16,6 +16,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 SIM = "sim/qwen3.5-27b"
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_page_are_true(project) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     known: dict[str, object] = {}
@@ -86,6 +87,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_notebook_ends_the_run_in_good_order(project) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", STOPPED],

@@ -255,6 +255,7 @@ def test_a_gate_toml_to_change_is_written_once(cli, project):
     assert "[margin]" in (project / "gate.toml").read_text()
 
 
+@pytest.mark.slow
 def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
     said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml")
     words = " ".join(said.out.split())
@@ -267,6 +268,7 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
     ] == [True] * 5
 
 
+@pytest.mark.slow
 def test_explain_is_json_for_scripts(gate, cli):
     said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml", "--json")
     document = json.loads(said.out)
@@ -278,6 +280,7 @@ def test_explain_is_json_for_scripts(gate, cli):
     )
 
 
+@pytest.mark.slow
 def test_explain_without_a_run_takes_a_published_one(cli):
     said = " ".join(cli("gate", "--explain").out.split())
     assert ("120 trials of 120 scenarios" in said, "gate.toml that agenteval ships" in said) == (
@@ -286,6 +289,7 @@ def test_explain_without_a_run_takes_a_published_one(cli):
     )
 
 
+@pytest.mark.slow
 def test_plan_tells_trials_calls_and_hours(gate, cli):
     said = json.loads(cli("plan", "--baseline", "base", "--margin", "6", "--json").out)
     told = " ".join(cli("plan", "--baseline", "base", "--ratio", "2").out.split())
@@ -356,6 +360,7 @@ def test_a_plan_that_cannot_be_made_says_why(gate, cli, arguments, complaint):
     assert (said.code, complaint in said.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_margin_too_narrow_for_any_run_is_told(gate, cli):
     assert "ask for a wider one" in cli("plan", "--baseline", "base", "--margin", "0.1").out
 
@@ -386,6 +391,7 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     assert "was looked at" in " ".join(judged.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rules", "code", "verdict"),
     [

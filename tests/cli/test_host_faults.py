@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 RUN = ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "12", "--concurrency", "2")
 ROOM = 400_000  # bytes that a file may have: the store of this run wants more
 
@@ -28,6 +30,7 @@ def limited(folder: Path, *words: str, room: int | None = None) -> subprocess.Co
     )
 
 
+@pytest.mark.slow
 def test_a_store_without_room_ends_the_run_in_one_line_and_it_can_go_on(tmp_path) -> None:
     full = limited(tmp_path, *RUN, room=ROOM)
     assert (full.returncode, "Traceback" in full.stderr) == (4, False)

@@ -94,6 +94,7 @@ def command(project, *words: str) -> subprocess.Popen:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", WORLDS)
 def test_ctrl_c_is_answered_and_resume_ends_the_run(how, project) -> None:
     module, told = WORLDS[how]

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 PAGE = (Path(__file__).parents[2] / "docs" / "json.md").read_text()
 RUN = ("run", "-m", "sim/qwen3.5-27b", "--trials", "2", "media/rendered-plot", "--json")
 COMMANDS = {
@@ -33,6 +35,7 @@ def keys(document):
                 yield from value[0]
 
 
+@pytest.mark.slow
 def test_every_key_is_told(cli, project):
     (project / "counts.csv").write_text("model,calls,class,errors\nm,50,bare-binary,5\n")
     first = json.loads(cli(*RUN).out)["runs"][0]["id"]

@@ -10,6 +10,7 @@ import pytest
 ROUNDS = int(os.environ.get("AGENTEVAL_CHAOS_ROUNDS", "6"))
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_whoever_is_killed_nothing_is_left_and_no_answered_call_is_lost() -> None:
     chance, backends = random.Random(ROUNDS), chaos_kill.working()

@@ -67,6 +67,7 @@ def killed(project: Path, seconds: float, *arguments: str) -> None:
             os.kill(running.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_runs_killed_at_random_moments_end_as_if_nothing_had_been(cli, project, unbroken) -> None:
     chance, (whole, seconds) = random.Random(KILLS), unbroken

@@ -60,6 +60,7 @@ def test_what_a_server_tells_stands_beside_its_model(cli, fresh, answering, repl
     assert "# server llama.cpp b1 x, context 4096\n" in (fresh / "agenteval.toml").read_text()
 
 
+@pytest.mark.slow
 def test_a_promotion_plays_both_models_and_ends_with_what_the_verdict_means(cli, project):
     said = cli(*OVER, "--trials", "2", "--allow-simulated", "--out", "verdict")
     verdict, meaning = said.out.splitlines()[-2:]

@@ -96,6 +96,7 @@ def unbroken(tmp_path_factory) -> Run:
     return stored(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("moment", "least"), MOMENTS)
 def test_a_run_killed_at_any_moment_is_gone_on_with_as_if_nothing_had_been(
     cli, project, unbroken, moment, least
@@ -122,6 +123,7 @@ def test_a_run_killed_at_any_moment_is_gone_on_with_as_if_nothing_had_been(
     ) == (True, True, True, True)
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is_killed(
     cli, project, unbroken
 ) -> None:
@@ -144,6 +146,7 @@ def test_a_run_that_another_process_plays_is_refused_and_free_again_when_that_is
 VOIDS = "UPDATE trial SET outcome = 'void', ending = 'broken', cause = 'crashed' WHERE number > 1"
 
 
+@pytest.mark.slow
 def test_voids_that_were_set_aside_are_not_lost_when_their_second_play_is_killed(
     cli, project, unbroken
 ) -> None:

@@ -5,6 +5,7 @@ import signal
 import time
 from contextlib import closing
 
+import pytest
 from test_resume import ARGUMENTS, CALLS, begun, seen
 
 from agenteval.core.run import Run
@@ -16,6 +17,7 @@ def stored(url: str) -> Run:
         return store.load("last")
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_free_again_and_ends_as_if_nothing_had_been_its_voids_too(
     cli, project, postgres
 ) -> None:

@@ -26,6 +26,7 @@ def played(cli, project, *options: str) -> Run:
         store.close()
 
 
+@pytest.mark.slow
 def test_the_same_slips_get_the_same_verdicts_under_every_profile(cli, project) -> None:
     runs = {name: played(cli, project, "--profile", name) for name in profiles()}
     calls = {

@@ -31,6 +31,7 @@ SESSIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "session"), SESSIONS)
 def test_a_call_gets_the_verdict_that_the_harness_gave_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, session: dict[str, Any]

@@ -1,5 +1,6 @@
 """How blocks of a page are read, run and renewed."""
 
+import pytest
 from pages import blocks, part
 from played_page import played, renewed
 
@@ -89,6 +90,7 @@ def test_figures_may_vary_where_a_page_says_so_and_words_may_not(tmp_path) -> No
     assert alike == [True, False]
 
 
+@pytest.mark.slow
 def test_ids_of_runs_are_always_the_same_on_a_page(tmp_path) -> None:
     page = (
         "```console run\n"

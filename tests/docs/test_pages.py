@@ -66,6 +66,7 @@ def unknown(line: str) -> list[str]:
     return [*lacks, *stray]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)  # a dozen commands each, on a machine that may be busy
 @pytest.mark.parametrize("name", RUNNING)
 def test_every_command_of_a_page_does_what_the_page_shows(name: str, tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ def test_what_a_judge_may_take_is_what_the_page_on_security_says() -> None:
     assert taken in TEXTS["SECURITY.md"]
 
 
+@pytest.mark.slow
 def test_the_picture_is_what_the_demo_prints() -> None:
     assert picture.PICTURE.read_text() == picture.rendered(picture.demo()), "make docs-refresh"
 

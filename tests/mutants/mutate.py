@@ -65,9 +65,14 @@ def _mutants(folder: Path, module: str) -> list[WorkItem]:
 
 
 def _means_something(item: WorkItem, text: str) -> bool:
-    """Whether it is Python at all: the `*` of a signature is taken for a product, too."""
+    """Whether it is Python at all, and no matter of types or of memory alone.
+
+    The `*` of a signature is taken for a product; `frozen`, `slots` and `cache` change no result.
+    """
     (change,) = item.mutations
-    if change.operator_name.startswith(_MEANINGLESS):
+    line = text.splitlines()[change.start_pos[0] - 1].lstrip()
+    product = "_Mul_" in change.operator_name and "*," in line
+    if product or line.startswith("@") or change.operator_name.startswith(_MEANINGLESS):
         return False
     changed = mutate_code(text, get_operator(change.operator_name)(), change.occurrence)
     try:

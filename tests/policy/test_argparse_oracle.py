@@ -177,6 +177,7 @@ def _given(draw: st.DrawFn, argument: Argument, name: list[str]) -> list[str]:
     return [*name, *values]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(calls())
 @example((SPLIT, ["x", "-v", "y"]))

@@ -129,3 +129,18 @@ def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
     path = tmp_path / "opencode.json"
     path.write_text(json.dumps({"permission": "allow"}))
     assert runs(call, load_any(str(path), roots=[])) == found
+
+
+def _rules(allow: list[str]) -> Policy:
+    return policy(convert("t", {"bash": {"allow": allow}}), name="t", where="t")
+
+
+def test_a_script_is_known_by_its_bare_name_and_told_by_its_first_rule():
+    twice = _rules(["uv run scripts/a-b.tools.py *", "python3 scripts/a-b.tools.py *"])
+    assert twice.bash.by_stem == {"a_b": "uv run scripts/a-b.tools.py"}
+
+
+def test_of_many_rules_the_first_four_are_told():
+    assert _rules(["ls *", "pwd", "id", "w", "who"]).bash.sample == (
+        "use what is listed: `ls *`, `pwd`, `id`, `w`"
+    )

@@ -149,6 +149,7 @@ def test_models_that_are_served_under_one_name_stay_apart():
     assert names(groups) == [["a", "b"], ["c"]]
 
 
+@pytest.mark.slow
 def test_identical_models_are_seldom_said_to_differ_in_anything():
     """Trials of three classes of errors, drawn here; one by one, a fifth of the reports claimed."""
     rng, false = np.random.default_rng(3), 0

@@ -253,6 +253,7 @@ async def test_a_sandbox_that_is_gone_is_our_fault(backend):
 FUZZED = int(os.environ.get("AGENTEVAL_FUZZED_WORLDS", "2000"))
 
 
+@pytest.mark.slow
 async def test_pages_that_an_attacker_made_crash_and_hold_up_nothing(tmp_path):
     """Random bytes of a database with all that databases have are flipped; none stops the world."""
     path = tmp_path / "seed.db"

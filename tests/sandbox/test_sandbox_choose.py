@@ -181,6 +181,7 @@ def printed_of(found, *options, monkeypatch):
     return CliRunner().invoke(app, options)
 
 
+@pytest.mark.slow
 def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_held(
     inspected, monkeypatch
 ):

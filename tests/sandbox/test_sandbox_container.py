@@ -52,6 +52,7 @@ async def test_its_probe_passes(container):
     assert (seen.works, seen.reason, len(seen.blocked)) == (True, "", 14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["executed", "forked"])
 @pytest.mark.parametrize("user", USERS)
 def test_no_attempt_at_leaving_a_container_succeeds(container, user, way, shared_copy, rootless):
@@ -73,11 +74,13 @@ async def test_a_limit_is_named(container, limit, changes, argv, codes, tmp_path
     assert (done.seconds < 15, list(tmp_path.iterdir())) == (True, [])
 
 
+@pytest.mark.slow
 async def test_python_programs_behave_the_same_pre_forked(container):
     calls = [["python3", named(behaviour)] for behaviour in BEHAVIOURS]
     await forked_is_executed(container, Container(prefork=True), BEHAVING, calls)
 
 
+@pytest.mark.slow
 async def test_every_shipped_script_gives_the_same_bytes_pre_forked(container):
     fixtures = {stage.scenario.fixture: stage for stage in load_stages([])}
     for stage in fixtures.values():

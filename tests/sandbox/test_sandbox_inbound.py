@@ -55,6 +55,7 @@ class Credulous:
             yield sandbox
 
 
+@pytest.mark.slow
 async def test_a_judge_that_believes_any_schema_is_found_out():
     harm = {one.attempt: one.came for one in await try_judge(Credulous()) if not one.held}
     assert harm["a view in the table's place"] == "4"

@@ -46,6 +46,7 @@ def tried(stage, seed, *, wrong=False):
         yield argv
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", FIXTURES)
 async def test_every_shipped_script_gives_the_same_bytes(backend, forking, fixture):
     stage = FIXTURES[fixture]

@@ -187,6 +187,7 @@ def test_the_goal_is_reached_when_it_is_done_right_in_another_way(name, old, new
     assert (any(changed), reached(scenario, prompt, place)) == (True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name, scenario in SCENARIOS.items() if not scenario.agents]
 )

@@ -9,6 +9,7 @@ from agenteval.stats.rates import Rate
 MADE = {"pipe-to-filter", "hallucinated-flag"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stream", "choice", "trials", "stopped"),
     [

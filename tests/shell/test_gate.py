@@ -59,6 +59,8 @@ STOPPED = [
     ("ls \\", Obstacle.BACKSLASH, 3),
     ("if ls", Obstacle.RESERVED, 0),
     ("! ls", Obstacle.RESERVED, 0),
+    ("if ls | wc", Obstacle.RESERVED, 0),
+    ("if ls 'a'", Obstacle.RESERVED, 0),
     ("t\\\nime ls", Obstacle.RESERVED, 0),
     ("{ ls", Obstacle.RESERVED, 0),
     ("A=1 ls", Obstacle.ASSIGNMENT, 0),

@@ -23,6 +23,7 @@ def rehearsal(trials, rules=RULES, pairs=300):
     return Rehearsal(design, TRUTH, rules, pairs)
 
 
+@pytest.mark.slow
 def test_the_gate_promotes_the_same_and_rarely_one_at_the_margin_or_twice_as_bad():
     rehearsed, rng = rehearsal(120), np.random.default_rng(2)
     same, margin, twice = (
@@ -43,6 +44,7 @@ def test_the_margin_alone_is_judged_as_the_gate_judges_it():
     assert alone == pytest.approx(whole, abs=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("over", [Estimand.LIKE, Estimand.THESE])
 def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
     rehearsed = rehearsal(30, replace(RULES, about=over))
@@ -54,6 +56,7 @@ def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
     assert half.passes(TRUTH, np.random.default_rng(6)).value < 0.75
 
 
+@pytest.mark.slow
 def test_a_margin_too_narrow_has_no_size():
     tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE))
     assert tiny.needed(np.random.default_rng(5)) is None
@@ -72,6 +75,7 @@ def drawn(rng, rate, hardness):
     return run(*(trial(*one, scenario=f"s{at}", seed=at) for at, one in enumerate(counts)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "verdict"), [(1, GateVerdict.PASS), (2.5, GateVerdict.FAIL)])
 def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, verdict):
     """Of 300 pairs on both sides: three standard errors of their difference are 12 points."""

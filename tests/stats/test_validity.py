@@ -31,6 +31,7 @@ def test_scarce_errors_reject_no_more_than_they_can():
         assert found.share.value <= 0.05 * enough + 3 * (0.06 * 0.94 / 60) ** 0.5
 
 
+@pytest.mark.slow
 def test_a_gate_that_is_asked_again_promotes_no_more_at_the_margin():
     found = list(validate.asked_again(100))
     remembered = [one for name, _, one, _ in found if name == "at the margin"]

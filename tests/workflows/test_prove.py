@@ -113,6 +113,7 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
     assert proofs == [Proof("words", 1, 2, (), ())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "world", "says"),
     [
@@ -166,6 +167,7 @@ async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_pa
     assert [fault for fault in proof.faults if says in fault] != [], proof.faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "rules", "says"),
     [
@@ -340,6 +342,7 @@ async def test_what_is_wrong_with_a_sub_agent_is_said(agent, change, says, tmp_p
     assert [fault for fault in proof.faults if says in fault] != [], proof.faults
 
 
+@pytest.mark.slow
 def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path, monkeypatch):
     shipped = CliRunner().invoke(app, ["check", "--json"], catch_exceptions=False)
     build(tmp_path, SCENARIO.replace("note.py tea", "note.py rice"))
