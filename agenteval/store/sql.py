@@ -282,7 +282,9 @@ def _tell_of_faults(engine: Engine, shown: str) -> None:
         of_the_host = isinstance(error, OperationalError | InterfaceError) or (
             type(error) is DatabaseError
         )
-        if of_the_host and not said.startswith("no such "):  # which would be a fault of our SQL
+        # these would be faults of our SQL
+        ours = said.startswith("no such ") or said.endswith(": syntax error")
+        if of_the_host and not ours:
             raise HostError(
                 f"--store {shown}: {' '.join(said.split())}. What was stored before is intact: "
                 "make room or bring the database back, and a run goes on with --resume"

@@ -42,7 +42,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "agenteval/stats/criteria.py": ("tests/stats/test_verdicts.py", "tests/stats/test_criteria.py"),
     "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
-    "agenteval/store/sql.py": ("tests/store/test_sql_store.py",),
+    "agenteval/store/sql.py": ("tests/store/test_sql_store.py", "tests/store/test_moving.py"),
     "agenteval/store/summaries.py": (
         "tests/store/test_summaries.py",
         "tests/store/test_gate_reads.py",

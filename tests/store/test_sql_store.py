@@ -2,14 +2,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
 from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
-from agenteval.errors import Cause, UsageError
+from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
+from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.sql import SqlStore
 
@@ -73,7 +75,7 @@ TRIAL = Trial(
 
 @pytest.fixture
 def store(tmp_path: Path):
-    opened = SqlStore(str(tmp_path / "new" / "runs.db"))
+    opened = SqlStore(str(tmp_path / "new" / "folder" / "runs.db"))
     yield opened
     opened.close()
 
@@ -127,8 +129,9 @@ def test_an_unknown_run_is_one_line_with_the_known_ones(store: SqlStore) -> None
     "url", ["mongodb://x/y", "postgresql+nothing://x/y", "://", "sqlite:////proc/none/x.db"]
 )
 def test_a_store_that_cannot_be_opened_is_one_line(url: str) -> None:
-    with pytest.raises(UsageError, match=r"^--store .*: cannot be opened"):
+    with pytest.raises(UsageError, match=r"^--store .*: cannot be opened") as caught:
         SqlStore(url)
+    assert "sqlalche.me" not in str(caught.value), "the library's page is no help to a user"
 
 
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -162,3 +165,62 @@ def test_the_crashes_of_a_server_are_kept_with_all_requests_made(tmp_path) -> No
     run = store.load(RUN.id)
     store.close()
     assert (run.requests, run.crashes) == (3 + 6 + 1, (Crash(7.0, "the server is gone"),))
+
+
+def test_a_run_comes_back_with_its_own_trials_only(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    store.add(replace(RUN, id="r2"))
+    assert (store.load("r2").trials, store.load("r1").trials) == ((), (TRIAL,))
+
+
+def kept(store: SqlStore) -> list[Listed]:
+    with store.connect() as connection:
+        return listed(store.query(connection))
+
+
+def test_labels_are_given_once_and_taken_off_and_a_note_stays_until_there_is_another(store) -> None:
+    store.add(RUN)
+    store.tag("r1", ["best", "nightly"], "before the update", off=False)
+    store.tag("r1", ["best"], None, off=False)
+    (run,) = kept(store)
+    assert (run.labels, run.note) == (("nightly", "best"), "before the update")
+    store.tag("r1", ["best"], "after it", off=True)
+    (run,) = kept(store)
+    assert (run.labels, run.note) == (("nightly",), "after it")
+
+
+def test_a_database_without_room_is_a_fault_of_the_host(store: SqlStore) -> None:
+    store.add(RUN)
+    with store.connect() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(HostError, match=r"^--store .*runs.db: database or disk is full\. What"):
+            connection.exec_driver_sql("CREATE TABLE more AS SELECT randomblob(100000)")
+
+
+def test_a_database_with_broken_pages_is_a_fault_of_the_host(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    store = SqlStore(str(path))
+    with store.connect() as connection:
+        connection.exec_driver_sql("CREATE TABLE other AS SELECT randomblob(100000)")
+        connection.commit()
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.close()
+    size = path.stat().st_size
+    again = SqlStore(str(path))
+    with path.open("rb+") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(HostError, match="malformed"):
+        again.runs()
+    again.close()
+
+
+@pytest.mark.parametrize(
+    ("ours", "told"),
+    [("SELECT * FROM nowhere", "no such table"), ("SELECT FROM WHERE", "syntax error")],
+)
+def test_a_query_that_cannot_be_asked_is_a_fault_of_ours(store: SqlStore, ours, told) -> None:
+    with store.connect() as connection, pytest.raises(OperationalError, match=told):
+        connection.exec_driver_sql(ours)
