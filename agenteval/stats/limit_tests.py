@@ -5,7 +5,7 @@ had luck would else look less variable than it is, and be promoted too often.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import inf, sqrt
 from typing import Protocol, Self, TypeVar
@@ -44,6 +44,10 @@ class LimitTest(Protocol):
 
     def scaled(self, times: float) -> Self:
         """The same figure from so many times as many trials."""
+        ...
+
+    def nearer(self, limit: float) -> Self:
+        """The figure if it were half as far from the limit."""
         ...
 
 
@@ -92,6 +96,9 @@ class RateTest:
     def scaled(self, times: float) -> "RateTest":
         return RateTest(self.count * times, self.n * times)
 
+    def nearer(self, limit: float) -> "RateTest":
+        return RateTest((self.count + self.n * limit) / 2, self.n)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -130,6 +137,11 @@ class Comparison:
             (count * times, n * times) for count, n in (self.baseline, self.candidate)
         )
         return Comparison(baseline, candidate, self.effect, self.df * times, self.ratio)
+
+    def nearer(self, limit: float) -> "Comparison":
+        (count, n), before = self.candidate, self.baseline[0] / self.baseline[1]
+        there = n * min(max(before * limit if self.ratio else before + limit, 0.0), 1.0)
+        return replace(self, candidate=((count + there) / 2, n))
 
     def nearness(self, limit: float) -> float:
         (count, n), (others, of) = self.candidate, self.baseline
@@ -181,6 +193,14 @@ class Guarded:
             self.whole.scaled(times),
             weaker,
             lambda: [one.scaled(times) for one in self.lighter()],
+        )
+
+    def nearer(self, limit: float) -> "Guarded":
+        weaker = [one.nearer(limit) for one in self.weaker]
+        return Guarded(
+            self.whole.nearer(limit),
+            weaker,
+            lambda: [one.nearer(limit) for one in self.lighter()],
         )
 
 

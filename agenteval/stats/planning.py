@@ -94,19 +94,28 @@ class Rehearsal:
         )
         return test.below(self.rules.margin) < LEVEL
 
-    def needed(self, rng: np.random.Generator) -> Size | None:
-        """The trials with which the margin passes a candidate like the baseline, at 80 % power.
+    @property
+    def half_as_good(self) -> Truth:
+        """A candidate that is worse than the baseline by half of what the margin allows."""
+        return self.baseline.with_errors((self.baseline.errors + self.at_the_margin.errors) / 2)
 
-        None when 4,000 are not enough.
+    def needed(
+        self, rng: np.random.Generator, candidate: Truth | None = None, *, least: int = 8
+    ) -> Size | None:
+        """The trials with which the margin passes a candidate, at 80 % power.
+
+        One like the baseline, if no other is given, and more than `least`. None when 4,000 trials
+        are not enough.
         """
-        low, high = 8, 16
-        while (power := self._power(high, rng)).value < POWER:
+        truth = candidate or self.baseline
+        low, high = least, 2 * least
+        while (power := self._power(high, truth, rng)).value < POWER:
             low, high = high, 2 * high
             if high > MOST_TRIALS:
                 return None
         while high - low > max(1, high // 20):
             middle = (low + high) // 2
-            found = self._power(middle, rng)
+            found = self._power(middle, truth, rng)
             if found.value < POWER:
                 low = middle
             else:
@@ -114,10 +123,10 @@ class Rehearsal:
         size = sum(self.design.sizes) / len(self.design.sizes)
         return Size(high, ceil(high * size), power)
 
-    def _power(self, trials: int, rng: np.random.Generator) -> Rate:
+    def _power(self, trials: int, candidate: Truth, rng: np.random.Generator) -> Rate:
         pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
         larger = replace(self, design=self.design.scaled(trials, self.rules.about), pairs=pairs)
-        return larger.passes(self.baseline, rng)
+        return larger.passes(candidate, rng)
 
 
 def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:
