@@ -1,7 +1,7 @@
 """What a gate would do, and how large a run it needs: by playing it on simulated runs."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.limit_tests import comparison
+from agenteval.stats.estimand import Estimand, strata
+from agenteval.stats.measures import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
@@ -79,15 +79,18 @@ class Rehearsal:
         ]
         columns = [column for sizes, errors in drawn for column in (errors, sizes)]
         at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        parts: Sequence[int] = strata([scenario for scenario, _, _ in self.design.worlds])
         if self.rules.about is Estimand.LIKE:
+            parts = ()
             member = np.eye(len(scenarios), dtype=np.int64)[at]
             columns = [column @ member for column in columns]
-        passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())
+        passed = sum(self._proven(one, parts) for one in np.stack(columns, axis=-1).tolist())
         return Rate(passed, self.pairs)
 
-    def _proven(self, groups: list[tuple[int, int, int, int]]) -> bool:
+    def _proven(self, groups: list[tuple[int, int, int, int]], parts: Sequence[int]) -> bool:
         test = comparison(
             [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
+            parts,
             limit=self.rules.margin,
             ratio=self.rules.ratio,
             icc=self.rules.icc,
