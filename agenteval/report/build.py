@@ -13,7 +13,7 @@ from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
 from agenteval.report.pairs import pairs_of
 from agenteval.report.provenance import warnings
-from agenteval.report.sentences import caveats, count_sentences, sentences
+from agenteval.report.sentences import caveats, count_sentences, new_run, sentences
 from agenteval.report.side import Side, basis, groups_of, played, scope
 from agenteval.report.view import (
     ClassText,
@@ -60,7 +60,8 @@ def build_counts_view(
     sides = [Side.of_counts(ModelCard(name, name), counts) for name, counts in models.items()]
     view = _view(sides, classes, fold, about)
     view = as_one_family(view)
-    return replace(view, title=title, sentences=(*caveats(view), *count_sentences(view.pairs)))
+    told = (*caveats(view), *count_sentences(view.pairs), *new_run(view.pairs))
+    return replace(view, title=title, sentences=told)
 
 
 def build_comparison(

@@ -13,6 +13,7 @@ from agenteval.report.sentences import (
     count_sentences,
     lead,
     more_needed,
+    new_run,
     p_text,
     p_told,
     scoped,
@@ -101,7 +102,8 @@ def compared_sentences(view: View) -> tuple[str, ...]:
     """How many and which kinds; then class by class, endings and recovery; then architectures."""
     by_class = [_classes(pair) for pair in view.pairs if pair.classes]
     groups = _groups(view.groups) if view.groups else []
-    return (*count_sentences(view.pairs), *by_class, *_figures(view.pairs), *groups)
+    told = (*count_sentences(view.pairs), *by_class, *_figures(view.pairs), *groups)
+    return (*told, *new_run(view.pairs))
 
 
 def _classes(pair: Pair) -> str:
@@ -148,6 +150,7 @@ def _figure_sentence(pair: Pair, figure: Difference, words: Told, adjusted: floa
         return (
             f"{scoped(EQUAL, pair.scope)}: neither {pair.first} nor {pair.second} {words.did} "
             f"than the other, {figure.first} each."
+            f"{more_needed(figure, pair, adjusted, of=words.of)}"
         )
     more, less, rates, low, high = (
         (pair.first, pair.second, (figure.first, figure.second), figure.low, figure.high)
@@ -160,7 +163,7 @@ def _figure_sentence(pair: Pair, figure: Difference, words: Told, adjusted: floa
         f"{words.does if adjusted < SETTLED else words.did} than {less}, "
         f"{rates[0]} against {rates[1]}{same}: {100 * abs(figure.value):.1f} points more "
         f"[{100 * low:.1f}, {100 * high:.1f}]; {p_told(figure.p, adjusted, pair.among)}."
-        f"{more_needed(figure, adjusted, among=pair.among, of=words.of)}"
+        f"{more_needed(figure, pair, adjusted, of=words.of)}"
     )
 
 

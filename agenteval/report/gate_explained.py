@@ -19,6 +19,10 @@ from agenteval.stats.planning import Characteristics
 from agenteval.stats.rates import Rate
 
 SCHEMA = "agenteval.explain/1"
+MORE = (
+    "More trials raise the first column: `agenteval plan` says how many a candidate that is the "
+    "same needs, and one that is worse by half the margin."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ def render(explained: Explained, console: Console) -> None:
         )
     )
     console.print(_table(explained))
+    console.print(Text(f"\n{MORE}"))
     console.print(Text(f"\n{_out_of_reach(explained)}"))
 
 

@@ -12,7 +12,7 @@ from agenteval.stats.feasibility import OutOfReach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.promotion import Result
 
-SCHEMA = "agenteval.gate/1"
+SCHEMA = "agenteval.gate/2"
 
 
 def dumps(view: GateView) -> str:
@@ -60,8 +60,7 @@ def _run(run: RunSummary) -> dict[str, Any]:
 
 
 def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
-    measure, more = one.measure, one.more
-    trials = len(one.bearing(candidate))
+    measure, trials = one.measure, len(one.bearing(candidate))
     lower, upper = one.bounds or (None, None)
     return {
         "name": measure.name,
@@ -75,7 +74,9 @@ def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
         "forbidden": measure.forbidden,
         "p_fail": one.p_fail,
         "verdict": one.verdict,
-        "more_trials": ceil(more * trials) if isfinite(more) else None,
+        "trials_needed": [
+            ceil(times * trials) if isfinite(times) else None for times in one.needed or ()
+        ],
     }
 
 

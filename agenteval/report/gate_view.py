@@ -122,17 +122,19 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
 
 
 def _needed(one: Result, candidate: RunSummary, never: str) -> str:
-    if one.verdict is not GateVerdict.INCONCLUSIVE:
+    if one.needed is None:
         return ""
-    trials = one.bearing(candidate)
-    if isinf(one.more) or not trials:
+    trials, (as_seen, half) = one.bearing(candidate), one.needed
+    if isinf(as_seen) or not trials:
         return f"{never}too close to the limit for any number of calls to settle it"
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
     lead = f"above its limit, but not after correction for {one.among} criteria; " if above else ""
     calls = sum(trial.calls for trial in trials)
+    nearer = "no sensible number" if isinf(half) else f"about {ceil(half * len(trials)):,}"
     return (
-        f"{never}{lead}about {ceil(one.more * len(trials)):,} more {_trials(one)} "
-        f"({ceil(one.more * calls):,} calls) would settle it, as things look now"
+        f"{never}{lead}a new run of about {ceil(as_seen * len(trials)):,} {_trials(one)} "
+        f"({ceil(as_seen * calls):,} calls) would settle it in four cases of five if the truth is "
+        f"as seen, {nearer} if it lies half as far from the limit"
     )
 
 
@@ -176,6 +178,8 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
             f"The verdict is about these {counted(scenarios, 'scenario')}, played again: bounds "
             "are stratified by scenario. Of other scenarios it says nothing."
         )
+    if any(one.needed for one in judgement.criteria):
+        yield "Do not add trials to this run until it is settled: play a new one, of both models."
     yield _paired(judgement.pairing)
     for role, run in (("baseline", baseline), ("candidate", candidate)):
         yield from _run_remarks(role, run)

@@ -149,7 +149,9 @@ def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int)
         second.label,
         total,
         adjusted=1.0,
-        kinds=stats.signature.compare_kinds(first.errors, second.errors, seed=seed),
+        kinds=stats.signature.compare_kinds(
+            first.errors, second.errors, seed=seed, layouts=layouts
+        ),
         kinds_adjusted=1.0,
         errors=(sum(first.errors.errors), sum(second.errors.errors)),
         figures=figures_of(first, second, total, how),

@@ -35,6 +35,7 @@ from agenteval.stats.rates import (
 )
 from agenteval.stats.score import (
     EXCHANGES,
+    SETTLED,
     Evidence,
     Ratio,
     least_p,
@@ -79,15 +80,24 @@ class Difference:
 
     @property
     def calls_needed(self) -> float:
-        """Calls per model that would find this difference in 80 % of repetitions.
+        """Calls per model with which a new run finds this difference in 80 % of repetitions.
 
         Infinite when the rates are equal.
         """
-        one, other, gap = self.first.value, self.second.value, self.value
+        return self.calls_for(abs(self.value))
+
+    def calls_for(self, gap: float, *, among: int = 1) -> float:
+        """The same of another difference, between rates around the mean of those seen.
+
+        `among` is of how many claims it is one: Bonferroni's level stands for Holm's.
+        """
         if not gap:
             return inf
+        one = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
+        other = one + gap
         mean = (one + other) / 2
-        spread = Z * sqrt(2 * mean * (1 - mean)) + NormalDist().inv_cdf(POWER) * sqrt(
+        level = NormalDist().inv_cdf(1 - SETTLED / 2 / among)
+        spread = level * sqrt(2 * mean * (1 - mean)) + NormalDist().inv_cdf(POWER) * sqrt(
             one * (1 - one) + other * (1 - other)
         )
         return ceil((spread / gap) ** 2 * self.effect)
@@ -264,10 +274,3 @@ def holm(p_values: Sequence[float]) -> list[float]:
         floor = max(floor, min(1.0, (len(p_values) - rank) * p_values[at]))
         adjusted[at] = floor
     return adjusted
-
-
-def dearer(among: int, *, level: float, power: float) -> float:
-    """How many times as many calls a comparison takes that is one of several (Bonferroni)."""
-    normal = NormalDist()
-    one, each = (normal.inv_cdf(1 - level / 2 / count) for count in (1, among))
-    return ((each + normal.inv_cdf(power)) / (one + normal.inv_cdf(power))) ** 2

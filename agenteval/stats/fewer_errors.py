@@ -4,12 +4,20 @@ How much errors resemble each other is estimated from the errors, so that one mo
 trial, can make them look less alike and a bound narrower. Therefore a run passes only if it would
 with any of its errors taken away, and fails if it would with some of them taken away. As a run with
 an error more has all that the one without it has, no error can help.
+
+Where groups have strata, what these differ by is no spread: it is taken off as far as it must be.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import NamedTuple
+from itertools import accumulate, chain, repeat
+from operator import sub
+from typing import NamedTuple, Self
+
+_STEPS = 30
+_LEAST = _EXACT = 1e-9
+_NOTHING_OFF = 1e12
 
 
 class Group(NamedTuple):
@@ -23,14 +31,16 @@ class Group(NamedTuple):
     size: int
     shift: float = 0.0
     bears: bool = False
+    stratum: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Fewer:
     """What is left with `count` errors.
 
-    `spread` is the sum of the squares of what each group has beside what is expected of it.
-    `bearing` is how many groups have errors or, where these are fewer, calls without one.
+    `spread` is the variance of the sum of what groups have beside what is expected of them, from
+    how they vary in their strata (the only one of a stratum varies around 0). `bearing` is how many
+    groups have errors or, where these are fewer, calls without one.
     """
 
     count: int
@@ -39,83 +49,192 @@ class Fewer:
 
 
 def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
-    """Of each number of errors, from none to all: no choice of them lies further apart.
+    """Of each number of errors, from all to none: no choice of them lies further apart.
 
-    It is bounded by two sums, each as large as it can be for itself: of what the errors add to the
-    squares, if each counted as the last one of its group does, and of sizes that errors stand in.
-    With all errors both are what they are.
+    It is bounded by three sums, each as far off as it can be for itself: of what the errors add to
+    the squares, if each counted as the last one of its group does; of sizes that errors stand in;
+    and of what strata differ by. With all errors they are what they are.
     """
-    spread = _Spread.of(groups)
-    added = _sums(groups, lambda group: group.errors - 2 * group.shift)
-    sizes = _sums(groups, lambda group: -group.size)
+    strata = _strata(groups)
+    weights = {group: strata[group.stratum].weight for group in groups}
+    errors, spread = sum(group.errors for group in groups), _Spread.of(groups, strata)
+    added = _lessened((weights[one] * (one.errors - 2 * one.shift), one.errors) for one in groups)
+    sizes = _lessened((-weights[one] * one.size, one.errors) for one in groups)
     free = sum(group.errors < group.size or group.bears for group in groups)
     several = zip(added, sizes, _fewest_bearing(groups), strict=True)
-    for count, (more, size, bearing) in enumerate(several):
-        yield Fewer(count, spread.of_count(count, more, -size), min(bearing, free))
+    for away, (more, size, bearing) in enumerate(several):
+        found = spread.of_count(errors - away, more, -size)
+        yield Fewer(errors - away, found, min(bearing, free))
 
 
 def evenest(groups: Sequence[Group]) -> Iterator[Fewer]:
     """Of each smaller number of errors, down to none: no choice of them lies closer together.
 
-    They are taken away where there are most beside what is expected, down to one level.
+    They are taken away where there are most beside what is expected, down to one level in each
+    stratum: at all levels one error more or less changes the spread by as much.
     """
     n, errors = _n(groups), sum(group.errors for group in groups)
     bearing = sum(group.errors > 0 or group.bears for group in groups)
-    known = sum(group.bears for group in groups)
+    known, price = sum(group.bears for group in groups), 0.0
+    strata = _strata(groups).values()
     for count in reversed(range(errors)):
-        rate = count / n
-        beside = [group.errors - group.shift - rate * group.size for group in groups]
-        spread = _levelled(beside, errors - count)
+        price, spread = _levelled([one.beside(count / n) for one in strata], errors - count, price)
         yield Fewer(count, spread, min(bearing, known + count))
-
-
-def _levelled(beside: Sequence[float], away: float) -> float:
-    """The sum of squares that is left when so much is taken away from the highest."""
-    sums = accumulate(sorted(beside, reverse=True))
-    level = max((above - away) / among for among, above in enumerate(sums, 1))
-    return sum(min(value, level) ** 2 for value in beside)
-
-
-@dataclass(frozen=True, slots=True)
-class _Spread:
-    """What of a sum of squares does not depend on where the errors are."""
-
-    n: int
-    squares: float  # of the sizes
-    shifts: float  # squared
-    leaning: float  # shifts by sizes
-
-    @classmethod
-    def of(cls, groups: Sequence[Group]) -> "_Spread":
-        return cls(
-            _n(groups),
-            sum(group.size * group.size for group in groups),
-            sum(group.shift * group.shift for group in groups),
-            sum(group.shift * group.size for group in groups),
-        )
-
-    def of_count(self, count: int, more: float, sizes: float) -> float:
-        """`more` is what the errors add to the squares, `sizes` those of the groups they are in."""
-        rate = count / self.n
-        centred = rate * (rate * self.squares - 2 * (sizes - self.leaning))
-        return max(self.shifts + more + centred, 0.0)
 
 
 def _n(groups: Iterable[Group]) -> int:
     return sum(group.size for group in groups)
 
 
-def _sums(groups: Iterable[Group], value: Callable[[Group], float]) -> Iterator[float]:
-    """The largest sum of one value for each error, for each number of errors."""
-    ranked = sorted(((value(group), group.errors) for group in groups), reverse=True)
-    each = (worth for worth, errors in ranked for _ in range(errors))
-    return accumulate(each, initial=0.0)
+@dataclass(frozen=True, slots=True)
+class _Stratum:
+    """What belongs to one stratum."""
+
+    groups: Sequence[Group]
+
+    @property
+    def weight(self) -> float:
+        """Of the square of what a group has, in the variance."""
+        k = len(self.groups)
+        return k / (k - 1) if k > 1 else 1.0
+
+    @property
+    def sums(self) -> tuple[int, float, int, float]:
+        """Errors, shifts, size, and by what the square of its sum is divided to be taken off.
+
+        Nothing is taken off where there is one group alone.
+        """
+        errors, shift = (sum(one[at] for one in self.groups) for at in (0, 2))
+        return int(errors), shift, _n(self.groups), len(self.groups) - 1 or _NOTHING_OFF
+
+    def beside(self, rate: float) -> "_Beside":
+        values = [(one.errors - one.shift - rate * one.size, one.errors > 0) for one in self.groups]
+        highest = sorted((value for value, bears in values if bears), reverse=True)
+        total = sum(value for value, _ in values)
+        squares = sum(value * value for value, _ in values)
+        return _Beside(highest, total, squares, len(values), self.weight)
+
+
+def _strata(groups: Iterable[Group]) -> dict[int, _Stratum]:
+    found: defaultdict[int, list[Group]] = defaultdict(list)
+    for group in groups:
+        found[group.stratum].append(group)
+    return {name: _Stratum(of) for name, of in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What the groups of a stratum have beside what is expected: `highest` of those with errors."""
+
+    highest: Sequence[float]
+    total: float
+    squares: float
+    k: int
+    weight: float
+
+    def cut(self, price: float) -> tuple[float, float, float]:
+        """What goes if errors are taken away wherever that lessens the spread by this price, twice.
+
+        How much, how much more of it at a price that is lower by 1, and the spread that is left.
+        """
+        above, gone, squares, cut = price / self.weight, 0.0, self.squares, 0
+        level = self._level(above, gone, cut)
+        for value in self.highest:
+            if level >= value:
+                break
+            gone, squares, cut = gone + value, squares - value * value, cut + 1
+            level = self._level(above, gone, cut)
+        squares += cut * level * level
+        if self.k == 1:
+            return gone - cut * level, cut, squares
+        left = self.total - gone + cut * level
+        slope = cut * self.k / (self.k - cut) / self.weight
+        return gone - cut * level, slope, self.weight * max(squares - left * left / self.k, 0.0)
+
+    def _level(self, above: float, gone: float, cut: int) -> float:
+        """So far above the mean that is left, or above 0 where there is one value."""
+        if self.k == 1:
+            return above
+        return (self.total - gone + self.k * above) / (self.k - cut)
+
+
+def _levelled(strata: Sequence[_Beside], away: int, price: float) -> tuple[float, float]:
+    """The price at which so much goes, by Newton's steps, and the least spread that is left.
+
+    Lagrange's multiplier: at any price the spread that is told is at most the least there is.
+    """
+    for _ in range(_STEPS):
+        cuts = [one.cut(max(price, _LEAST)) for one in strata]
+        gone, slope, spread = map(sum, zip(*cuts, strict=True))
+        beyond = gone - away
+        if abs(beyond) < _EXACT or (price <= _LEAST and beyond < 0):
+            break
+        price = price + beyond / slope if slope else 0.0
+    return max(price, 0.0), max(spread + 2 * max(price, _LEAST) * beyond, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """What of the spread does not depend on where in its stratum an error is."""
+
+    n: int
+    squares: float  # of the sizes
+    shifts: float  # squared
+    leaning: float  # shifts by sizes
+    strata: Sequence[tuple[int, float, int, float]]  # of each: errors, shifts, size, slack
+
+    @classmethod
+    def of(cls, groups: Sequence[Group], strata: Mapping[int, _Stratum]) -> Self:
+        weighed = [(strata[group.stratum].weight, group) for group in groups]
+        return cls(
+            _n(groups),
+            sum(weight * one.size * one.size for weight, one in weighed),
+            sum(weight * one.shift * one.shift for weight, one in weighed),
+            sum(weight * one.shift * one.size for weight, one in weighed),
+            [one.sums for one in strata.values()] if len(strata) > 1 else (),
+        )
+
+    def of_count(self, count: int, more: float, sizes: float) -> float:
+        """`more` is what the errors add to the squares, `sizes` those of the groups they are in."""
+        rate = count / self.n
+        centred = rate * (rate * self.squares - 2 * (sizes - self.leaning))
+        return max(self.shifts + more + centred - self._apart(rate), 0.0)
+
+    def _apart(self, rate: float) -> float:
+        """The least that strata can differ by, with so many errors in all of them."""
+        known = [
+            (-shift - rate * size, errors, slack) for errors, shift, size, slack in self.strata
+        ]
+        price = _evened(known)
+        return sum(
+            min(max(price * slack, low), low + errors) ** 2 / slack for low, errors, slack in known
+        )
+
+
+def _evened(strata: Sequence[tuple[float, int, float]]) -> float:
+    """The price at which what strata have, each between two ends, adds up to nothing."""
+    ends = [(low / slack, slack) for low, _, slack in strata]
+    ends += [((low + errors) / slack, -slack) for low, errors, slack in strata]
+    total, slope, before = sum(low for low, _, _ in strata), 0.0, 0.0
+    for at, more in sorted(ends):
+        if slope and total + slope * (at - before) >= 0:
+            return before - total / slope
+        total, slope, before = total + slope * (at - before), slope + more, at
+    return before
+
+
+def _lessened(values: Iterable[tuple[float, int]]) -> Iterator[float]:
+    """The largest sum of one value for each error, for each number of errors, from all down."""
+    ranked = sorted(values)
+    each = chain.from_iterable(repeat(worth, errors) for worth, errors in ranked)
+    whole = sum(worth * errors for worth, errors in ranked)
+    return accumulate(each, sub, initial=whole)
 
 
 def _fewest_bearing(groups: Sequence[Group]) -> Iterator[int]:
     """The fewest groups with errors, the baseline's or ours, for each number of ours."""
     known = sum(group.bears for group in groups)
-    yield from [known] * (1 + sum(group.errors for group in groups if group.bears))
-    others = sorted((group.errors for group in groups if not group.bears), reverse=True)
-    for more, errors in enumerate(others, 1):
+    others = sorted(group.errors for group in groups if group.errors and not group.bears)
+    for more, errors in zip(range(len(others), 0, -1), others, strict=True):
         yield from [known + more] * errors
+    yield from [known] * (1 + sum(group.errors for group in groups if group.bears))

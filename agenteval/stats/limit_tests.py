@@ -5,22 +5,15 @@ had luck would else look less variable than it is, and be promoted too often.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
-from agenteval.core.counts import Cluster
-from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
 from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
-from agenteval.stats.rates import Z, planned_effect, t_quantile, widened
 
-FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
 FEW_ERRORS = 5  # up to which they are nothing like normal
 LIKELY = 0.5  # what is seen so often shows nothing
 MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
-
-Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
 
 
 class LimitTest(Protocol):
@@ -44,6 +37,10 @@ class LimitTest(Protocol):
 
     def scaled(self, times: float) -> Self:
         """The same figure from so many times as many trials."""
+        ...
+
+    def nearer(self, limit: float) -> Self:
+        """The figure if it were half as far from the limit."""
         ...
 
 
@@ -92,6 +89,9 @@ class RateTest:
     def scaled(self, times: float) -> "RateTest":
         return RateTest(self.count * times, self.n * times)
 
+    def nearer(self, limit: float) -> "RateTest":
+        return RateTest((self.count + self.n * limit) / 2, self.n)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -130,6 +130,11 @@ class Comparison:
             (count * times, n * times) for count, n in (self.baseline, self.candidate)
         )
         return Comparison(baseline, candidate, self.effect, self.df * times, self.ratio)
+
+    def nearer(self, limit: float) -> "Comparison":
+        (count, n), before = self.candidate, self.baseline[0] / self.baseline[1]
+        there = n * min(max(before * limit if self.ratio else before + limit, 0.0), 1.0)
+        return replace(self, candidate=((count + there) / 2, n))
 
     def nearness(self, limit: float) -> float:
         (count, n), (others, of) = self.candidate, self.baseline
@@ -183,89 +188,20 @@ class Guarded:
             lambda: [one.scaled(times) for one in self.lighter()],
         )
 
+    def nearer(self, limit: float) -> "Guarded":
+        weaker = [one.nearer(limit) for one in self.weaker]
+        return Guarded(
+            self.whole.nearer(limit),
+            weaker,
+            lambda: [one.nearer(limit) for one in self.lighter()],
+        )
+
 
 def _nearest(limit: float, whole: ByItself, others: Sequence[ByItself]) -> Iterator[ByItself]:
     """Those that can lie furthest above the limit."""
     ranked = [(one.nearness(limit), one) for one in (whole, *others)]
     least = max(near for near, _ in ranked) - whole.slack
     return (one for near, one in ranked if near >= least)
-
-
-def rate_test(clusters: Sequence[Cluster], *, icc: float) -> LimitTest:
-    """Of a rate in clusters; exact where each is one yes or no, as then nothing is clustered."""
-    used = [Group(*cluster) for cluster in clusters if cluster[1]]
-    n, k = sum(group.size for group in used), len(used)
-    if all(group.size == 1 for group in used):
-        return RateTest(sum(group.errors for group in used), n)
-    by_t = (t_quantile(k - 1) / Z) ** 2
-
-    def made(fewer: Fewer) -> tuple[float, RateTest]:
-        if k == 1 or fewer.count in {0, n}:
-            effect = planned_effect(clusters, icc) * by_t
-        else:
-            rate = fewer.count / n
-            seen = k / (k - 1) * fewer.spread / (n * rate * (1 - rate))
-            effect = widened(seen * by_t, max(fewer.bearing, FEW))
-        return effect, RateTest(fewer.count / effect, n / effect)
-
-    return _guarded(used, made)
-
-
-def comparison(groups: Groups, *, limit: float, ratio: bool, icc: float) -> LimitTest:
-    """From counts in groups; a group may be empty on one side, where the two never met.
-
-    Each side must have calls. The resemblance within groups is taken from what each adds to
-    the figure at the limit, or from the planned `icc` where the counts cannot show it.
-    """
-    used = [group for group in groups if group[0][1] or group[1][1]]
-    (others, of), (_, n) = (_summed([group[at] for group in used]) for at in (0, 1))
-    weight, before, k = (limit if ratio else 1.0), others / of, len(used)
-    scale = weight * n / of
-    ours = [
-        Group(*after, shift=scale * (errors - before * size), bears=errors > 0)
-        for (errors, size), after in used
-    ]
-    planned = planned_effect([one for group in used for one in group if one[1]], icc)
-    met = sum(bool(one[1] and other[1]) for one, other in used)
-    df = max(k - (1 if met == k else 2), 1)
-
-    def made(fewer: Fewer) -> tuple[float, Comparison]:
-        rate = fewer.count / n
-        expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
-        if k == 1 or not expected:
-            effect = planned
-        else:
-            seen = k / (k - 1) * fewer.spread / (n * n) / expected
-            effect = widened(seen, max(fewer.bearing, FEW))
-        return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
-
-    return _guarded(ours, made)
-
-
-Part = TypeVar("Part", RateTest, Comparison)
-
-
-def _guarded(groups: Sequence[Group], made: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
-    """Of the runs with fewer errors only those that others with more errors do not stand for."""
-    *fewer, (seen, whole) = map(made, widest(groups))
-    weaker, largest = [], seen
-    for effect, test in reversed(fewer):
-        if effect > largest:
-            largest = effect
-            weaker.append(test)
-
-    @cache
-    def lighter() -> Sequence[ByItself]:
-        found, smallest = [], seen
-        for effect, test in map(made, evenest(groups)):
-            if smallest == 1:
-                break
-            if effect < smallest:
-                smallest = effect
-                found.append(test)
-        return found
-
-    return Guarded(whole, weaker, lighter)
 
 
 def upper_bound(test: LimitTest, level: float) -> float:
@@ -289,7 +225,3 @@ def lower_bound(test: LimitTest, level: float) -> float:
 
 def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
     return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)
-
-
-def _summed(clusters: Sequence[Cluster]) -> Cluster:
-    return sum(count for count, _ in clusters), sum(size for _, size in clusters)

@@ -1,7 +1,7 @@
 """What a gate would do, and how large a run it needs: by playing it on simulated runs."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
-from agenteval.stats.limit_tests import comparison
+from agenteval.stats.estimand import Estimand, strata
+from agenteval.stats.measures import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Design, Truth, simulated_errors, simulated_pairs
@@ -79,34 +79,46 @@ class Rehearsal:
         ]
         columns = [column for sizes, errors in drawn for column in (errors, sizes)]
         at = [scenarios.index(scenario) for scenario, _, _ in self.design.worlds]
+        parts: Sequence[int] = strata([scenario for scenario, _, _ in self.design.worlds])
         if self.rules.about is Estimand.LIKE:
+            parts = ()
             member = np.eye(len(scenarios), dtype=np.int64)[at]
             columns = [column @ member for column in columns]
-        passed = sum(self._proven(groups) for groups in np.stack(columns, axis=-1).tolist())
+        passed = sum(self._proven(one, parts) for one in np.stack(columns, axis=-1).tolist())
         return Rate(passed, self.pairs)
 
-    def _proven(self, groups: list[tuple[int, int, int, int]]) -> bool:
+    def _proven(self, groups: list[tuple[int, int, int, int]], parts: Sequence[int]) -> bool:
         test = comparison(
             [((ours, of), (theirs, n)) for ours, of, theirs, n in groups],
+            parts,
             limit=self.rules.margin,
             ratio=self.rules.ratio,
             icc=self.rules.icc,
         )
         return test.below(self.rules.margin) < LEVEL
 
-    def needed(self, rng: np.random.Generator) -> Size | None:
-        """The trials with which the margin passes a candidate like the baseline, at 80 % power.
+    @property
+    def half_as_good(self) -> Truth:
+        """A candidate that is worse than the baseline by half of what the margin allows."""
+        return self.baseline.with_errors((self.baseline.errors + self.at_the_margin.errors) / 2)
 
-        None when 4,000 are not enough.
+    def needed(
+        self, rng: np.random.Generator, candidate: Truth | None = None, *, least: int = 8
+    ) -> Size | None:
+        """The trials with which the margin passes a candidate, at 80 % power.
+
+        One like the baseline, if no other is given, and more than `least`. None when 4,000 trials
+        are not enough.
         """
-        low, high = 8, 16
-        while (power := self._power(high, rng)).value < POWER:
+        truth = candidate or self.baseline
+        low, high = least, 2 * least
+        while (power := self._power(high, truth, rng)).value < POWER:
             low, high = high, 2 * high
             if high > MOST_TRIALS:
                 return None
         while high - low > max(1, high // 20):
             middle = (low + high) // 2
-            found = self._power(middle, rng)
+            found = self._power(middle, truth, rng)
             if found.value < POWER:
                 low = middle
             else:
@@ -114,10 +126,10 @@ class Rehearsal:
         size = sum(self.design.sizes) / len(self.design.sizes)
         return Size(high, ceil(high * size), power)
 
-    def _power(self, trials: int, rng: np.random.Generator) -> Rate:
+    def _power(self, trials: int, candidate: Truth, rng: np.random.Generator) -> Rate:
         pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
         larger = replace(self, design=self.design.scaled(trials, self.rules.about), pairs=pairs)
-        return larger.passes(self.baseline, rng)
+        return larger.passes(candidate, rng)
 
 
 def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:

@@ -14,7 +14,7 @@ from agenteval.core.pairing import Pairing, pair
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.comparison import POWER, holm
 from agenteval.stats.criteria import Rules
-from agenteval.stats.limit_tests import MOST, lower_bound, upper_bound
+from agenteval.stats.limit_tests import MOST, LimitTest, lower_bound, upper_bound
 from agenteval.stats.measures import Measure, measures
 from agenteval.stats.quantiles import falling
 
@@ -54,16 +54,21 @@ class Result:
         return [trial for trial in candidate.trials if self.measure.criterion.applies(trial)]
 
     @property
-    def more(self) -> float:
-        """How many times more trials, beside those made, would settle it with 80 % power.
+    def needed(self) -> tuple[float, float] | None:
+        """How many times as many trials a new run needs to settle it with 80 % power.
 
-        If the truth is what was seen; infinite when no sensible number would.
+        If the truth is what was seen, and if that lies half as far from the limit; infinite where
+        no sensible number would do. None where it is settled.
         """
-        test, limit = self.measure.test, self.measure.limit
         if self.verdict is not GateVerdict.INCONCLUSIVE:
-            return 0.0
+            return None
+        test, limit = self.measure.test, self.measure.limit
         if test is None:
-            return inf
+            return inf, inf
+        return self._times(test), self._times(test.nearer(limit))
+
+    def _times(self, test: LimitTest) -> float:
+        limit = self.measure.limit
         passing = test.estimate < limit
         level = self.level if passing else self.level / self.among
         normal = NormalDist()
@@ -74,7 +79,7 @@ class Result:
             return scaled.below(limit) if passing else scaled.above(limit)
 
         times = falling(chance, enough, 1.0, MOST)
-        return inf if times > MOST * 0.999 else times - 1
+        return inf if times > MOST * 0.999 else times
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,21 @@
 """Whether two models err in different kinds: the mix of their classes, whatever their rates.
 
 A trial's errors tend to be of one kind, so whole trials with errors are exchanged between the two
-models, never single errors. The distance of two mixes is biased upwards at small counts: it is
-only told beside the distance that chance alone would give.
+models, never single errors; about scenarios like these whole scenarios, as each is one draw. The
+distance of two mixes is biased upwards at small counts: it is only told beside the distance that
+chance alone would give.
 """
 
 from dataclasses import dataclass
 from math import log
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.stats.p_value import Tail, exchanged, itself
+from agenteval.stats.estimand import UNKNOWN, Layout, summed
+from agenteval.stats.p_value import Sums, Tail, exchanged, flipped, itself
 from agenteval.stats.score import EXCHANGES
 
 
@@ -37,7 +40,12 @@ class Kinds:
 
 
 def compare_kinds(
-    first: ErrorCounts, second: ErrorCounts, *, seed: int, exchanges: int = EXCHANGES
+    first: ErrorCounts,
+    second: ErrorCounts,
+    *,
+    seed: int,
+    layouts: tuple[Layout, Layout] = (UNKNOWN, UNKNOWN),
+    exchanges: int = EXCHANGES,
 ) -> Kinds | None:
     """None when one of the two made no error: it has no mix.
 
@@ -45,23 +53,21 @@ def compare_kinds(
     that of the exact test of Fisher, Freeman and Halton: how often a table is as rare.
     """
     classes = sorted({*first.by_class, *second.by_class})
-    ours, theirs = _mixes(first, classes), _mixes(second, classes)
-    if not ours.size or not theirs.size:
+    ours, theirs = (
+        _mixes(of, classes, layout) for of, layout in zip((first, second), layouts, strict=True)
+    )
+    if not ours.any() or not theirs.any():
         return None
-    by_trial = first.by_trial and second.by_trial
-    if not by_trial:
-        ours, theirs = (_single_errors(side) for side in (ours, theirs))
-    mixes = exchanged(ours, theirs, seed=seed, exchanges=exchanges)
     seen = ours.sum(axis=0), theirs.sum(axis=0)
-    if by_trial:
-        far = float(_g_squared(*seen))
-        p = (
-            Tail.of(np.append(_g_squared(*mixes), far)).p(far)
-            + itself((len(ours), len(theirs))) / 2
-        )
-    else:
+    how = Drawing(seed=seed, exchanges=exchanges)
+    if not (first.by_trial and second.by_trial):
+        mixes = exchanged(_single_errors(ours), _single_errors(theirs), **how)
         as_far = int((_rarity(*mixes) >= _rarity(*seen) - 1e-9).sum())
         p = (1 + as_far) / (1 + exchanges)
+    else:
+        mixes, same = _drawn(ours, theirs, layouts, how)
+        far = float(_g_squared(*seen))
+        p = Tail.of(np.append(_g_squared(*mixes), far)).p(far) + same / 2
     calls = np.array([[sum(first.calls)], [sum(second.calls)]])
     errors = np.array([[seen[0].sum()], [seen[1].sum()]])
     return Kinds(
@@ -75,11 +81,38 @@ def compare_kinds(
     )
 
 
-def _mixes(counts: ErrorCounts, classes: list[str]) -> NDArray[np.int64]:
-    """The errors by class of each trial that has any."""
-    columns = np.array([[count for count, _ in counts.clusters(name)] for name in classes])
-    mixes: NDArray[np.int64] = columns.T[columns.any(axis=0)] if classes else columns
-    return mixes
+class Drawing(TypedDict):
+    seed: int
+    exchanges: int
+
+
+def _drawn(
+    ours: NDArray[np.int64],
+    theirs: NDArray[np.int64],
+    layouts: tuple[Layout, Layout],
+    how: Drawing,
+) -> tuple[Sums, float]:
+    """The mixes of both sides after each exchange of draws, and how many exchanges change nothing.
+
+    Where scenarios are the draws and both models played the same ones, each changes sides with its
+    counterpart; else draws with errors change places as they come.
+    """
+    one, other = layouts
+    if one.by_scenario and other.by_scenario and set(one.scenarios) == set(other.scenarios):
+        apart = flipped((ours - theirs).astype(np.float64), **how)
+        both = (ours + theirs).sum(axis=0)
+        return ((both + apart) / 2, (both - apart) / 2), 0.5 ** (len(ours) - 1)
+    ours, theirs = (side[side.any(axis=1)] for side in (ours, theirs))
+    return exchanged(ours, theirs, **how), itself((len(ours), len(theirs)))
+
+
+def _mixes(counts: ErrorCounts, classes: list[str], layout: Layout) -> NDArray[np.int64]:
+    """The errors by class of each draw."""
+    columns = [counts.clusters(name) for name in classes]
+    if layout.by_scenario:
+        columns = [tuple(summed(column, layout.scenarios)) for column in columns]
+    mixes: NDArray[np.int64] = np.array([[count for count, _ in column] for column in columns])
+    return mixes.T
 
 
 def _single_errors(mixes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -90,13 +123,19 @@ def _single_errors(mixes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _distance(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares = [side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs)]
+    shares = [_shares(side) for side in (ours, theirs)]
     distance: NDArray[np.float64] = abs(shares[0] - shares[1]).sum(axis=-1) / 2
     return distance
 
 
+def _shares(mix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of a mix; an exchange may leave one without an error."""
+    shares: NDArray[np.float64] = mix / np.maximum(mix.sum(axis=-1, keepdims=True), 1)
+    return shares
+
+
 def _divergence(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
-    one, other = (side / side.sum(axis=-1, keepdims=True) for side in (ours, theirs))
+    one, other = (_shares(side) for side in (ours, theirs))
     bits: NDArray[np.float64] = _bits((one + other) / 2) - (_bits(one) + _bits(other)) / 2
     return bits
 

@@ -103,11 +103,15 @@ SCHEMA = "agenteval.plan/1"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is needed; `size` is None when no run of a sensible size would do."""
+    """What a candidate that is the same needs, and one that is worse by half the margin.
+
+    None when no run of a sensible size would do.
+    """
 
     run: RunSummary
     rehearsal: Rehearsal
     size: Size | None
+    if_half: Size | None
 
     @property
     def calls_per_minute(self) -> float | None:
@@ -122,7 +126,7 @@ class Planned:
 
     def document(self) -> dict[str, Any]:
         """Its keys stay, and are told in docs/json.md."""
-        size, rules = self.size, self.rehearsal.rules
+        rules = self.rehearsal.rules
         return {
             "schema": SCHEMA,
             "baseline": self.run.id,
@@ -132,12 +136,18 @@ class Planned:
             "about": rules.about,
             "rate": self.rehearsal.baseline.errors,
             "clustering": asdict(self.rehearsal.design.clustering),
-            "trials": size.trials if size else None,
-            "calls": size.calls if size else None,
-            "power": {"value": size.power.value, "n": size.power.n} if size else None,
+            **(_document(self.size) or dict.fromkeys(("trials", "calls", "power"))),
+            "if_half_as_good": _document(self.if_half),
             "calls_per_minute": self.calls_per_minute,
             "hours": self.hours,
         }
+
+
+def _document(size: Size | None) -> dict[str, Any] | None:
+    if size is None:
+        return None
+    power = {"value": size.power.value, "n": size.power.n}
+    return {"trials": size.trials, "calls": size.calls, "power": power}
 
 
 def planned(
@@ -159,7 +169,10 @@ def planned(
     rehearsal = replace(rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:
         raise UsageError(f"{run.id}: made no errors, and no ratio to none exists; give --margin")
-    return Planned(run, rehearsal, rehearsal.needed(np.random.default_rng(SEED)))
+    rng = np.random.default_rng(SEED)
+    size = rehearsal.needed(rng)
+    harder = rehearsal.needed(rng, rehearsal.half_as_good, least=size.trials) if size else None
+    return Planned(run, rehearsal, size, harder)
 
 
 def sentences(found: Planned) -> str:
@@ -177,6 +190,16 @@ def sentences(found: Planned) -> str:
         f"To prove that an equally good model is no worse by {asked}: {size.trials:,} trials, "
         f"about {size.calls:,} calls, of each model in the same worlds. Simulated power "
         f"{size.power}, about {rules.about.told}."
+    )
+    harder = found.if_half
+    lines.append(
+        "For one that is worse by half of that: "
+        + (
+            f"{harder.trials:,} trials, about {harder.calls:,} calls. "
+            if harder
+            else f"more than {MOST_TRIALS:,} trials. "
+        )
+        + "Choose the size before the run: do not add to one until it passes."
     )
     if found.hours is not None and found.calls_per_minute is not None:
         lines.append(

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -112,10 +113,11 @@ def view_of_article() -> View:
     """The published comparison, judged again from its calls."""
     where = roots()
     policy = load_policy(POLICY, roots=where)
-    counts = {
+    found = {
         model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
         for model, sessions in load_article(roots=where).items()
-    }
+    }  # which calls belong to one trial was not published: the sessions were made up
+    counts = {model: replace(of, by_trial=False) for model, of in found.items()}
     title = "The published comparison, judged again from calls written after it"
     return build_counts_view(title, counts, classes=class_texts(), fold=fold("article"))
 

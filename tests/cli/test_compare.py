@@ -66,16 +66,18 @@ def test_the_published_table_is_compared_as_it_stands(cli, published):
 PUBLISHED = """
 - Marginal, not settled: qwen3.5-27b made fewer errors than qwen3.6-35b-a3b, 5.59 against 12.03 per
 100 calls: 6.44 fewer [0.2, 13.1]; p = 0.043, but 0.34 after correction for 11 claims of this
-report; n=161 and 158 calls, taken as independent. About 367 more calls per model would settle a
-difference of this size (80 % power).
+report; n=161 and 158 calls, taken as independent. If the true difference is as seen, a new run
+of about 524 calls per model would settle it in four cases of five; if it is half as large, of
+about 2,099 calls per model.
 - Not settled: qwen3.5-122b-a10b made fewer errors than qwen3.6-35b-a3b, 10.16 against 12.03 per 100
 calls: 1.87 fewer [-5.8, 9.2]; p = 0.62, and 1.00 after correction for 11 claims of this report;
-n=128 and 158 calls, taken as independent. About 7,513 more calls per model would settle a
-difference of this size (80 % power).
+n=128 and 158 calls, taken as independent. A new run of about 2,965 calls per model
+would show a difference of 3 points in four cases of five.
 - Not settled: qwen3.5-27b made fewer errors than qwen3.5-122b-a10b, 5.59 against 10.16 per 100
 calls: 4.57 fewer [-1.6, 11.6]; p = 0.15, and 0.88 after correction for 11 claims of this report;
-n=161 and 128 calls, taken as independent. About 812 more calls per model would settle a difference
-of this size (80 % power).
+n=161 and 128 calls, taken as independent. If the true difference is as seen, a new run
+of about 941 calls per model would settle it in four cases of five; if it is half as large, of
+about 3,766 calls per model.
 - Settled: qwen3.6-35b-a3b and qwen3.5-27b make different kinds of errors. Their mixes of classes
 lie 0.78 apart (0 is the same, 1 nothing in common), where chance alone gives 0.41; p = 0.001, and
 0.014 after correction for 11 claims of this report; n=19 and 9 errors, taken as independent.
@@ -180,3 +182,10 @@ def test_a_report_that_cannot_be_written_is_one_line(cli, published, project):
         (project / "taken.md").mkdir(exist_ok=True)
         said = cli("compare", published, "--report", name)
         assert (said.code, "cannot be written" in said.err) == (2, True)
+
+
+def test_one_table_has_one_p_from_its_counts_as_from_the_calls_written_after_it(published, cli):
+    tables = (cli("show", "article", "--json"), cli("compare", published, "--json"))
+    found = [[one["p"] for one in json.loads(table.out)["pairs"]] for table in tables]
+    assert found[0] == found[1]
+    assert len(found[0]) == 3

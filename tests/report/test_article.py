@@ -1,6 +1,7 @@
 """The published comparison, from its counts spread over sessions of its sizes."""
 
 import io
+import re
 from itertools import cycle
 
 import pytest
@@ -49,7 +50,8 @@ def test_every_rate_of_the_published_table_is_there_to_two_decimals(view):
 def test_half_as_many_errors_is_said_to_be_marginal_and_not_settled_among_three(view):
     first, second, third, *_ = [one for one in view.sentences if " fewer errors than " in one]
     assert first.startswith("Marginal, not settled: 27b made fewer errors than 35b, 5.59 against")
-    assert "more calls per model would settle a difference of this size (80 % power)." in first
+    assert re.search(" a new run of about [0-9]+ calls per model would settle it in four", first)
+    assert view.sentences[-1].startswith("Do not add calls to this run until it is settled")
     assert [one.partition(":")[0] for one in (second, third)] == ["Not settled"] * 2
 
 

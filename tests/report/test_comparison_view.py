@@ -1,5 +1,6 @@
 """What is compared, and what is said of it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from agenteval.core.summary import summarize
 from agenteval.report import markdown
 from agenteval.report.build import build_comparison
 from agenteval.report.side import Side
+from agenteval.stats.estimand import Estimand
 from agenteval.testing import card, denied, run, says, trial
 
 LIST = "uv run notes.py list"
@@ -183,7 +185,7 @@ def test_every_claim_of_a_report_is_corrected_for_all_of_them():
 def test_many_models_of_each_can_settle_an_architecture():
     sides = [side(f"m{at}", 12, architecture="moe") for at in range(4)]
     sides += [side(f"d{at}", 0, architecture="dense") for at in range(4)]
-    line = build_comparison(sides).sentences[-1]
+    line = build_comparison(sides).sentences[-2]
     assert line.startswith("Settled: moe and dense models in general differ in their errors, each")
     assert line.endswith("n=4 and 4 models.")
 
@@ -191,7 +193,7 @@ def test_many_models_of_each_can_settle_an_architecture():
 def test_many_models_that_are_alike_settle_nothing_about_their_architectures():
     sides = [side(f"m{at}", at, architecture="moe") for at in range(1, 5)]
     sides += [side(f"d{at}", at, architecture="dense") for at in range(1, 5)]
-    line = build_comparison(sides).sentences[-1]
+    line = build_comparison(sides).sentences[-2]
     assert line.startswith("Not settled: whether moe and dense models in general differ")
     assert line.endswith("Only more models can settle it.")
 
@@ -293,3 +295,16 @@ def test_errors_per_trial_that_tell_the_opposite_are_said():
     view = build_comparison([by_trial("a", *[(2, 20)] * 30), by_trial("b", *[(1, 5)] * 30)])
     (line,) = [one for one in view.sentences if "makes fewer errors" in one or "made fewer" in one]
     assert "Per trial it is the other way round: 2.00 errors of a against 1.00 of b." in line
+
+
+def test_of_scenarios_like_these_more_calls_are_calls_of_more_scenarios():
+    sides = [
+        Side.of_counts(
+            card(name),
+            ErrorCounts.added([(8, {"x": int(at % 8 < errors)}) for at in range(40)]),
+            [f"s{at % 10}" for at in range(40)],
+        )
+        for name, errors in (("a", 2), ("b", 3))
+    ]
+    line = build_comparison(sides, about=Estimand.LIKE).sentences[0]
+    assert re.search(r"of about [\d,]+ calls per model in [\d,]+ scenarios would", line)

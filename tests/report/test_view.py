@@ -138,8 +138,9 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (
                 "Not settled for these scenarios: "
                 "b made fewer errors than a, 0.00 against 3.33 per 100 calls: 3.33 "
-                "fewer [.*]; p = 0.2.*; n=60 and 60 calls in the same worlds. About .* more calls "
-                "per model would settle a difference of this size (80 % power)."
+                "fewer [.*]; p = 0.2.*; n=60 and 60 calls in the same worlds. If the true "
+                "difference is as seen, a new run of about .* calls per model would settle it in "
+                "four cases of five; if it is half as large, of about .* calls per model."
             ),
         ),
         (
@@ -157,7 +158,8 @@ def test_a_model_that_made_no_call_is_compared_with_none():
             (
                 "No difference seen for these scenarios: "
                 "a and b made 5.00 errors per 100 calls each; n=60 and 60 "
-                "calls in the same worlds."
+                "calls in the same worlds. A new run of about .* calls per model would show a "
+                "difference of 3 points in four cases of five."
             ),
         ),
     ],

@@ -38,6 +38,31 @@ def test_single_calls_give_the_p_value_of_the_mid_p_test_and_the_published_sampl
     assert not difference.paired
 
 
+def of_binomial(rng, rate, trials):
+    return list(zip(rng.binomial(8, rate, trials).tolist(), [8] * trials, strict=True))
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_new_run_of_the_calls_advised_settles_it_four_times_in_five(half):
+    """One of three claims, if the truth is 12 against 5.6 as seen, or half as far apart."""
+    seen = compare_counts(Rate(600, 5000), Rate(280, 5000))
+    rng, apart = np.random.default_rng(8), 0.064 / (1 + half)
+    trials = round(seen.calls_for(apart, among=3) / 8)
+    settled = 0
+    for seed in range(200):
+        sides = [of_binomial(rng, 0.088 + sign * apart / 2, trials) for sign in (1, -1)]
+        found = compare_all(*([side] for side in sides), seed=seed, exchanges=999)
+        settled += found[0].p < 0.05 / 3
+    assert settled / 200 == pytest.approx(0.8, abs=0.085)
+
+
+def test_of_rates_near_nothing_a_difference_of_some_size_is_one_from_nothing():
+    none = compare_counts(Rate(0, 100), Rate(0, 100))
+    assert none.calls_for(0.03) == pytest.approx(
+        compare_counts(Rate(30, 1000), Rate(0, 1000)).calls_needed, abs=1
+    )
+
+
 def test_clustered_errors_settle_less_than_scattered_ones():
     scattered = compare([(1, 8)] * 16, [(0, 8)] * 16, seed=1)
     clumped = compare([(8, 8)] * 2 + [(0, 8)] * 14, [(0, 8)] * 16, seed=1)

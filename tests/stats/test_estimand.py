@@ -17,6 +17,8 @@ from agenteval.stats.estimand import (
     summed,
     varied,
 )
+from agenteval.stats.limit_tests import lower_bound, upper_bound
+from agenteval.stats.measures import comparison
 from agenteval.stats.rates import clustered, per_trial, share_of
 
 THESE, LIKE = Estimand.THESE, Estimand.LIKE
@@ -176,3 +178,31 @@ def test_shares_and_means_are_compared_by_scenario_where_that_is_one_draw():
     shares = compare_shares(did, [not one for one in did], paired=True, layouts=layouts)
     means = compare_means([(4, 8)] * 24, [(0, 8)] * 24, seed=1, paired=True, layouts=layouts)
     assert (shares.p > 0.9, means.p < 0.05) == (True, True)
+
+
+@pytest.mark.parametrize(("scenarios", "trials"), [(9, 10), (10, 10), (36, 5)])
+def test_the_bounds_of_a_gate_are_as_narrow_as_those_of_a_stratified_t(scenarios, trials):
+    """Of two models in the same worlds, which are equal; three standard errors are 9 points."""
+    rng, names = np.random.default_rng(8), [at for at in range(scenarios) for _ in range(trials)]
+    times, covered = [], 0
+    for _ in range(50):
+        rates = beta(rng, 0.056, 0.1, scenarios)
+        sides = [drawn(rng, scenarios, trials, rates=rates) for _ in range(2)]
+        test = comparison(
+            [*zip(*sides, strict=True)], strata(names), limit=0.03, ratio=False, icc=0.1
+        )
+        low, high = lower_bound(test, 0.05), upper_bound(test, 0.05)
+        one, other = (np.array(side) for side in sides)
+        added = around(one) - around(other)
+        spread = trials * added.reshape(scenarios, trials).var(axis=1, ddof=1).sum()
+        reach = student.ppf(0.95, scenarios * (trials - 1)) * sqrt(spread)
+        times.append((high - low) / 2 / reach)
+        covered += (low <= 0) + (high >= 0)
+    assert 0.95 < np.mean(times) < 1.1
+    assert covered / 100 == pytest.approx(0.95, abs=0.09)
+
+
+def around(side):
+    """What each trial adds to the rate of its side, beyond it."""
+    errors, calls = side.T
+    return (errors - errors.sum() / calls.sum() * calls) / calls.sum()

@@ -9,11 +9,10 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from agenteval.stats.limit_tests import (
     MOST,
     RateTest,
-    comparison,
     lower_bound,
-    rate_test,
     upper_bound,
 )
+from agenteval.stats.measures import comparison, rate_test
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])

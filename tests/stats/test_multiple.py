@@ -4,7 +4,7 @@ import pytest
 from scipy.stats import ttest_ind
 from statsmodels.stats.multitest import multipletests
 
-from agenteval.stats.comparison import compare_models, dearer, holm
+from agenteval.stats.comparison import compare_models, holm
 from agenteval.stats.rates import Rate
 
 CASES = [[], [0.2], [0.049, 0.181, 0.707], [0.04, 0.01, 0.03, 0.9], [0.5, 0.5, 1.0, 0.001]]
@@ -38,8 +38,3 @@ def test_models_that_happen_to_be_alike_still_have_the_errors_of_their_trials():
 
 def test_the_published_difference_does_not_survive_holms_correction():
     assert holm([0.049, 0.181, 0.707]) == pytest.approx([0.147, 0.362, 0.707])
-
-
-@pytest.mark.parametrize(("among", "expected"), [(1, 1.0), (3, 1.3338), (10, 1.6961)])
-def test_one_of_several_comparisons_takes_more_calls(among, expected):
-    assert dearer(among, level=0.05, power=0.8) == pytest.approx(expected, abs=1e-4)

@@ -90,15 +90,17 @@ def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, v
     assert 0.2 < share.value == pytest.approx(seen / 300, abs=0.12)
 
 
-def test_so_many_times_more_trials_settle_it_with_the_power_said():
-    """If the truth is what was seen, which is that the two are the same."""
+@pytest.mark.parametrize("half", [False, True])
+def test_a_new_run_of_so_many_trials_settles_it_with_the_power_said(half):
+    """If the truth is what was seen, that the two are the same, or half as far from the limit."""
     rules = Rules(0.03, about=Estimand.THESE)
     sides = [run(*(trial(at < errors, 8, seed=at) for at in range(40))) for errors in (18, 18)]
     (criterion,) = judge_gate(*sides, rules).criteria
     assert criterion.verdict is GateVerdict.INCONCLUSIVE
-    needed = round(40 * (1 + criterion.more))
+    needed = round(40 * criterion.needed[half])
     worlds = [(f"s{at}", at, at) for at in range(needed)]
     truth = Truth(18 / 320, {"a": 1.0})
     design = Design(worlds, [8], frozenset(), Clustering(0.0, 0.0))
-    found = Rehearsal(design, truth, rules, 800).passes(truth, np.random.default_rng(3))
+    candidate = truth.with_errors(truth.errors + half * 0.015)
+    found = Rehearsal(design, truth, rules, 500).passes(candidate, np.random.default_rng(3))
     assert found.value == pytest.approx(0.8, abs=0.05)

@@ -9,6 +9,7 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import chi2_contingency
 
 from agenteval.core.counts import ErrorCounts
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.signature import compare_kinds
 
 
@@ -95,3 +96,37 @@ def test_bunched_errors_of_equal_models_are_rarely_told_apart():
         ]
         rejected += compare_kinds(*sides, seed=repetition).p < 0.05
     assert rejected / 200 <= 0.095
+
+
+def of_scenarios(rng, favourites, trials=4):
+    """Errors of which nine in ten are of the kind that the model favours in that scenario."""
+    return ErrorCounts.of(
+        [
+            [str(one if rng.random() < 0.9 else rng.integers(3)) for _ in range(3)]
+            for one in favourites
+            for _ in range(trials)
+        ]
+    )
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_about_scenarios_like_these_whole_scenarios_are_exchanged(met):
+    """Each model has its own favourite kind in each scenario, and over scenarios none."""
+    rng, rejected = np.random.default_rng(7), Counter()
+    names = [[f"{side}{at:02}" for at in range(12) for _ in range(4)] for side in ("a", "b")]
+    for seed in range(150):
+        sides = [of_scenarios(rng, rng.integers(3, size=12)) for _ in range(2)]
+        for about in Estimand:
+            layouts = Layout(about, names[0]), Layout(about, names[0 if met else 1])
+            found = compare_kinds(*sides, seed=seed, layouts=layouts, exchanges=499)
+            rejected[about] += found.p < 0.05
+    assert rejected[Estimand.LIKE] / 150 <= 0.11
+    assert rejected[Estimand.THESE] / 150 >= 0.25
+
+
+def test_an_exchange_of_scenarios_may_leave_a_model_without_errors():
+    first = ErrorCounts.of([["a"], [None], [None]])
+    second = ErrorCounts.of([[None], ["b"], [None]])
+    layouts = (Layout(Estimand.LIKE, ["x", "y", "z"]),) * 2
+    found = compare_kinds(first, second, seed=1, layouts=layouts)
+    assert (found.distance, found.by_chance < 1, found.p > 0.2) == (1.0, True, True)
