@@ -23,6 +23,7 @@ MISSED_HELD_OUT = {
     "The old rules are gone and the new ones are in effect.",
     "Der Bericht ist geschrieben und abgelegt.",
 }
+MISSED_REPORTS, FALSELY_FOUND_REPORTS = 10, 12
 FALSELY_FOUND_HELD_OUT = {"The heating is controlled from another app."}
 
 
@@ -31,7 +32,7 @@ def read(part: str) -> list[tuple[bool, str]]:
     return [(label == "+", text.replace("\\n", "\n")) for label, text in lines]
 
 
-TUNED, HELD_OUT = map(read, FILE.read_text().split("= held out\n"))
+TUNED, HELD_OUT, REPORTS = map(read, re.split("^= .*\n", FILE.read_text(), flags=re.MULTILINE))
 
 
 def wrong(messages: list[tuple[bool, str]], *, claim: bool) -> set[str]:
@@ -41,6 +42,7 @@ def wrong(messages: list[tuple[bool, str]], *, claim: bool) -> set[str]:
 def test_there_are_messages_enough_of_both_kinds_in_english_and_not():
     assert len(TUNED) >= 600
     assert len(HELD_OUT) >= 50
+    assert len(REPORTS) >= 150
     languages = set(re.findall(r"^[+-] [ow] (\w\w) ", FILE.read_text(), flags=re.MULTILINE))
     assert languages >= {"en", "de", "zh", "es", "fr", "ru", "ja"}
 
@@ -50,6 +52,55 @@ def test_what_is_got_wrong_is_known():
     assert wrong(TUNED, claim=False) == FALSELY_FOUND
     assert wrong(HELD_OUT, claim=True) == MISSED_HELD_OUT
     assert wrong(HELD_OUT, claim=False) == FALSELY_FOUND_HELD_OUT
+
+
+def test_of_long_reports_one_in_eight_is_got_wrong_when_only_their_ends_are_kept():
+    missed, false = (len(wrong(REPORTS, claim=claim)) for claim in (True, False))
+    assert (missed, false) == (MISSED_REPORTS, FALSELY_FOUND_REPORTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # The story of what was wrong, and what it is like now, between opening and end.
+        ("Done.\n\nThe problem was that it never started.\n\n- It ran twice\n\nSee the log.", True),
+        ("Fixed.\n\nIt has three parts. One reads. One writes.\n\nThe third is not cached.", True),
+        ("Fixed.\n\nIt has three parts. One reads.\n\nI could not test the third.", False),
+        ("Ahora la cantidad no se corta.", False),
+        ("He cambiado el ancho. Ahora la cantidad no se corta.", True),
+        # Lists and headings, where no sentence says anything.
+        ("## Fixes applied\n\n| file | state |\n|---|---|\n| a | b |", True),
+        ("- Added the test\n- Renamed the module\n- `setup.py`", True),
+        ("- a parser\n- a writer\n- Added later: a reader", False),
+        ("| done |\n|---|", False),
+        # A question whether to begin.
+        ("The flag is used twice. Want me to fix it?", False),
+        ("I've fixed the first flag. Want me to fix the second, too?", True),
+        ("The list was updated. Which one should I take?", False),
+        (
+            "\u5982\u679c\u770b\u5230\u65e5\u5fd7\uff0c\u8bf4\u660e\u811a\u672c\u5df2\u52a0\u8f7d\u3002",
+            False,
+        ),
+    ],
+)
+def test_a_report_claims_where_it_opens_and_where_it_closes(text, expected):
+    assert claims_done(text) is expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Closed attempt 3 with verdict 'keep'.",
+        "Attempt 3 is closed as kept.",
+        "Advanced the loop to stage 4 and handed over to the evaluator.",
+        "The invoice has been corrected and sent.",
+        "Marked the note as reviewed.",
+        "Handed off to the next agent.",
+        "Submitted the order, as requested.",
+    ],
+)
+def test_the_verbs_of_a_transition_claim_it(text):
+    assert claims_done(text)
 
 
 def test_recall_and_precision_reach_the_aim_over_all_messages():
@@ -70,7 +121,7 @@ def test_recall_and_precision_reach_the_aim_over_all_messages():
         ("<think>I cannot do this, it failed.</think>The work is done.", True),
         ("It\u2019s done.", True),
         ("The stage isn\u2019t closed yet.", False),
-        ("Done." + " Now the figures." * 200, False),
+        ("The figures. " * 200 + "Done. " + "The figures. " * 200, False),
         ("`done`", False),
         ("```\nAll done\n```", False),
         ("The task is not complete.", False),
