@@ -7,7 +7,7 @@ class Ending(StrEnum):
     """What stopped the loop."""
 
     STOPPED = "stopped"  # the model replied without a tool call
-    GOAL = "goal"  # the goal was reached
+    GOAL = "goal"  # in earlier releases, the goal held: a trial went no further
     TURNS = "turns"
     TOKENS = "tokens"
     TIME = "time"
@@ -40,9 +40,10 @@ _LIMITS = {
 def outcome(ending: Ending, *, goal_met: bool, last_denied: bool, claimed: bool) -> Outcome:
     """The outcome of a trial that ended so. `claimed`: its last words said that the work is done.
 
-    A model that stops with the goal unmet claimed to be done when it says so; else it gave up when
-    a denial was among the last it heard, and stalled otherwise: alive, without the transition that
-    was asked for. No words make a trial completed.
+    `goal_met`: at the end, whatever ended it. Work that was done counts although the model never
+    stopped, and what it undid does not. A model that stops with the goal unmet claimed to be done
+    when it says so; else it gave up when a denial was among the last it heard, and stalled
+    otherwise: alive, without the transition that was asked for. No words make a trial completed.
     """
     if ending is Ending.BROKEN:
         return Outcome.VOID

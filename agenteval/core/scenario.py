@@ -166,3 +166,26 @@ class Answers:
 
     answers: tuple[Answer, ...] = ()
     broken: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalCheck:
+    """One check of a goal, asked when the trial had ended: what was to be found, and what was.
+
+    A test has neither value. `said` is why nothing was found, or the last words of a test.
+    """
+
+    name: str
+    held: bool
+    expected: Cell = None
+    found: Cell = None
+    said: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why it does not hold."""
+        return self.said or f"expected {self.expected!r}, found {self.found!r}"
+
+    @property
+    def told(self) -> str:
+        return f"{self.name} ({self.why})"

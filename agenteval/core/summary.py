@@ -8,6 +8,7 @@ from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery, trial_recovery
 from agenteval.core.run import Conditions, Look, ModelCard, Run
+from agenteval.core.scenario import GoalCheck
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial
 from agenteval.errors import Cause
 
@@ -59,6 +60,8 @@ class TrialSummary:
     cause: Cause | None = None
     retries: int = 0
     stretched: float = 1.0
+    goal: tuple[GoalCheck, ...] = ()
+    goal_turn: int | None = None
 
     @property
     def world(self) -> World:
@@ -71,6 +74,11 @@ class TrialSummary:
     @property
     def completed(self) -> bool:
         return self.outcome is Outcome.COMPLETED
+
+    @property
+    def undone(self) -> bool:
+        """Whether the goal held once and no longer at the end."""
+        return self.goal_turn is not None and not self.completed and not self.void
 
     @property
     def turns(self) -> int:
@@ -209,6 +217,8 @@ def summarize(trial: Trial) -> TrialSummary:
         cause=trial.cause,
         retries=trial.retries,
         stretched=trial.stretched,
+        goal=trial.goal,
+        goal_turn=trial.goal_turn,
     )
 
 

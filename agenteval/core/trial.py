@@ -9,6 +9,7 @@ from typing import Literal
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.malformed import MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.scenario import GoalCheck
 from agenteval.errors import Cause
 
 
@@ -183,7 +184,9 @@ class Trial:
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
     `reason` says why it is void, what it did again and again, and what of the goal did not hold;
-    `cause` is that of a void.
+    `cause` is that of a void. `goal` has each check of the goal, asked at the end, and `goal_turn`
+    the first agent's turn after which the goal first held; None where it never did, and where
+    nobody kept it.
     `retries` counts the requests that were sent again, as the server had not taken them;
     `stretched` says how many times its time the trial was given, as the server is slow.
     """
@@ -202,6 +205,8 @@ class Trial:
     cause: Cause | None = None
     retries: int = 0
     stretched: float = 1.0
+    goal: tuple[GoalCheck, ...] = ()
+    goal_turn: int | None = None
 
 
 class Limit(StrEnum):

@@ -1,4 +1,4 @@
-"""The agent loop: ask, judge, run or deny, answer; until all is done, a stop or a limit."""
+"""The agent loop: ask, judge, run or deny, answer; until the model stops, or a limit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ class TrialContext(Protocol):
     async def made(self, agent: str, record: CallRecord) -> None:
         """Hear of a call at once, keep it, and do what follows from it in the world."""
 
-    async def over(self) -> Ending | None:
-        """What ends the whole trial here, if anything does."""
+    async def ended(self) -> Ending | None:
+        """Hear that all calls of a turn are answered. What ends the whole trial, if anything."""
 
 
 @dataclass(slots=True)
@@ -86,6 +86,7 @@ class AgentLoop:
 
     async def _ending(self, turn: Turn) -> Ending | None:
         """What ends this agent's work after this turn, if anything does."""
+        ended = await self.scene.ended()
         if turn.repeats:
             self.reason = f"wrote again and again: {turn.repeats}"
             return Ending.LOOPED
@@ -94,4 +95,4 @@ class AgentLoop:
         if cycle := looped(self.calls):
             self.reason = str(cycle)
             return Ending.LOOPED
-        return await self.scene.over()
+        return ended

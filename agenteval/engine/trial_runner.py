@@ -75,18 +75,17 @@ class TrialRunner:
         while self.waiting:
             await self._start(self.waiting.popleft())
         loop, ending = self.loops[self.last], self.parts[self.last].ending
+        await self._note_goal()
+        goal = await self.watch.judged()
         ended = outcome(
             ending,
-            goal_met=ending is Ending.GOAL or await self.watch.goal_met(),
+            goal_met=all(check.held for check in goal),
             last_denied=last_denied(loop.calls),
             claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
-        return self._trial(ended, "; ".join(filter(None, (loop.reason, *self._missed(ended)))))
-
-    def _missed(self, ended: Outcome) -> Sequence[str]:
-        """What of the goal did not hold, by name."""
-        met = ended is Outcome.COMPLETED
-        return [] if met else [f"not met: {name}" for name in self.watch.missing]
+        missed = (f"not met: {check.told}" for check in goal if not check.held)
+        reason = "; ".join(filter(None, (loop.reason, *missed)))
+        return replace(self._trial(ended, reason), goal=goal)
 
     def broken(self, error: InfrastructureError) -> Trial:
         """The trial as far as it came, void."""
@@ -106,12 +105,14 @@ class TrialRunner:
         if record.execution is not None:
             await self._follow(agent, record.turn, record.position)
 
-    async def over(self) -> Ending | None:
-        if not self.waiting and await self.watch.goal_met():
-            return Ending.GOAL
+    async def ended(self) -> Ending | None:
+        await self._note_goal()
         turns = (turn for loop in self.loops.values() for turn in loop.turns)
         tokens = sum(turn.usage.completion_tokens for turn in turns)
         return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
+
+    async def _note_goal(self) -> None:
+        await self.watch.note_goal(max(0, len(self.loops[""].turns) - 1))
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""
@@ -202,6 +203,7 @@ class TrialRunner:
             agents=tuple(others),
             retries=self.model.retries,
             stretched=self.model.stretched,
+            goal_turn=self.watch.goal_turn,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

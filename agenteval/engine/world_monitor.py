@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from agenteval.core.chance import Value
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import fill
-from agenteval.core.scenario import Agent, Answer, Answers, Question, Scenario
+from agenteval.core.scenario import Agent, Answer, Answers, GoalCheck, Question, Scenario
 from agenteval.core.trial import HandshakeStep
-from agenteval.engine.world_queries import Database, failure, missed
+from agenteval.engine.world_queries import Database, passed, seen
 
 Row = Mapping[str, Value]
 FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
@@ -16,23 +16,23 @@ FEW = 100  # rows; a world that asks for more agents than that is refused them a
 
 @dataclass(slots=True)
 class WorldMonitor:
-    """Keeps what was seen first; `answers` and `failed` hold while nothing has run since.
+    """Keeps what was seen first; `answers` and `tested` hold while nothing has run since.
 
-    `missing` says of the last look at the goal what did not hold, by its name.
+    `goal_turn` is the turn after which the goal first held.
     """
 
     scenario: Scenario
     prompt: Prompt
     database: Database
     answers: Answers | None = None
-    failed: tuple[str, ...] | None = None
-    missing: tuple[str, ...] = ()
+    tested: tuple[GoalCheck, ...] | None = None
+    goal_turn: int | None = None
     reached: dict[str, HandshakeStep] = field(default_factory=dict)
-    seen: set[tuple[str, str]] = field(default_factory=set)
+    asked: set[tuple[str, str]] = field(default_factory=set)
 
     async def after(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
         """Look at what this call did; the requests for agents that nobody had made before it."""
-        self.answers = self.failed = None
+        self.answers = self.tested = None
         if not self.prompt.handshake and not self.scenario.agents:
             return []
         _, steps, wanted = self._apart(await self._now())
@@ -44,27 +44,27 @@ class WorldMonitor:
             if self._is_new(one.name, str(next(iter(row.values()))))
         ]
 
-    async def goal_met(self) -> bool:
-        self.missing = await self._missing()
-        return not self.missing
+    async def note_goal(self, turn: int) -> None:
+        """Look whether the goal holds after this turn, until it once does."""
+        if self.goal_turn is not None or not all(one.held for one in await self._checked()):
+            return
+        if all(test.held for test in await self._tested()):
+            self.goal_turn = turn
 
-    async def _missing(self) -> tuple[str, ...]:
-        """The checks of the goal that do not hold; where all do, the tests that fail."""
-        answers = await self._now()
-        if answers.broken:
-            return (answers.broken,)
-        goal, *_ = self._apart(answers)
-        told = tuple(filter(None, map(missed, self.prompt.goal, goal)))
-        if told:
-            return told
-        if self.failed is None:
-            self.failed = await self._failed()
-        return self.failed
+    async def judged(self) -> tuple[GoalCheck, ...]:
+        """Every check of the goal and every test, as the world is now."""
+        return (*await self._checked(), *await self._tested())
 
-    async def _failed(self) -> tuple[str, ...]:
-        sandbox, known = self.database.sandbox, self.prompt.variables
-        told = [await failure(sandbox, test, known) for test in self.scenario.tests]
-        return tuple(filter(None, told))
+    async def _checked(self) -> tuple[GoalCheck, ...]:
+        goal, *_ = self._apart(await self._now())
+        return tuple(map(seen, self.prompt.goal, goal))
+
+    async def _tested(self) -> tuple[GoalCheck, ...]:
+        if self.tested is None:
+            sandbox, known = self.database.sandbox, self.prompt.variables
+            tests = [await passed(sandbox, test, known) for test in self.scenario.tests]
+            self.tested = tuple(tests)
+        return self.tested
 
     @property
     def handshake(self) -> tuple[HandshakeStep, ...]:
@@ -86,14 +86,15 @@ class WorldMonitor:
     ) -> tuple[Sequence[Answer], Sequence[Answer], Sequence[Answer]]:
         """Those for the goal, for the handshake and for the agents."""
         goal, steps = len(self.prompt.goal), len(self.prompt.handshake)
-        given = answers.answers or (Answer(),) * (goal + steps + len(self.scenario.agents))
+        none = Answer(error=answers.broken)
+        given = answers.answers or (none,) * (goal + steps + len(self.scenario.agents))
         return given[:goal], given[goal : goal + steps], given[goal + steps :]
 
     def _note_steps(self, answers: Sequence[Answer], agent: str, turn: int, position: int) -> None:
         """A step is in order when those before it were reached earlier, or by the same call."""
         in_order = True
         for step, answer in zip(self.prompt.handshake, answers, strict=True):
-            if step.name not in self.reached and not missed(step, answer):
+            if step.name not in self.reached and seen(step, answer).held:
                 self.reached[step.name] = HandshakeStep(
                     step.name,
                     reached=True,
@@ -105,7 +106,7 @@ class WorldMonitor:
             in_order = in_order and step.name in self.reached
 
     def _is_new(self, agent: str, request: str) -> bool:
-        if (agent, request) in self.seen:
+        if (agent, request) in self.asked:
             return False
-        self.seen.add((agent, request))
+        self.asked.add((agent, request))
         return True

@@ -7,14 +7,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
+from agenteval.core.plain import shortened
 from agenteval.core.prompt.variant import Variables
-from agenteval.core.scenario import Answer, Answers, Check, CodeTest, Question, Schema
+from agenteval.core.scenario import Answer, Answers, Check, CodeTest, GoalCheck, Question, Schema
 from agenteval.core.trial import Execution
 from agenteval.protocols import Sandbox
 
 SUFFIXES = ("", "-wal")
 SCHEMA = "SELECT type, name, tbl_name, sql FROM sqlite_master"
-SAID = 200  # characters of what a test says of its failure
+SAID = 200  # characters of what a test says of its failure, or a check found
 
 
 @dataclass(slots=True)
@@ -52,20 +53,21 @@ def declared(image: bytes) -> Schema:
             return ()
 
 
-def missed(check: Check, answer: Answer) -> str:
-    """Why a check does not hold, in few words and by its name; empty where it does."""
-    if answer.error:
-        return f"{check.name} ({answer.error})"
-    return "" if answer.rows and answer.first == check.expect else check.name
+def seen(check: Check, answer: Answer) -> GoalCheck:
+    """What the world shows of a check."""
+    found = answer.first
+    held = not answer.error and bool(answer.rows) and found == check.expect
+    kept = shortened(found, SAID) if isinstance(found, str) else found
+    return GoalCheck(check.name, held, check.expect, kept, answer.error)
 
 
-async def failure(sandbox: Sandbox, test: CodeTest, variables: Variables) -> str:
-    """The name of a test that does not pass, with what it said at last; empty where it does."""
+async def passed(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:
+    """Whether a test passes; if not, with what it said at last."""
     ran = await run_program(sandbox, test, variables)
     if ran.exit_code == 0:
-        return ""
+        return GoalCheck(test.name, held=True)
     said = ran.output.strip().rpartition("\n")[2] or f"exit code {ran.exit_code}"
-    return f"{test.name} ({(ran.limit or said)[:SAID]})"
+    return GoalCheck(test.name, held=False, said=(ran.limit or said)[:SAID])
 
 
 async def run_program(sandbox: Sandbox, program: CodeTest, variables: Variables) -> Execution:

@@ -46,9 +46,12 @@ class Row(_Schema):
 
 
 class Thoughts(_Schema):
+    """What it thinks before a call and after a denial; how it ends, its work done or not."""
+
     before: Texts
     denied: Texts
     words: Texts
+    done: Texts
 
 
 class Persona(_Schema):

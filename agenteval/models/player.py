@@ -46,7 +46,7 @@ class Player:
     def reply(self, past: Sequence[PastCall]) -> Reply:
         place = self._place(past)
         if place == len(self.prompt.solution):
-            return self._words()
+            return Reply("", self.chance.choice(self.persona.thoughts.done))
         if past and past[-1].denied:
             return self._after_denial(place, past[-1])
         stop = self.persona.closing.stop_denied if _any_denied(past) else self.persona.closing.stop

@@ -10,16 +10,22 @@ from rich.text import Text
 
 from agenteval.report.details import detail_tables, summary_tables, void_lines
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
+from agenteval.report.goals import missed_lines
 from agenteval.report.sentences import in_short
-from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
+from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict
+
+FEW = 5  # lines of a kind on one screen
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
     """Print the view, fitted to the width of the console; brief keeps the tables to a screen."""
     for table in summary_tables(view) if brief else detail_tables(view):
         print_table(console, table)
+    if lines := missed_lines(view, FEW if brief else None):
+        _print_title(console, MISSED, simulated=view.simulated)
+        _print_list(console, lines)
     if voids := void_lines(view):
         print_lines(console, ["Void trials", *voids])
     print_table(console, comparison_table(view))

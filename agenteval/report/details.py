@@ -7,9 +7,19 @@ from agenteval.core.served import Spread
 from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
+from agenteval.report.goals import goal_rows
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
-from agenteval.report.tables import Cell, Table, heads, per_100, plain, repeated, row, share
+from agenteval.report.tables import (
+    Cell,
+    Table,
+    heads,
+    per_100,
+    plain,
+    repeated,
+    row,
+    share,
+)
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.stats.rates import Rate, clustered
 
@@ -153,6 +163,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
         row(end, (share(dict(view.outcomes)[end]) for view in views))
         for end, _ in views[0].outcomes
     ]
+    rows += goal_rows(views)
     rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
     rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
     for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):

@@ -11,8 +11,9 @@ from markupsafe import Markup
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
 from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.goals import missed_lines
 from agenteval.report.sentences import LEADS
-from agenteval.report.tables import MARK, SAID, comparison_table
+from agenteval.report.tables import MARK, MISSED, SAID, comparison_table
 from agenteval.report.transcripts import shown_trials
 from agenteval.report.view import View
 from agenteval.stats.rates import Rate
@@ -127,6 +128,7 @@ def page(view: View) -> str:
         comparison=comparison_table(view),
         chart=signature_chart(view),
         details=detail_tables(view),
+        missed=(MISSED, missed_lines(view)),
         voids=void_lines(view),
         trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
     )

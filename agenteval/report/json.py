@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from agenteval.core.summary import TrialSummary
+from agenteval.report.goals import goal_turns, undone
 from agenteval.report.provenance import agent_rates
 from agenteval.report.view import (
     Aftermath,
@@ -148,6 +149,27 @@ def _void(void: TrialSummary) -> Document:
     return {name: getattr(void, name) for name in names}
 
 
+def _missed(trial: TrialSummary) -> Document:
+    return {
+        "scenario": trial.scenario,
+        "number": trial.number,
+        "outcome": trial.outcome,
+        "goal_turn": trial.goal_turn,
+        "checks": [asdict(check) for check in trial.goal if not check.held],
+    }
+
+
+def _ends(view: RunView) -> Document:
+    turns, after = goal_turns(view)
+    rate = rate_document(undone(view))
+    return {
+        "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
+        "missed": [_missed(one) for one in view.score.counted if one.goal and not one.completed],
+        "goal_held": {"undone": rate, "median_turns": turns, "median_after": after},
+        "trials_with_denial": rate_document(view.any_denial),
+    }
+
+
 def _run(view: RunView) -> Document:
     run, score, ran = view.run, view.score, view.executions
     return {
@@ -173,8 +195,7 @@ def _run(view: RunView) -> Document:
         "trials_saved": run.saved,
         "retries": sum(one.retries for one in (*score.counted, *score.voids)),
         "stretched": max((one.stretched for one in (*score.counted, *score.voids)), default=1.0),
-        "outcomes": {str(end): rate_document(rate) for end, rate in view.outcomes},
-        "trials_with_denial": rate_document(view.any_denial),
+        **_ends(view),
         "tool_errors": rate_document(clustered(ran.tool_errors, view.layout)) if ran else None,
         "limits": dict(sorted(ran.limits.items())) if ran else None,
         "second_reader_objections": ran.objections if ran else None,

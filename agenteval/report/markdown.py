@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from agenteval.report.details import detail_tables, void_lines
 from agenteval.report.gate_view import GateView, goals_told
-from agenteval.report.tables import MARK, SAID, Cell, Head, Table, comparison_table
+from agenteval.report.goals import missed_lines
+from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 
 
@@ -24,6 +25,9 @@ def _lines(view: View) -> Iterator[str]:
     for table in detail_tables(view):
         yield from (f"## {escaped(table.title)}{_marked(simulated=table.simulated)}", "")
         yield from _table(table)
+    if lines := missed_lines(view):
+        yield from (f"## {MISSED}{_marked(simulated=view.simulated)}", "")
+        yield from _list(lines)
     if voids := void_lines(view):
         yield from ("## Void trials", "")
         yield from _list(voids)

@@ -8,6 +8,7 @@ from agenteval.stats.rates import Rate, Repeated
 
 MARK = "SIMULATED"
 SAID = "What can be said"
+MISSED = "Goals that were missed"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval."
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.scenario import GoalCheck
 from agenteval.core.span import Span
 from agenteval.core.summary import summarize
 from agenteval.core.trial import (
@@ -187,6 +188,8 @@ def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Tr
         retries=row.retries,
         stretched=row.stretched,
         handshake=tuple(HandshakeStep(**step) for step in row.handshake),
+        goal=tuple(GoalCheck(**check) for check in row.goal),
+        goal_turn=row.goal_turn,
         seconds=row.seconds,
         agents=tuple(_agents(row, turns, calls)),
     )

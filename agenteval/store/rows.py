@@ -96,6 +96,8 @@ class TrialRow(SQLModel, table=True):
     stretched: float = Field(default=1.0, sa_column_kwargs={"server_default": "1"})
     seconds: float = 0.0
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
+    goal: list[Any] = Field(default=[], sa_column=_no_list())
+    goal_turn: int | None = None
     replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
     calls: int = Field(default=0, sa_column_kwargs=_ZERO)

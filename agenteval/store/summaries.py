@@ -17,6 +17,7 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
 from agenteval.core.run import Effort, Look, ModelCard, Options, Run
+from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError
@@ -41,8 +42,8 @@ _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
 _TABLES = "SELECT id FROM imported ORDER BY imported DESC"
 _TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, executed, crashed, handshake,
-    recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched
-    FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
+    recovery, prompt_tokens, agent_calls, reason, cause, retries, stretched, goal,
+    goal_turn FROM trial WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
 
 
 def summary_values(summary: TrialSummary) -> Values:
@@ -62,6 +63,8 @@ def summary_values(summary: TrialSummary) -> Values:
         "cause": summary.cause or "",
         "retries": summary.retries,
         "stretched": summary.stretched,
+        "goal": [msgspec.to_builtins(check) for check in summary.goal],
+        "goal_turn": summary.goal_turn,
     }
 
 
@@ -77,7 +80,7 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
             scenario, number, seed, Outcome.VOID, reason=INTERRUPTED, cause=Cause.INTERRUPTED
         )
     calls, errors, executed, crashed, steps, recovery, tokens, agents, *rest = counted
-    reason, cause, retries, stretched = rest
+    reason, cause, retries, stretched, goal, goal_turn = rest
     return TrialSummary(
         *(scenario, number, seed, Outcome(outcome)),
         calls=calls,
@@ -92,6 +95,8 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
         cause=Cause(cause) if cause else None,
         retries=retries,
         stretched=stretched,
+        goal=tuple(GoalCheck(**check) for check in decoded(goal)),
+        goal_turn=goal_turn,
     )
 
 

@@ -40,8 +40,8 @@ def _of_solution(stage: Stage, trial: Trial) -> Iterator[str]:
         yield "the solution was played, and the goal is not reached"
     if open_steps:
         yield f"the goal is reached without the handshake's {', '.join(open_steps)}"
-    if len(trial.calls) < len(prompt.solution):
-        yield f"the goal is reached after {len(trial.calls)} of {len(prompt.solution)} steps"
+    if trial.goal_turn is not None and trial.goal_turn + 1 < len(prompt.solution):
+        yield f"the goal is reached after {trial.goal_turn + 1} of {len(prompt.solution)} steps"
 
 
 def _of_agent(agent: Agent, trial: Trial) -> Iterator[str]:

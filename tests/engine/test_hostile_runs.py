@@ -23,6 +23,7 @@ def marks(name: str) -> bytes:
 
 
 END = event({}, "tool_calls") + b"data: [DONE]\n\n"
+STOP = event({"content": "Done."}) + event({}, "stop") + b"data: [DONE]\n\n"
 A, B = sends(marks("a"), END), sends(marks("b"), END)
 REQUESTS = (
     floods(event({"content": "word " * 200_000}), 100),
@@ -31,6 +32,7 @@ REQUESTS = (
     sends(marks("b")),  # and the connection ends
     A,
     B,
+    sends(STOP),
 )
 VOIDS = (
     "a reply of over 33554432 bytes",
@@ -52,4 +54,4 @@ async def test_what_a_hostile_server_broke_is_void_and_reported_and_the_run_goes
     (reported,) = json.loads(json_report.dumps(build_view([play.store.load("r")])))["runs"]
     told = [void["reason"] for void in reported["voids"]]
     assert [why in said for why, said in zip(VOIDS, told, strict=True)] == [True, True, True]
-    assert (reported["trials"], reported["turns"]) == (1, 2)
+    assert (reported["trials"], reported["turns"]) == (1, 3)

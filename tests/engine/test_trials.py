@@ -5,7 +5,8 @@ import pytest
 from clocks import on_own_clock, skip
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.scenario import Check, CodeTest, Limits
+from agenteval.core.scenario import Check, CodeTest, GoalCheck, Limits
+from agenteval.core.summary import summarize
 from agenteval.core.trial import HandshakeStep, Turn
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.testing import ScriptedModel, says, tool
@@ -17,18 +18,60 @@ def reached(name: str, turn: int, *, in_order: bool = True) -> HandshakeStep:
     return HandshakeStep(name, reached=True, agent="", turn=turn, position=0, in_order=in_order)
 
 
-async def test_a_trial_ends_at_its_goal_and_really_changed_its_world(play) -> None:
-    (trial,) = await play(ScriptedModel(A, B, says("never asked")))
+async def test_a_trial_goes_on_until_the_model_stops_and_really_changed_its_world(play) -> None:
+    (trial,) = await play(ScriptedModel(A, B, "pwd", says("Done.")))
     assert (
-        [record.reply for record in trial.calls],
+        [record.reply for record in trial.calls][:2],
+        len(trial.turns),
         trial.ending,
         trial.outcome,
+        (trial.goal, trial.goal_turn),
         trial.handshake,
     ) == (
         ["marked a\n", "marked b\n"],
-        Ending.GOAL,
+        4,
+        Ending.STOPPED,
         Outcome.COMPLETED,
+        ((GoalCheck("b is marked", held=True, expected=1, found=1),), 1),
         (reached("a", turn=0), reached("b", turn=1)),
+    )
+
+
+async def test_who_undoes_the_work_has_not_completed_it_and_it_is_kept_when_the_goal_held(
+    play,
+) -> None:
+    (trial,) = await play(ScriptedModel(B, B, says("All done.")))
+    assert (trial.outcome, trial.reason, trial.goal_turn, summarize(trial).undone) == (
+        Outcome.CLAIMED_DONE,
+        "not met: b is marked (expected 1, found 2)",
+        0,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("after", "ending"),
+    [
+        (("ls .", "ls notes", "pwd", "ls w.db", "ls scripts"), Ending.TURNS),
+        (("pwd",) * 5, Ending.LOOPED),
+    ],
+)
+async def test_work_that_was_done_counts_although_the_model_never_stops(
+    play, after, ending
+) -> None:
+    (trial,) = await play(ScriptedModel(B, *after))
+    assert (trial.ending, trial.outcome, trial.goal_turn) == (ending, Outcome.COMPLETED, 0)
+
+
+async def test_a_goal_that_another_call_must_not_touch_is_judged_at_the_end(play) -> None:
+    only = Check("nothing else", "SELECT count(*) FROM mark WHERE name <> 'b'", 0)
+    strict = replace(play.scenario, goal=(*play.scenario.goal, only))
+    guesses = [f"uv run scripts/mark.py {name}" for name in ("b", "c", "d")]
+    (trial,) = await play(ScriptedModel(*guesses, says("One of them is it.")), scenario=strict)
+    assert (trial.outcome, trial.goal_turn, [check.held for check in trial.goal]) == (
+        Outcome.STALLED,
+        0,
+        [True, False],
     )
 
 
@@ -165,13 +208,13 @@ async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> No
     trials = await play(model, trials=2, concurrency=1)
     assert [(trial.outcome, trial.reason, len(trial.calls)) for trial in trials] == [
         (Outcome.VOID, "500: cuda", 1),
-        (Outcome.CLAIMED_DONE, "not met: b is marked", 0),
+        (Outcome.CLAIMED_DONE, "not met: b is marked (expected 1, found 0)", 0),
     ]
     assert (play.watched.denied, play.watched.void) == ([False], [True, False])
 
 
 async def test_what_only_the_user_can_mend_ends_the_run_and_keeps_what_was_played(play) -> None:
-    model = ScriptedModel(A, B, "pwd", UsageError("401: no key"))
+    model = ScriptedModel(A, B, says("Done."), "pwd", UsageError("401: no key"))
     with pytest.raises(UsageError, match="401: no key"):
         await play(model, trials=3, concurrency=1)
     assert play.outcomes() == [Outcome.COMPLETED, Outcome.VOID]

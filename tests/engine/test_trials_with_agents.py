@@ -77,7 +77,7 @@ async def test_an_agent_that_nobody_waits_for_acts_when_who_asked_has_ended(play
         (trial.ending, trial.outcome),
     ) == (
         [mark("work:tea"), "ls ."],
-        [("worker/1", 0, 1, 1, Ending.GOAL)],
+        [("worker/1", 0, 1, 1, Ending.STOPPED)],
         ["marked b\n"],
         ["You work.", "Your word is tea, asked as 1."],
         (Ending.STOPPED, Outcome.COMPLETED),
@@ -106,7 +106,7 @@ async def test_a_program_stands_for_an_agent_and_what_it_writes_can_ask_for_anot
     (trial,) = await play(model, scenario=rig)
 
     assert (parts(trial), asked_by(trial), trial.handshake, trial.outcome) == (
-        [("judge/1", 0, 1, 0, Ending.STOPPED), ("worker/2", 1, 2, 1, Ending.GOAL)],
+        [("judge/1", 0, 1, 0, Ending.STOPPED), ("worker/2", 1, 2, 1, Ending.STOPPED)],
         [(0, 0, 0), (1, 0, 0)],
         (
             reached("judged", by="judge/1"),

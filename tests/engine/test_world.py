@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.core.scenario import Answer, Answers, Check, Question
-from agenteval.engine.world_queries import Database, declared, missed
+from agenteval.core.scenario import Answer, Answers, Check, GoalCheck, Question
+from agenteval.engine.world_queries import Database, declared, seen
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 FIRST, OTHER = [Question("SELECT 1")], [Question("SELECT 2")]
@@ -21,17 +21,31 @@ def image(*statements: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "found", "told"),
     [
-        (Answer(("count(*)",), ((2,),)), ""),
-        (Answer(("count(*)",), ((3,),)), "two rows"),
-        (Answer(("count(*)",), (("2",),)), "two rows"),
-        (Answer(("count(*)",)), "two rows"),
-        (Answer(error="no such table: t"), "two rows (no such table: t)"),
+        (Answer(("count(*)",), ((3,),)), 3, "two rows (expected 2, found 3)"),
+        (Answer(("count(*)",), (("2",),)), "2", "two rows (expected 2, found '2')"),
+        (Answer(("count(*)",)), None, "two rows (expected 2, found None)"),
+        (Answer(error="no such table: t"), None, "two rows (no such table: t)"),
     ],
 )
-def test_a_check_that_does_not_hold_is_told_by_its_name(answer, told) -> None:
-    assert missed(COUNT, answer) == told
+def test_a_check_that_does_not_hold_says_what_was_to_be_found_and_what_was(
+    answer, found, told
+) -> None:
+    one = seen(COUNT, answer)
+    assert (one, one.told) == (
+        GoalCheck("two rows", held=False, expected=2, found=found, said=answer.error),
+        told,
+    )
+
+
+def test_a_check_that_holds_keeps_what_was_found_and_a_long_text_is_cut() -> None:
+    held = seen(COUNT, Answer(("count(*)",), ((2,),)))
+    long = seen(COUNT, Answer(("text",), (("x" * 300,),)))
+    assert (held, long.found) == (
+        GoalCheck("two rows", held=True, expected=2, found=2),
+        f"{'x' * 200} (100 more characters)",
+    )
 
 
 def test_a_fixture_declares_what_its_database_holds() -> None:

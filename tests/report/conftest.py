@@ -8,6 +8,7 @@ import pytest
 
 from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.scenario import GoalCheck
 from agenteval.report.build import build_view
 from agenteval.report.view import ClassText
 from agenteval.testing import card, denied, failing, run, says, tool, trial
@@ -71,7 +72,9 @@ def careful(number):
         scenario="ralf",
         number=number,
         handshake=steps(3),
-        ending=Ending.GOAL,
+        goal=(GoalCheck("the stage is closed", held=True, expected=1, found=1),),
+        goal_turn=5,
+        ending=Ending.STOPPED,
     )
 
 
@@ -89,6 +92,11 @@ def careless(number):
         number=number,
         handshake=steps(number % 3),
         outcome=Outcome.STALLED,
+        goal=(
+            GoalCheck("the stage is closed", held=False, expected=1, found=0),
+            GoalCheck("nothing else <changed>", held=True, expected=0, found=0),
+        ),
+        goal_turn=2 if number == 2 else None,
     )
 
 

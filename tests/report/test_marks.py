@@ -10,7 +10,7 @@ from agenteval.report import console, html, markdown
 from agenteval.report import json as json_report
 from agenteval.report.build import build_view
 from agenteval.report.details import detail_tables
-from agenteval.report.tables import SAID, comparison_table
+from agenteval.report.tables import MISSED, SAID, comparison_table
 
 
 @pytest.fixture
@@ -38,7 +38,8 @@ def test_console_marks_the_title_and_the_column_of_every_table(simulated):
     titled = [line for line in out.file.getvalue().splitlines() if line.endswith("  SIMULATED")]
     assert out.file.getvalue().count("SIMULATED") >= 2 * len(tables(simulated)) + 1
     titles = [line.removesuffix("  SIMULATED") for line in titled if not line.startswith(" ")]
-    assert titles == [*(table.title for table in tables(simulated)), SAID, "In short"]
+    *details, comparison = (table.title for table in tables(simulated))
+    assert titles == [*details, MISSED, comparison, SAID, "In short"]
 
 
 def test_html_says_it_in_the_page_title_and_at_every_trial(simulated, real):

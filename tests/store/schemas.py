@@ -42,6 +42,7 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
             "recovery": "JSON",
         }
     },
+    9: {"trial": {"counting": _NUMBER}, "look": {"at": _TEXT, "data": _TEXT}},
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (
@@ -66,12 +67,12 @@ def sqlite_schema(version: int) -> str:
     made = (Path(__file__).parent / "schema2.sql").read_text()
     if version >= 6:
         made = made.replace(_ONCE, "")
+    if version >= 8:
+        made += _LOOKS
     for brought in range(OLDEST + 1, version + 1):
         for table, columns in BROUGHT[brought].items():
             for name, kind in columns.items():
                 made += f"ALTER TABLE {table} ADD COLUMN {name} {kind};\n"
-    if version >= 8:
-        made += _LOOKS
     return made + f"PRAGMA user_version = {version};\n"
 
 

@@ -7,6 +7,7 @@ from sqlalchemy.exc import OperationalError
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
+from agenteval.core.scenario import GoalCheck
 from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.errors import Cause, HostError, UsageError
@@ -66,9 +67,14 @@ TRIAL = Trial(
         ),
     ),
     calls=(ALLOWED, DENIED),
-    ending=Ending.GOAL,
+    ending=Ending.STOPPED,
     outcome=Outcome.COMPLETED,
     handshake=(HandshakeStep("first", reached=True),),
+    goal=(
+        GoalCheck("one", held=True, expected="a \x00", found="a \x00"),
+        GoalCheck("two", held=False, expected=2, said="no such table"),
+    ),
+    goal_turn=0,
     seconds=0.5,
 )
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import summarize
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -22,6 +23,8 @@ TRIALS = (
         number=2,
         handshake=[("one", True), ("two", False)],
         outcome=Outcome.GAVE_UP,
+        goal=(GoalCheck("it is there", held=False, expected=1, found=1.5),),
+        goal_turn=1,
     ),
     trial(says("Here it is."), LIST, denied("ls \udcff"), says("No."), LIST, number=3),
     trial(LIST, denied("ls"), number=4, ending=Ending.BROKEN, outcome=Outcome.VOID, reason="500"),

@@ -328,7 +328,7 @@ async def test_the_solution_of_a_sub_agent_is_proven_with_that_of_who_asks_for_i
         (WORKER, ("word = 'over'", "word = 'on'"), "agent worker: the solution never leads to it"),
         (
             f"{WORKER}{WORKER[WORKER.index('[[agent.sol') :]}",
-            ("'over'", "'over'"),
+            ("spawned", "max_turns = 1\nspawned"),
             "agent worker/1: ended after 1 of 2 steps of its solution",
         ),
         (JUDGE, ("'over'", "'over'"), "agent judge/1: judge: Traceback"),

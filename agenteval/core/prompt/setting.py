@@ -9,6 +9,7 @@ from agenteval.core.prompt.variant import fill
 
 # An edit here changes what every model reads: raise VERSION.
 VERSION = 2
+UNTIL = "until it stops"  # in earlier releases a trial ended in the turn in which its goal held
 
 PLAIN = """\
 ## Rules for tool calls
@@ -93,8 +94,11 @@ class Setting:
 
     @property
     def protocol(self) -> str:
-        """Everything about the words that a model reads; two runs are alike when it is equal."""
-        said = f"{self.profile.protocol}, rules {self.rules_name} at {self.place}"
+        """Everything about the words that a model reads, and when a trial ends.
+
+        Two runs are alike when it is equal.
+        """
+        said = f"{self.profile.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
         return f"{said}, context {self.context}" if self.context else said
 
     def rules_for(self, tools: Sequence[str]) -> str:
