@@ -125,17 +125,49 @@ def test_last_is_the_newest_run(store: SqlStore) -> None:
     assert (newest, [run.id for run in store.runs()]) == ("r2", ["r2", "r1"])
 
 
+def test_an_id_that_is_taken_gets_a_number(store: SqlStore) -> None:
+    store.add(RUN)
+    store.add(replace(RUN, id=store.free_id("r1")))
+    assert (store.free_id("r0"), store.free_id("r1")) == ("r0", "r1-3")
+
+
+def test_what_was_set_aside_and_not_played_again_is_left(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=2))
+    assert store.set_aside("r1", voids=False) == [("s", 2)]
+    assert (store.played("r1"), store.left("r1")) == ({("s", 1)}, {("s", 2)})
+
+
+def test_the_last_run_is_one_that_can_be_used_unless_any_is_wanted(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    store.close_run("r1", complete=True, second_reader={}, effort=Effort(1.0, None))
+    store.add(replace(RUN, id="r2", started="2026-01-02T00:00:00.000+00:00"))
+    assert (store.meant("last"), store.meant("last", whatever=True)) == ("r1", "r2")
+
+
 def test_an_unknown_run_is_one_line_with_the_known_ones(store: SqlStore) -> None:
     store.add(RUN)
     with pytest.raises(UsageError, match=r"^no run 'x' in .*\(newest: r1\); `agenteval show`"):
         store.load("x")
 
 
+DRIVER, PLACE = "install its driver", "give a file path or a database URL"
+
+
 @pytest.mark.parametrize(
-    "url", ["mongodb://x/y", "postgresql+nothing://x/y", "://", "sqlite:////proc/none/x.db"]
+    ("url", "cure"),
+    [
+        ("mongodb://x/y", PLACE),
+        ("postgresql+nothing://x/y", PLACE),
+        ("://", PLACE),
+        ("sqlite:////proc/none/x.db", PLACE),
+        ("mysql+pymysql://x/y", DRIVER),
+    ],
 )
-def test_a_store_that_cannot_be_opened_is_one_line(url: str) -> None:
-    with pytest.raises(UsageError, match=r"^--store .*: cannot be opened") as caught:
+def test_a_store_that_cannot_be_opened_is_one_line(url: str, cure: str) -> None:
+    with pytest.raises(UsageError, match=rf"^--store .*: cannot be opened.*{cure}") as caught:
         SqlStore(url)
     assert "sqlalche.me" not in str(caught.value), "the library's page is no help to a user"
 
@@ -143,7 +175,7 @@ def test_a_store_that_cannot_be_opened_is_one_line(url: str) -> None:
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, but dear to somebody" * 100)
-    with pytest.raises(UsageError, match="cannot be opened"):
+    with pytest.raises(UsageError, match=r"cannot be opened.*file is not a database"):
         SqlStore(str(file))
     assert file.read_text().startswith("not a database")
 
