@@ -144,7 +144,7 @@ def lower_bound(test: LimitTest, level: float) -> float:
 
 
 def _falling(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: test.below(limit), level, low, high)
+    return falling(lambda limit: test.below(limit) - level, 0.0, low, high)
 
 
 def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
