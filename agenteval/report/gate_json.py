@@ -8,7 +8,7 @@ from typing import Any
 from agenteval.core.summary import RunSummary
 from agenteval.report.gate_view import GateView, goals
 from agenteval.report.json import rate_document
-from agenteval.stats.feasibility import OutOfReach
+from agenteval.stats.feasibility import OutOfReach, needed
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.promotion import Result
 
@@ -75,7 +75,7 @@ def _criterion(one: Result, candidate: RunSummary) -> dict[str, Any]:
         "p_fail": one.p_fail,
         "verdict": one.verdict,
         "trials_needed": [
-            ceil(times * trials) if isfinite(times) else None for times in one.needed or ()
+            ceil(times * trials) if isfinite(times) else None for times in needed(one) or ()
         ],
     }
 

@@ -11,7 +11,7 @@ from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
 from agenteval.stats.estimand import Estimand
-from agenteval.stats.feasibility import OutOfReach, out_of_reach
+from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
 from agenteval.stats.promotion import GateVerdict, Judgement, Minimum, Result
@@ -122,9 +122,9 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
 
 
 def _needed(one: Result, candidate: RunSummary, never: str) -> str:
-    if one.needed is None:
+    if (times := needed(one)) is None:
         return ""
-    trials, (as_seen, half) = one.bearing(candidate), one.needed
+    trials, (as_seen, half) = one.bearing(candidate), times
     if isinf(as_seen) or not trials:
         return f"{never}too close to the limit for any number of calls to settle it"
     above = one.bounds is not None and one.bounds[0] > one.measure.limit
@@ -178,7 +178,7 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
             f"The verdict is about these {counted(scenarios, 'scenario')}, played again: bounds "
             "are stratified by scenario. Of other scenarios it says nothing."
         )
-    if any(one.needed for one in judgement.criteria):
+    if any(needed(one) for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
     yield _paired(judgement.pairing)
     for role, run in (("baseline", baseline), ("candidate", candidate)):

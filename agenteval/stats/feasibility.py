@@ -1,14 +1,18 @@
-"""Feasibility: which criteria of a gate a run is too small to pass, whatever the candidate does."""
+"""Feasibility: what a run is too small to pass, whoever is judged, and what a new one needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
+from statistics import NormalDist
 
 from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand
-from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
+from agenteval.stats.limit_tests import MOST, LimitTest
+from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
+from agenteval.stats.quantiles import falling
 
 MOST_TRIALS = 4_000  # asked for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
@@ -82,3 +86,30 @@ def _enough(name: str, played: int, passing: Passing) -> float:
         middle = (low + high) // 2
         low, high = (low, middle) if name in passing(middle) else (middle, high)
     return passing(high)[name]
+
+
+def needed(one: Result) -> tuple[float, float] | None:
+    """How many times as many trials a new run needs to settle a criterion with 80 % power.
+
+    If the truth is what was seen, and if that lies half as far from the limit; infinite where no
+    sensible number would do. None where it is settled.
+    """
+    if one.verdict is not GateVerdict.INCONCLUSIVE:
+        return None
+    test, limit = one.measure.test, one.measure.limit
+    if test is None:
+        return inf, inf
+    level = one.level if test.estimate < limit else one.level / one.among
+    return _times(test, limit, level), _times(test.nearer(limit), limit, level)
+
+
+def _times(test: LimitTest, limit: float, level: float) -> float:
+    normal, passing = NormalDist(), test.estimate < limit
+    enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
+
+    def chance(times: float) -> float:
+        scaled = test.scaled(times)
+        return scaled.below(limit) if passing else scaled.above(limit)
+
+    times = falling(chance, enough, 1.0, MOST)
+    return inf if times > MOST * 0.999 else times

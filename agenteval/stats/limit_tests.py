@@ -6,14 +6,23 @@ had luck would else look less variable than it is, and be promoted too often.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from math import inf, sqrt
-from typing import Protocol, Self
+from typing import Protocol, Self, TypeVar
 
-from agenteval.stats.quantiles import falling, incomplete_beta, t_tail
+from agenteval.core.counts import Cluster
+from agenteval.stats.estimand import degrees
+from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
+from agenteval.stats.quantiles import incomplete_beta, t_tail
+from agenteval.stats.rates import Z, planned_effect, t_quantile, widened
 
+FEW = 3  # trials that bear errors: of so many a design effect is widened as far as it may be
 FEW_ERRORS = 5  # up to which they are nothing like normal
 LIKELY = 0.5  # what is seen so often shows nothing
 MOST = 1000.0  # the largest ratio looked for, and how many times more trials are ever asked for
+
+
+Groups = Sequence[tuple[Cluster, Cluster]]  # of baseline and candidate, what belongs together
 
 
 class LimitTest(Protocol):
@@ -181,20 +190,14 @@ class Guarded:
         return min(one.above(limit) for one in _nearest(limit, self.whole, self.lighter()))
 
     def scaled(self, times: float) -> "Guarded":
-        weaker = [one.scaled(times) for one in self.weaker]
-        return Guarded(
-            self.whole.scaled(times),
-            weaker,
-            lambda: [one.scaled(times) for one in self.lighter()],
-        )
+        return self._each(lambda one: one.scaled(times))
 
     def nearer(self, limit: float) -> "Guarded":
-        weaker = [one.nearer(limit) for one in self.weaker]
-        return Guarded(
-            self.whole.nearer(limit),
-            weaker,
-            lambda: [one.nearer(limit) for one in self.lighter()],
-        )
+        return self._each(lambda one: one.nearer(limit))
+
+    def _each(self, change: Callable[[ByItself], ByItself]) -> "Guarded":
+        weaker = [*map(change, self.weaker)]
+        return Guarded(change(self.whole), weaker, lambda: [*map(change, self.lighter())])
 
 
 def _nearest(limit: float, whole: ByItself, others: Sequence[ByItself]) -> Iterator[ByItself]:
@@ -204,24 +207,89 @@ def _nearest(limit: float, whole: ByItself, others: Sequence[ByItself]) -> Itera
     return (one for near, one in ranked if near >= least)
 
 
-def upper_bound(test: LimitTest, level: float) -> float:
-    """Below what the truth lies, unless something of this chance has happened."""
-    high = test.ends[1]
-    found = min(test.estimate, high)
-    for one in (test.whole, *test.weaker) if isinstance(test, Guarded) else (test,):
-        if one.below(found) > level:
-            found = falling(one.below, level, found, high)
-    return found
+def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: float) -> LimitTest:
+    """Of a rate in clusters; exact where each is one yes or no, as then nothing is clustered."""
+    placed = zip(clusters, strata or [0] * len(clusters), strict=True)
+    used = [Group(*cluster, stratum=stratum) for cluster, stratum in placed if cluster[1]]
+    n, k = sum(group.size for group in used), len(used)
+    if all(group.size == 1 for group in used):
+        return RateTest(sum(group.errors for group in used), n)
+    by_t = (t_quantile(degrees([group.stratum for group in used])) / Z) ** 2
+
+    def made(fewer: Fewer) -> tuple[float, RateTest]:
+        if k == 1 or fewer.count in {0, n}:
+            effect = planned_effect(clusters, icc) * by_t
+        else:
+            rate = fewer.count / n
+            seen = fewer.spread / (n * rate * (1 - rate))
+            effect = widened(seen * by_t, max(fewer.bearing, FEW))
+        return effect, RateTest(fewer.count / effect, n / effect)
+
+    return _guarded(used, made)
 
 
-def lower_bound(test: LimitTest, level: float) -> float:
-    """Above what the truth lies, unless something of this chance has happened."""
-    found, high = test.ends[0], min(test.estimate, test.ends[1])
-    for one in (test.whole, *test.lighter()) if isinstance(test, Guarded) else (test,):
-        if one.above(found) < level:
-            found = _rising(one, level, found, high)
-    return found
+def comparison(
+    groups: Groups, strata: Sequence[int] = (), *, limit: float, ratio: bool, icc: float
+) -> LimitTest:
+    """From counts in groups; a group may be empty on one side, where the two never met.
+
+    Each side must have calls. The resemblance within groups is taken from what each adds to
+    the figure at the limit, or from the planned `icc` where the counts cannot show it.
+    """
+    placed = zip(groups, strata or [0] * len(groups), strict=True)
+    used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
+    (others, of), (_, n) = map(_summed, zip(*((one, other) for one, other, _ in used), strict=True))
+    weight, before, k = (limit if ratio else 1.0), others / of, len(used)
+    scale = weight * n / of
+    ours = [
+        Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
+        for (errors, size), after, stratum in used
+    ]
+    planned = planned_effect(
+        [side for one, other, _ in used for side in (one, other) if side[1]], icc
+    )
+    alone = any(not (one[1] and other[1]) for one, other, _ in used)
+    one_stratum = len({stratum for *_, stratum in used}) == 1
+    df = max(degrees([stratum for *_, stratum in used]) - (alone and one_stratum), 1)
+
+    def made(fewer: Fewer) -> tuple[float, Comparison]:
+        rate = fewer.count / n
+        expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
+        if k == 1 or not expected:
+            effect = planned
+        else:
+            seen = fewer.spread / (n * n) / expected
+            effect = widened(seen, max(fewer.bearing, FEW))
+        return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
+
+    return _guarded(ours, made)
 
 
-def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
-    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)
+Part = TypeVar("Part", RateTest, Comparison)
+
+
+def _guarded(groups: Sequence[Group], made: Callable[[Fewer], tuple[float, Part]]) -> Guarded:
+    """Of the runs with fewer errors only those that others with more errors do not stand for."""
+    (seen, whole), *fewer = map(made, widest(groups))
+    weaker, largest = [], seen
+    for effect, test in fewer:
+        if effect > largest:
+            largest = effect
+            weaker.append(test)
+
+    @cache
+    def lighter() -> Sequence[ByItself]:
+        found, smallest = [], seen
+        for effect, test in map(made, evenest(groups)):
+            if smallest == 1:
+                break
+            if effect < smallest:
+                smallest = effect
+                found.append(test)
+        return found
+
+    return Guarded(whole, weaker, lighter)
+
+
+def _summed(clusters: Sequence[Cluster]) -> Cluster:
+    return sum(count for count, _ in clusters), sum(size for _, size in clusters)

@@ -7,14 +7,12 @@ correction. FAIL when a lower bound lies above its limit, after Holm's correctio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf
-from statistics import NormalDist
 
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.summary import RunSummary, TrialSummary
-from agenteval.stats.comparison import POWER, holm
+from agenteval.stats.comparison import holm
 from agenteval.stats.criteria import Rules
-from agenteval.stats.limit_tests import MOST, LimitTest, lower_bound, upper_bound
+from agenteval.stats.limit_tests import Guarded, LimitTest
 from agenteval.stats.measures import Measure, measures
 from agenteval.stats.quantiles import falling
 
@@ -52,34 +50,6 @@ class Result:
         if self.measure.paired:
             return self.measure.compared
         return [trial for trial in candidate.trials if self.measure.criterion.applies(trial)]
-
-    @property
-    def needed(self) -> tuple[float, float] | None:
-        """How many times as many trials a new run needs to settle it with 80 % power.
-
-        If the truth is what was seen, and if that lies half as far from the limit; infinite where
-        no sensible number would do. None where it is settled.
-        """
-        if self.verdict is not GateVerdict.INCONCLUSIVE:
-            return None
-        test, limit = self.measure.test, self.measure.limit
-        if test is None:
-            return inf, inf
-        return self._times(test), self._times(test.nearer(limit))
-
-    def _times(self, test: LimitTest) -> float:
-        limit = self.measure.limit
-        passing = test.estimate < limit
-        level = self.level if passing else self.level / self.among
-        normal = NormalDist()
-        enough = 1 - normal.cdf(normal.inv_cdf(1 - level) + normal.inv_cdf(POWER))
-
-        def chance(times: float) -> float:
-            scaled = test.scaled(times)
-            return scaled.below(limit) if passing else scaled.above(limit)
-
-        times = falling(chance, enough, 1.0, MOST)
-        return inf if times > MOST * 0.999 else times
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +122,30 @@ def _overall(verdicts: Sequence[GateVerdict]) -> GateVerdict:
         return GateVerdict.FAIL
     settled = all(verdict is GateVerdict.PASS for verdict in verdicts)
     return GateVerdict.PASS if settled else GateVerdict.INCONCLUSIVE
+
+
+def upper_bound(test: LimitTest, level: float) -> float:
+    """Below what the truth lies, unless something of this chance has happened."""
+    high = test.ends[1]
+    found = min(test.estimate, high)
+    for one in (test.whole, *test.weaker) if isinstance(test, Guarded) else (test,):
+        if one.below(found) > level:
+            found = _falling(one, level, found, high)
+    return found
+
+
+def lower_bound(test: LimitTest, level: float) -> float:
+    """Above what the truth lies, unless something of this chance has happened."""
+    found, high = test.ends[0], min(test.estimate, test.ends[1])
+    for one in (test.whole, *test.lighter()) if isinstance(test, Guarded) else (test,):
+        if one.above(found) < level:
+            found = _rising(one, level, found, high)
+    return found
+
+
+def _falling(test: LimitTest, level: float, low: float, high: float) -> float:
+    return falling(lambda limit: test.below(limit) - level, 0.0, low, high)
+
+
+def _rising(test: LimitTest, level: float, low: float, high: float) -> float:
+    return falling(lambda limit: 1 - test.above(limit), 1 - level, low, high)

@@ -17,8 +17,8 @@ from agenteval.stats.estimand import (
     summed,
     varied,
 )
-from agenteval.stats.limit_tests import lower_bound, upper_bound
-from agenteval.stats.measures import comparison
+from agenteval.stats.limit_tests import comparison
+from agenteval.stats.promotion import lower_bound, upper_bound
 from agenteval.stats.rates import clustered, per_trial, share_of
 
 THESE, LIKE = Estimand.THESE, Estimand.LIKE

@@ -16,9 +16,8 @@ from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
 from agenteval.stats.estimand import Estimand, strata
 from agenteval.stats.fewer_errors import Group, evenest, widest
-from agenteval.stats.limit_tests import lower_bound, upper_bound
-from agenteval.stats.measures import comparison, rate_test
-from agenteval.stats.promotion import GateVerdict, judge_gate
+from agenteval.stats.limit_tests import comparison, rate_test
+from agenteval.stats.promotion import GateVerdict, judge_gate, lower_bound, upper_bound
 
 SHIPPED = load_rules(shipped() / "gate.toml")
 ORDER = (GateVerdict.FAIL, GateVerdict.INCONCLUSIVE, GateVerdict.PASS)

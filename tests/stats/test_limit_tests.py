@@ -9,10 +9,10 @@ from statsmodels.stats.proportion import confint_proportions_2indep, proportion_
 from agenteval.stats.limit_tests import (
     MOST,
     RateTest,
-    lower_bound,
-    upper_bound,
+    comparison,
+    rate_test,
 )
-from agenteval.stats.measures import comparison, rate_test
+from agenteval.stats.promotion import lower_bound, upper_bound
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 20), (1, 473), (7, 60), (20, 20)])

@@ -9,6 +9,7 @@ from summaries_of import run, trial
 
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand
+from agenteval.stats.feasibility import needed
 from agenteval.stats.planning import Rehearsal
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.stats.simulation import Clustering, Design, Truth
@@ -97,8 +98,8 @@ def test_a_new_run_of_so_many_trials_settles_it_with_the_power_said(half):
     sides = [run(*(trial(at < errors, 8, seed=at) for at in range(40))) for errors in (18, 18)]
     (criterion,) = judge_gate(*sides, rules).criteria
     assert criterion.verdict is GateVerdict.INCONCLUSIVE
-    needed = round(40 * criterion.needed[half])
-    worlds = [(f"s{at}", at, at) for at in range(needed)]
+    trials = round(40 * needed(criterion)[half])
+    worlds = [(f"s{at}", at, at) for at in range(trials)]
     truth = Truth(18 / 320, {"a": 1.0})
     design = Design(worlds, [8], frozenset(), Clustering(0.0, 0.0))
     candidate = truth.with_errors(truth.errors + half * 0.015)

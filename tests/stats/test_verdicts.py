@@ -9,6 +9,7 @@ from summaries_of import run, runs, trial
 from agenteval.core.outcome import Outcome
 from agenteval.stats.criteria import CRITERIA, Rules
 from agenteval.stats.estimand import Estimand
+from agenteval.stats.feasibility import needed
 from agenteval.stats.promotion import GateVerdict, Minimum, judge_gate
 
 PASS, FAIL, INCONCLUSIVE = GateVerdict.PASS, GateVerdict.FAIL, GateVerdict.INCONCLUSIVE
@@ -89,7 +90,7 @@ def test_only_worlds_that_both_met_are_compared_and_strangers_where_there_are_no
 def test_a_run_without_calls_settles_nothing():
     judged = judge_gate(run(trial(0, 8), name="base"), run(trial(0, 0), name="next"), Rules(0.03))
     (margin,) = judged.criteria
-    assert (margin.verdict, margin.estimate, margin.bounds, margin.needed) == (
+    assert (margin.verdict, margin.estimate, margin.bounds, needed(margin)) == (
         INCONCLUSIVE,
         None,
         None,
@@ -134,7 +135,7 @@ def test_nothing_jumps_where_the_number_of_scenarios_passes_ten(about):
 
 def test_what_is_not_settled_says_how_much_more_would_settle_it():
     judged = judge_gate(*runs(SOME * 2, SOME * 2), Rules(0.03))
-    as_seen, half = judged.criteria[0].needed
+    as_seen, half = needed(judged.criteria[0])
     size = ceil(as_seen)
     larger = judge_gate(*runs(SOME * 2 * size, SOME * 2 * size), Rules(0.03))
     assert (judged.verdict, 1 < as_seen < 10, larger.verdict) == (INCONCLUSIVE, True, PASS)
@@ -145,7 +146,7 @@ def test_what_is_settled_or_at_its_limit_has_no_such_number():
     passed = judge_gate(*runs(SOME * 12, SOME * 12), Rules(0.03)).criteria[0]
     budget = Rules(0.5, budgets={"errors": 2 / 80})
     at_limit = judge_gate(*runs(SOME * 12, SOME * 12), budget).criteria[1]
-    assert (passed.needed, at_limit.needed) == (None, (inf, inf))
+    assert (needed(passed), needed(at_limit)) == (None, (inf, inf))
 
 
 def test_many_criteria_make_failing_harder_and_passing_no_easier():
