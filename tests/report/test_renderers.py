@@ -36,7 +36,9 @@ def test_a_brief_page_ends_with_what_can_be_said(view):
     assert said.split("\n- ")[-1].startswith(
         "For these scenarios: the turn after a denial recovered in "
     )
-    assert short.startswith("- sim/moe reached its goal in 1 of 7 trials ")
+    note, first, *_ = short.splitlines()
+    assert note.startswith("An error is a tool call that the rules deny.")
+    assert first.startswith("- sim/moe reached its goal in 1 of 7 trials ")
     assert ("Provenance" in before, "Void trials" in before) == (False, True)
 
 
