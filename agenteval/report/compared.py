@@ -72,12 +72,10 @@ def _claims(view: View) -> Iterator[tuple[Claim, float]]:
         yield (at, NUMBER), pair.difference.p
         if pair.kinds:
             yield (at, KINDS), pair.kinds.p
-        if not view.compared:
-            continue
-        for one in pair.classes:
+        for one in pair.classes if view.compared else ():
             if one.difference.first.count + one.difference.second.count >= FEWEST:
                 yield (at, f"class {one.id}"), one.difference.p
-        for label in TOLD:
+        for label in TOLD if view.compared else (COMPLETED,):
             if figure := _figure(pair, label):
                 yield (at, label), figure.p
     if view.groups and view.groups.others:

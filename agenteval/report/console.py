@@ -11,7 +11,7 @@ from rich.text import Text
 from agenteval.report.details import detail_tables, summary_tables, void_lines
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
 from agenteval.report.goals import missed_lines
-from agenteval.report.sentences import in_short
+from agenteval.report.last_lines import SHORT_NOTE, in_short
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
 from agenteval.stats.promotion import GateVerdict
@@ -35,7 +35,8 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         _print_list(console, view.sentences)
     if view.runs and not view.compared:
         _print_title(console, "In short", simulated=view.simulated)
-        _print_list(console, in_short(view.runs, view.pairs))
+        console.print(Text(SHORT_NOTE, style="dim"))
+        _print_list(console, in_short(view))
 
 
 def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:

@@ -33,10 +33,13 @@ def test_a_brief_page_ends_with_what_can_be_said(view):
     console.render(view, out, brief=True)
     before, comparison = out.file.getvalue().split("Tool-call errors by failure class")
     said, short = comparison.split("\nIn short  SIMULATED\n")
-    *_, recovered, new = said.split("\n- ")
+    *_, recovered, new = said.split("
+- ")
     assert recovered.startswith("For these scenarios: the turn after a denial recovered in ")
     assert new.startswith("Do not add calls to this run until it is settled")
-    assert short.startswith("- sim/moe reached its goal in 1 of 7 trials ")
+    note, first, *_ = short.splitlines()
+    assert note.startswith("An error is a tool call that the rules deny.")
+    assert first.startswith("- sim/moe reached its goal in 1 of 7 trials ")
     assert ("Provenance" in before, "Void trials" in before) == (False, True)
 
 

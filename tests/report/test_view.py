@@ -1,14 +1,18 @@
 """What the view is made of, and what is said from it."""
 
 import re
+from random import Random
 
 import pytest
 
 from agenteval.core.counts import ErrorCounts
-from agenteval.report.build import build_counts_view, build_view
+from agenteval.core.outcome import Outcome
+from agenteval.report.build import build_comparison, build_counts_view, build_view
 from agenteval.report.details import detail_tables
+from agenteval.report.last_lines import in_short
+from agenteval.report.pairs import COMPLETED
 from agenteval.report.provenance import provenance_table
-from agenteval.report.sentences import in_short
+from agenteval.report.side import Side
 from agenteval.report.tables import comparison_table
 from agenteval.testing import card, denied, run, says, trial
 
@@ -48,31 +52,85 @@ def test_rows_add_up_to_the_total_whatever_they_are_called(runs):
 
 
 def test_the_last_lines_name_what_is_settled_and_what_is_not(view):
-    found = in_short(view.runs, view.pairs)
+    found = in_short(view)
     assert [line.split(" (")[0] for line in found[:3]] == [
         "sim/moe reached its goal in 1 of 7 trials",
         "sim/dense reached its goal in 8 of 8 trials",
         "local reached its goal in 2 of 3 trials",
     ]
     assert found[3:] == (
-        (
-            "Not known: who makes fewer errors, of sim/moe and sim/dense; of sim/moe and local; "
-            "of sim/dense and local."
-        ),
-        "Not known: who reaches the goal more often, of sim/moe and local; of sim/dense and local.",
+        "Not known: who reaches the goal more often.",
+        "Not known: who makes fewer errors.",
+        "Simulated: these figures say that the tool works, and nothing of a real model.",
     )
 
 
 def test_of_two_alone_fewer_claims_are_corrected_for(runs):
     two = build_view(runs[:2])
-    assert in_short(two.runs, two.pairs)[2:] == ("sim/dense makes fewer errors than sim/moe.",)
+    assert [line.split(":")[0] for line in in_short(two)[2:4]] == [
+        "sim/dense reaches its goal more often than sim/moe",
+        "sim/dense makes fewer errors than sim/moe",
+    ]
+
+
+def test_the_last_lines_tell_the_difference_that_a_comparison_tells(runs):
+    (pair,) = build_comparison([Side.of_run(one) for one in runs[:2]]).pairs
+    goals = next(one for one in pair.figures if one.label == COMPLETED).difference
+    told = in_short(build_view(runs[:2]))[2:4]
+    for line, gap in zip(told, (goals, pair.difference), strict=True):
+        low, high = sorted((abs(gap.low), abs(gap.high)))
+        by = round(100 * abs(gap.value))
+        assert re.search(rf": {by} .* \({round(100 * low)} to {round(100 * high)}\)", line)
+
+
+def drawn(chance, name, *, completes, errs):
+    """A run of 20 trials of three calls, of a model whose rates are known."""
+    ends = (Outcome.STALLED, Outcome.COMPLETED)
+    return run(
+        *(
+            trial(
+                *(denied("ls") if chance.random() < errs else "ls" for _ in range(3)),
+                outcome=ends[chance.random() < completes],
+                number=number,
+            )
+            for number in range(1, 21)
+        ),
+        model=card(name),
+    )
+
+
+def told_of(truths, *, times):
+    """How often the last lines say that one does better, in so many reports of these models."""
+    chance = Random(14)
+    reports = (
+        in_short(build_view([drawn(chance, name, **truth) for name, truth in truths.items()]))
+        for _ in range(times)
+    )
+    found = [" ".join(lines) for lines in reports]
+    words = ("reaches its goal more often than", "makes fewer errors than")
+    return [sum(word in one for one in found) for word in words], found
+
+
+def test_of_equal_models_the_last_lines_rarely_say_that_one_is_better():
+    equal = {"completes": 0.7, "errs": 0.2}
+    (goals, errors), found = told_of({"one": equal, "two": equal}, times=16)
+    assert goals + errors <= 3  # with 5 in a hundred, more than 3 of 16 come once in a hundred
+    assert sum("Not known: who makes fewer errors." in one for one in found) >= 13
+
+
+def test_of_unequal_models_the_last_lines_say_which_is_better():
+    worse, better = {"completes": 0.3, "errs": 0.5}, {"completes": 0.9, "errs": 0.1}
+    (goals, errors), found = told_of({"one": worse, "two": better}, times=5)
+    assert (goals, errors) == (5, 5)
+    assert all("two makes fewer errors than one" in one for one in found)
+    assert all("two reaches its goal more often than one" in one for one in found)
 
 
 def test_the_last_lines_of_runs_without_calls_or_trials_say_so():
     silent = build_view([run(trial(says("done")))])
     nothing = build_view([run()])
-    assert in_short(silent.runs, ())[0].endswith(", and made no tool call.")
-    assert in_short(nothing.runs, ())[0].endswith(": no trial counts, nothing is known.")
+    assert in_short(silent)[0].endswith(", and made no tool call.")
+    assert in_short(nothing)[0].endswith(": no trial counts, nothing is known.")
 
 
 def test_classes_that_nobody_showed_share_a_row_and_published_rows_do_not(runs, view):

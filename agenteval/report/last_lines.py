@@ -1,0 +1,100 @@
+"""The last lines of a run: who does the work, who makes fewer errors, and what is not known."""
+
+from dataclasses import dataclass
+
+from agenteval.core.outcome import Outcome
+from agenteval.report.pairs import COMPLETED
+from agenteval.report.view import Pair, RunView, View
+from agenteval.stats.comparison import Difference
+from agenteval.stats.score import SETTLED
+
+SHORT_NOTE = "An error is a tool call that the rules deny. In brackets: the long run, 95 % sure."
+
+
+def in_short(view: View) -> tuple[str, ...]:
+    """Who does the work, who makes fewer errors, and what is not known: in plain words.
+
+    What is said of two models is the difference that a comparison of them tells, and known where
+    that is settled among all claims of the report.
+    """
+    found = [_of_model(one) for one in view.runs]
+    goals = [(pair, one) for pair in view.pairs if (one := _goals(pair))]
+    errors = [(pair, _errors(pair)) for pair in view.pairs]
+    for does, unit, told in (
+        ("reaches its goal more often than", "more of 100 trials", goals),
+        ("makes fewer errors than", "fewer per 100 calls", errors),
+    ):
+        known = [(pair, gap) for pair, gap in told if gap.known]
+        found.extend(
+            f"{gap.better} {does} {gap.worse}: {100 * gap.by:.0f} {unit} "
+            f"({100 * gap.low:.0f} to {100 * gap.high:.0f}){_shared(pair)}."
+            for pair, gap in known
+        )
+        if unknown := [_both(pair.first, pair.second) for pair, gap in told if not gap.known]:
+            who = does.removesuffix(" than").replace("reaches its", "reaches the")
+            of = "" if len(unknown) == len(told) else f", of {'; of '.join(unknown)}"
+            found.append(f"Not known: who {who}{of}.")
+    if view.simulated:
+        found.append(
+            "Simulated: these figures say that the tool works, and nothing of a real model."
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """By how much one model is better than another; `known` where that is settled."""
+
+    better: str
+    worse: str
+    by: float
+    low: float
+    high: float
+    known: bool
+
+
+def _goals(pair: Pair) -> _Gap | None:
+    figure = next((one for one in pair.figures if one.label == COMPLETED), None)
+    if figure is None or not isinstance(figure.difference, Difference):
+        return None
+    gap, adjusted = figure.difference, figure.adjusted
+    return _gap(
+        pair, gap.value, gap.low, gap.high, known=adjusted is not None and adjusted < SETTLED
+    )
+
+
+def _errors(pair: Pair) -> _Gap:
+    gap = pair.difference
+    return _gap(pair, -gap.value, -gap.high, -gap.low, known=pair.adjusted < SETTLED)
+
+
+def _gap(pair: Pair, by: float, low: float, high: float, *, known: bool) -> _Gap:
+    known = known and by != 0
+    if by < 0:
+        return _Gap(pair.second, pair.first, -by, -high, -low, known)
+    return _Gap(pair.first, pair.second, by, low, high, known)
+
+
+def _shared(pair: Pair) -> str:
+    return " where both met the same worlds" if any(pair.left_out) else ""
+
+
+def _of_model(view: RunView) -> str:
+    goals = dict(view.outcomes)[Outcome.COMPLETED]
+    errors = view.errors.total
+    if not goals.n:
+        return f"{view.label}: no trial counts, nothing is known."
+    told = (
+        f"{view.label} reached its goal in {goals.count} of {goals.n} trials "
+        f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %)"
+    )
+    if not errors.n:
+        return f"{told}, and made no tool call."
+    return (
+        f"{told}, with {100 * errors.value:.1f} errors per 100 tool calls "
+        f"({100 * errors.low:.1f} to {100 * errors.high:.1f})."
+    )
+
+
+def _both(one: str, other: str) -> str:
+    return f"{one} and {other}"
