@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from agenteval.sandbox.probe import Probe
     from agenteval.workflows.hostile_worlds import Tried
+    from agenteval.workflows.inspect import KernelLimits
     from agenteval.workflows.preflight import Listed
 
 
+KEPT = {"memory": "memory with its own", "pids": "processes", "cpu": "processors"}
 CAME = 300  # characters of what came of an attempt that does harm
 NO_LIST = "but lists no models: a base URL usually ends in /v1"
 
@@ -103,6 +105,7 @@ def doctor(*, as_json: AsJson = False) -> None:
         print_json(found.document())
     else:
         _print_sandboxes(found.probes, found.chosen)
+        _print_limits(found.control_groups)
         _print_inbound(found.inbound)
         layer = f"version {found.landlock}" if found.landlock else "this kernel has none"
         typer.echo(f"second layer (Landlock): {layer}")
@@ -123,8 +126,20 @@ def _print_sandboxes(probes: "Sequence[Probe]", chosen: str | None) -> None:
             typer.echo(f"  blocked  {attempt}: {stopped_by}")
     typer.echo("sandbox none: isolates nothing")
     typer.echo("container and none are used only when asked for: --sandbox NAME")
-    typer.echo("limits: the runner looks 20 times a second; container has control groups as well")
     typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
+
+
+def _print_limits(groups: "KernelLimits") -> None:
+    """Which of them the kernel itself keeps."""
+    typer.echo("limits: the runner looks 20 times a second; container has control groups as well")
+    if groups.held:
+        kept = ", ".join(KEPT[name] for name in KEPT if name in groups.held)
+        typer.echo(f"  control groups: the kernel itself keeps {kept}")
+        if "cpu" not in groups.held:
+            typer.echo("  mend  processors: Delegate=cpu memory pids in user@.service")
+    else:
+        typer.echo(f"  no control groups: {groups.lacking}")
+        typer.echo(f"  mend  {groups.cure or 'first mend the sandbox'}")
 
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:

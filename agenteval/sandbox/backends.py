@@ -14,6 +14,7 @@ from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.container import Container
+from agenteval.sandbox.groups import Groups
 from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launcher, interpreter
 from agenteval.sandbox.link import Link
 from agenteval.sandbox.probe import Probe, probe
@@ -42,7 +43,7 @@ class Bubblewrap:
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
-        self._launcher = Launcher(self._python)
+        self.launcher = Launcher(self._python)
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -59,7 +60,7 @@ class Bubblewrap:
         }
         runner = _runner(world, limits, prefork=self._prefork)
         plan = Plan("program", build, runner)
-        return Session(partial(launched, self._launcher, plan), files, limits)
+        return Session(partial(launched, self.launcher, plan), files, limits)
 
 
 def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
@@ -110,7 +111,7 @@ class Namespaces:
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
-        self._launcher = Launcher(self._python, warm=prefork)
+        self.launcher = Launcher(self._python, warm=prefork)
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -124,7 +125,7 @@ class Namespaces:
         }
         runner = _runner(world, limits, prefork=self._prefork)
         plan = Plan("namespaces", build, runner)
-        return Session(partial(launched, self._launcher, plan), files, limits)
+        return Session(partial(launched, self.launcher, plan), files, limits)
 
 
 class Bare:
@@ -135,7 +136,7 @@ class Bare:
     def __init__(self, *, prefork: bool = False) -> None:
         self._prefork = prefork
         self._python = interpreter()
-        self._launcher = Launcher(self._python, warm=prefork)
+        self.launcher = Launcher(self._python, warm=prefork)
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -148,7 +149,7 @@ class Bare:
         with made as folder:
             spec = runner_spec(limits, own_user=False, prefork=self._prefork)
             plan = Plan("none", {}, _furnish(Path(folder), self._python, spec))
-            async with launched(self._launcher, plan) as link:
+            async with launched(self.launcher, plan) as link:
                 yield link
 
 
@@ -208,6 +209,13 @@ async def probe_all() -> list[Probe]:
     """What every backend that isolates shows here, in the order of choice."""
     shipped = [BACKENDS[name] for name in ISOLATING]
     return [await probe(backend()) for backend in (*shipped, *_plugged().values())]
+
+
+async def groups_of(name: str) -> Groups:
+    """The control groups that the worlds of this backend have here, as one of them shows."""
+    backend = Namespaces() if name == Namespaces.name else Bubblewrap()
+    async with backend.open({}, Limits()):
+        return backend.launcher.groups
 
 
 def _plugged() -> dict[str, Backend]:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 import weakref
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -15,7 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.sandbox.inside import wire
+from agenteval.sandbox.groups import Groups, own_group, scope
+from agenteval.sandbox.inside import launcher, wire
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ SHIPPED: Final = (
     "process",
     "seccomp",
     "runner",
+    "control_group",
     "namespace",
     "launcher",
 )
@@ -91,9 +95,13 @@ for name, module in marshal.loads(exactly(int.from_bytes(exactly(4), 'big'))):
 made.serve(0, 1)
 """
 START_RUNNER: Final = BOOT + "made.serve(int(sys.argv[2]), int(sys.argv[2]))\n"
-START_LAUNCHER: Final = BOOT + "made.main(int(sys.argv[2]), code, warm=len(sys.argv) > 3)\n"
+START_LAUNCHER: Final = (
+    BOOT + "made.main(int(sys.argv[2]), code, sys.argv[3], warm=len(sys.argv) > 4)\n"
+)
 # As commands have it: what Python takes from it at its start, a fork of it cannot change.
 LANGUAGE: Final = {"LANG": "C.UTF-8"}
+CLEAN: Final = ("env", "-i", *(f"{name}={value}" for name, value in LANGUAGE.items()))
+SCOPE_SECONDS: Final = 5.0
 
 
 @cache
@@ -107,31 +115,40 @@ def shipped(*, until: str, compiled: bool) -> bytes:
 
 
 class Launcher:
-    """One launcher process, started at the first world; it ends with this object, or with us."""
+    """One launcher process, started at the first world; it ends with this object, or with us.
+
+    `groups` are the control groups of its worlds.
+    """
 
     def __init__(self, python: Interpreter, *, warm: bool = False) -> None:
         """`warm`: it holds the modules that pre-forked scripts share, once for all its worlds."""
         self._python, self._warm = python, warm
+        self.groups = Groups()
         self._control: socket.socket | None = None
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the launcher
         weakref.finalize(self, self._complaints.close)
 
-    def world(self, kind: str) -> socket.socket:
-        """Our end of the socket of a new world, which reads there what it shall be."""
+    def world(self, kind: str, bounds: Mapping[str, int]) -> tuple[socket.socket, str]:
+        """Our end of the socket of a new world, which reads there what it shall be; its group."""
         ours, theirs = socket.socketpair()
         with theirs:
             ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
             try:
-                self._send(kind, theirs)
+                return ours, self._send(kind, theirs, bounds)
             except BrokenPipeError:  # it was killed, and all its worlds with it
                 self._control = None
-                self._send(kind, theirs)
-        return ours
+                return ours, self._send(kind, theirs, bounds)
 
-    def _send(self, kind: str, peer: socket.socket) -> None:
-        if self._control is None:
-            self._control = self._start()
-        socket.send_fds(self._control, [kind.encode()], [peer.fileno()])
+    def _send(self, kind: str, peer: socket.socket, bounds: Mapping[str, int]) -> str:
+        control = self._control = self._control or self._start()
+        made = self.groups.make(bounds)
+        folders = [os.open(made, os.O_RDONLY | os.O_DIRECTORY)] if made else []
+        try:
+            socket.send_fds(control, [kind.encode()], [peer.fileno(), *folders])
+        finally:
+            for folder in folders:
+                os.close(folder)
+        return made
 
     def complaints(self) -> str:
         """The last line that a failed world wrote: the words of bubblewrap, or a crash of ours."""
@@ -140,14 +157,45 @@ class Launcher:
         return tail.decode(errors="replace").strip().rpartition("\n")[2]
 
     def _start(self) -> socket.socket:
+        """In a group of our own, else in one of systemd's, else in none."""
+        group, lacking = own_group()
+        before, environment = ([], {}) if group else scope()
+        if before:
+            control, process = self._started(launcher.SCOPE, [*before, *CLEAN], environment)
+            group, refused = self._told(control)
+            if group:
+                self.groups = Groups(group, process)
+                return control
+            control.close()
+            lacking += f"; systemd-run: {refused}"
+        control, process = self._started(group, [], {})
+        self.groups = Groups(group, process, lacking)
+        return control
+
+    def _told(self, control: socket.socket) -> tuple[str, str]:
+        """The group that systemd made for the launcher; or "" and the reason."""
+        control.settimeout(SCOPE_SECONDS)
+        try:
+            said = control.recv(4096).decode()
+        except OSError:
+            said = ""
+        control.settimeout(None)
+        if said.startswith("/"):
+            return said, ""
+        return "", said.removeprefix(launcher.LACKING) or self.complaints() or "no answer"
+
+    def _started(
+        self, group: str, before: list[str], environment: dict[str, str]
+    ) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         source, sink = os.pipe()
-        with theirs, os.fdopen(sink, "wb") as pipe:
-            words = [self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
+        words = [*before, self._python.executable, "-I", "-S", "-c", START_LAUNCHER]
+        words += [str(source), str(theirs.fileno()), group, *(["warm"] if self._warm else [])]
+        with theirs, suppress(BrokenPipeError), os.fdopen(sink, "wb") as pipe:
             process = subprocess.Popen(
-                [*words, str(source), str(theirs.fileno()), *(["warm"] if self._warm else [])],
+                words,
                 cwd="/",
-                env=LANGUAGE,
+                env=LANGUAGE | environment,
                 pass_fds=(source, theirs.fileno()),
                 start_new_session=True,  # Ctrl-C is for the evaluator: it closes what it opened
                 stdin=subprocess.DEVNULL,
@@ -157,10 +205,12 @@ class Launcher:
             os.close(source)
             pipe.write(shipped(until="launcher", compiled=True))
         weakref.finalize(self, _end, ours, process)
-        return ours
+        return ours, process.pid
 
 
 def _end(control: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    with suppress(OSError):
+        control.send(launcher.END)
     control.close()
     try:
         process.wait(timeout=5)

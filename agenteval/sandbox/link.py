@@ -13,11 +13,15 @@ from inspect import getsource
 from typing import Any, Final
 
 from agenteval.core.scenario import Answer, Answers, Question, Schema
-from agenteval.core.trial import Execution
+from agenteval.core.trial import Execution, Limit
 from agenteval.errors import InfrastructureError
-from agenteval.sandbox.inside import hidden, program_help, subject, wire
+from agenteval.sandbox.inside import control_group, hidden, program_help, subject, wire
 
 CLOSE_SECONDS = 5.0
+EVENTS: Final = {
+    Limit.MEMORY: ("memory.events", "oom_kill"),
+    Limit.PROCESSES: ("pids.events", "max"),
+}
 
 
 Reply = dict[str, Any]
@@ -28,10 +32,25 @@ class StuckError(InfrastructureError):
 
 
 class Link:
-    """After a failure, a timeout or a cancellation it is closed: half a frame is no frame."""
+    """After a failure, a timeout or a cancellation it is closed: half a frame is no frame.
 
-    def __init__(self, peer: socket.socket) -> None:
-        self._peer = peer
+    `group` is the control group of the world, "" for none.
+    """
+
+    def __init__(self, peer: socket.socket, group: str = "") -> None:
+        self._peer, self.group = peer, group
+        self._events = dict.fromkeys(EVENTS, 0)
+
+    def struck(self) -> str:
+        """The limit that the kernel held against this world since this was last asked."""
+        before, self._events = self._events, self._counted()
+        grown = (limit for limit in EVENTS if self._events[limit] > before[limit])
+        return next(grown, "")
+
+    def _counted(self) -> dict[Limit, int]:
+        if not self.group:
+            return self._events
+        return {limit: control_group.count(self.group, *place) for limit, place in EVENTS.items()}
 
     async def ask(self, frames: bytes, *, seconds: float) -> tuple[Reply, bytes]:
         """Send the frames, read one. Raises InfrastructureError; StuckError when it takes long."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any, Literal, Self
 
 from agenteval.core.scenario import Answers, Limits, Question, Schema
@@ -16,6 +17,7 @@ from agenteval.sandbox.inside import wire
 from agenteval.sandbox.inside.inquiry import WALL_SECONDS
 from agenteval.sandbox.launch import Launcher
 from agenteval.sandbox.link import Link, Order, Reply, StuckError
+from agenteval.sandbox.world import bounds
 
 TAIL = 4096
 # The C library's words for ENOSPC, EMFILE, EFBIG, ENOMEM and, from a fork, EAGAIN.
@@ -89,10 +91,10 @@ class Session:
         except OSError as error:
             raise _unfilled(error, self._files, self._limits) from error
 
-    async def _replace(self, execution: Execution) -> Execution:
+    async def _replace(self, execution: Execution, limit: str = Limit.STUCK) -> Execution:
         await self._stack.aclose()
         await self._begin()
-        return replace(execution, exit_code=None, limit=Limit.STUCK)
+        return replace(execution, exit_code=None, limit=limit)
 
     async def run(self, argv: Sequence[str]) -> Execution:
         return await self._run({"do": "run", "argv": [*map(str, argv)]})
@@ -112,14 +114,19 @@ class Session:
         beyond = order.content if order else b""
         frames = wire.request(request | {"size": len(beyond)}) + beyond
         async with self._lock:
+            began = perf_counter()
             try:
                 reply, kept = await self._link.ask(frames, seconds=seconds)
             except StuckError:
                 return await self._replace(Execution(None, "", seconds))
+            except InfrastructureError:  # the kernel may have killed the runner for the memory
+                if (limit := self._link.struck()) != Limit.MEMORY:
+                    raise
+                return await self._replace(Execution(None, "", perf_counter() - began), limit)
             if "error" in reply:
                 raise InfrastructureError(f"sandbox: {reply['error']}")
             said = order.opened(kept) if order else kept
-            done = _execution(reply, said.decode(errors="replace"))
+            done = _execution(reply, said.decode(errors="replace"), self._link.struck())
             return done if reply.get("clean", True) else await self._replace(done)
 
     async def read(self, path: str) -> bytes:
@@ -158,14 +165,17 @@ class Session:
             return await self._link.ask(wire.request(message), seconds=seconds)
 
 
-def _execution(reply: Reply, output: str) -> Execution:
+def _execution(reply: Reply, output: str, struck: str) -> Execution:
+    """`struck` is the limit that the kernel named. A fork refused counts if the command failed."""
     code: int | None = reply["code"]
     limit: str = reply["limit"]
     if reply.get("killed"):
         code = None
     elif code is not None:
         code = code if code >= 0 else 128 - code  # as a shell tells of a signal
-        limit = limit or reported(code, output)
+        limit = (
+            limit or (struck if code or struck == Limit.MEMORY else "") or reported(code, output)
+        )
     return Execution(code, output, reply["seconds"], limit=limit, cut=reply["cut"])
 
 
@@ -188,15 +198,19 @@ def _unfilled(error: OSError, files: Mapping[str, bytes], limits: Limits) -> Age
 async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
     """A world of the launcher's after this plan. Raises as `greet`."""
     try:
-        link = Link(launcher.world(plan.kind))
+        link = Link(*launcher.world(plan.kind, bounds(plan.runner["limits"])))
     except OSError as error:
         raise InfrastructureError(f"sandbox: {error}") from error
     try:
         first = wire.request(plan.build) + wire.request(plan.runner)
         await greet(link, first, launcher.complaints)
+        launcher.groups.began(link.group)
         yield link
     finally:
-        await link.close()
+        try:
+            await link.close()
+        finally:
+            launcher.groups.ended(link.group)
 
 
 async def greet(link: Link, first: bytes, complaints: Callable[[], str]) -> None:

@@ -1,15 +1,16 @@
 """What a trial's world holds: the one description that every backend builds from."""
 
+import math
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.scenario import Limits
-from agenteval.sandbox.inside import seccomp
+from agenteval.sandbox.inside import control_group, seccomp
 from agenteval.sandbox.launch import Interpreter
 
 Rules = Sequence[tuple[str, str]]
@@ -152,6 +153,22 @@ def runner_spec(
         "places": [WORKSPACE, "/tmp", "/dev/shm"],  # noqa: S108 - the world's own
         "rlimits": rlimits | ({"RLIMIT_NPROC": processes} if own_user else {}),
         "workspace": WORKSPACE,
+    }
+
+
+def bounds(limits: Mapping[str, Any]) -> dict[str, int]:
+    """What the control group of a world is told: above what the watch names, as a last wall.
+
+    The world's own files alone never reach it. As many processors as use up the CPU seconds of a
+    call within its time.
+    """
+    kept = limits["workspace"] + TEMPORARY + SHARED_MEMORY
+    cores = max(1, math.ceil(limits["cpu_seconds"] / limits["call_seconds"]))
+    return {
+        "memory.max": max(limits["memory"], kept) + control_group.SPARE,
+        "memory.swap.max": 0,
+        "pids.max": limits["processes"] + control_group.EXTRA,
+        "cpu.max": cores * control_group.PERIOD,
     }
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
-from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, probe_all
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, groups_of, probe_all
+from agenteval.sandbox.groups import cure
 from agenteval.sandbox.inside.linux import landlock_version
 from agenteval.sandbox.probe import Probe
 from agenteval.workflows.hostile_texts import try_texts
@@ -15,6 +16,15 @@ from agenteval.workflows.hostile_worlds import Tried, try_worlds
 
 # A command it reads, with its words; one it cannot read, one it hangs on.
 ASKED = (("ls 'a b'", "ls", "a b"), ("echo { }",), ("echo a'${'b",))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLimits:
+    """What the kernel itself holds each world to; where nothing, why, and what gives more."""
+
+    held: tuple[str, ...] = ()
+    lacking: str = ""
+    cure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +39,11 @@ class Inspected:
     inbound: Sequence[Tried]
     second_reader: Mapping[str, int]
     landlock: int
+    control_groups: KernelLimits
 
     @property
     def chosen(self) -> str | None:
-        working = {seen.backend for seen in self.probes if seen.works}
-        return next((name for name in AUTOMATIC if name in working), None)
+        return _chosen(self.probes)
 
     @property
     def holds(self) -> bool:
@@ -43,11 +53,17 @@ class Inspected:
     def document(self) -> dict[str, Any]:
         return {
             "chosen": self.chosen,
+            "control_groups": asdict(self.control_groups),
             "landlock": self.landlock,
             "sandboxes": [asdict(seen) for seen in self.probes],
             "inbound": [asdict(tried) | {"held": tried.held} for tried in self.inbound],
             "second_reader": dict(self.second_reader),
         }
+
+
+def _chosen(probes: Sequence[Probe]) -> str | None:
+    working = {seen.backend for seen in probes if seen.works}
+    return next((name for name in AUTOMATIC if name in working), None)
 
 
 def inspect() -> Inspected:
@@ -56,7 +72,16 @@ def inspect() -> Inspected:
 
 async def _inspect() -> Inspected:
     probes = await probe_all()
-    return Inspected(probes, await _inbound(probes), await _second_reader(), landlock_version())
+    inbound, reader = await _inbound(probes), await _second_reader()
+    return Inspected(probes, inbound, reader, landlock_version(), await _kernel_limits(probes))
+
+
+async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
+    name = _chosen(probes)
+    if name is None:
+        return KernelLimits(lacking="no sandbox works here")
+    groups = await groups_of(name)
+    return KernelLimits(groups.held, groups.lacking, cure(groups.lacking))
 
 
 async def _inbound(probes: Sequence[Probe]) -> Sequence[Tried]:

@@ -16,6 +16,7 @@ from users import start
 from agenteval.cli.machine import doctor
 from agenteval.errors import UsageError
 from agenteval.sandbox.backends import AUTOMATIC, Bare, Namespaces, choose, probe_all
+from agenteval.sandbox.groups import cure as group_cure
 from agenteval.sandbox.inside import linux
 from agenteval.sandbox.probe import cure, probe
 from agenteval.sandbox.session import Plan, Session, launched
@@ -191,7 +192,9 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
     assert [one for one in as_json["inbound"] if not one["held"]] == []
     assert (printed.exit_code, count > 100) == (0, True)
     assert "sandbox namespaces: works\n  blocked  read a file of the host" in printed.output
-    assert f"control groups as well\nA run uses: {as_json['chosen']}" in printed.output
+    assert f"only when asked for: --sandbox NAME\nA run uses: {as_json['chosen']}" in printed.output
+    kept = as_json["control_groups"]
+    assert bool(kept["held"]) != bool(kept["lacking"] and kept["cure"])
     assert as_json["landlock"] == linux.landlock_version()
     assert f"second layer (Landlock): {layer(as_json['landlock'])}\n" in printed.output
     assert f"inbound: {count} of {count} held: " in printed.output
@@ -202,6 +205,43 @@ def test_doctor_prints_what_works_what_was_blocked_and_how_many_hostile_texts_he
 
 def layer(version: int) -> str:
     return f"version {version}" if version else "this kernel has none"
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        (
+            inspect.KernelLimits(("memory", "pids", "cpu")),
+            (
+                "  control groups: the kernel itself keeps memory with its own, processes, "
+                "processors\ninbound"
+            ),
+        ),
+        (inspect.KernelLimits(("memory", "pids")), "own, processes\n  mend  processors: Delegate="),
+        (
+            inspect.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
+            "  no control groups: /x is not this user's\n  mend  start agenteval in a group of",
+        ),
+        (inspect.KernelLimits((), "no sandbox works here"), "works here\n  mend  first mend the"),
+    ],
+)
+def test_doctor_says_which_limits_the_kernel_keeps(inspected, monkeypatch, groups, words):
+    printed = printed_of(replace(inspected, control_groups=groups), monkeypatch=monkeypatch)
+    assert words in printed.output
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ("/x has no controller memory", "unified_cgroup_hierarchy=1"),
+        ("/x holds other processes; systemd-run: Failed to connect to bus", "enable-linger"),
+        ("/x holds other processes as well", "systemd-run --user --scope"),
+        ("", ""),
+    ],
+)
+def test_what_keeps_control_groups_away_has_its_cure(lacking, words):
+    assert words in group_cure(lacking)
+    assert bool(words) == bool(group_cure(lacking))
 
 
 def test_an_inbound_attempt_that_does_harm_is_named_and_doctor_exits_1(inspected, monkeypatch):

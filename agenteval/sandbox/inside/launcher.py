@@ -12,38 +12,87 @@ import os
 import signal
 import socket
 
-from agenteval.sandbox.inside import linux, namespace, prefork, runner, wire
+from agenteval.sandbox.inside import control_group, linux, namespace, prefork, runner, wire
 
 TYPE_CHECKING = False  # as in wire
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import NoReturn
 
 FIRST_UID, INSIDE = 2_000_000_000, 1000
+SCOPE, END = "scope", b"end"  # a group that is made for us; the sender's last word
+LACKING = "!"  # before the reason why a group cannot be divided
 
 
-def main(fd: int, code: bytes, *, warm: bool) -> None:
-    """Start one world for each (kind, socket) that arrives; end them all with the sender."""
+def main(fd: int, code: bytes, group: str, *, warm: bool) -> None:
+    """Start one world for each kind and socket that arrive; end them all with the sender.
+
+    A third thing is the folder of the world's control group, which the sender made below `group`.
+    """
     control = socket.socket(fileno=fd)
+    evaluator = os.getppid()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    own = _own_group(control) if group == SCOPE else ""
     modules = marshal.loads(code)
     names = [name for name, _ in modules]
     runner_code = marshal.dumps(modules[: names.index(runner.__name__) + 1])
     if warm:
         prefork.warm()
     while True:
-        kind, fds, _, _ = socket.recv_fds(control, 64, 1)
-        if not kind:
-            os._exit(0)  # the parent-death signal takes every world along
+        kind, fds, _, _ = socket.recv_fds(control, 64, 2)
+        if not kind or kind == END:
+            _leave(own or group, 0 if own or kind else evaluator)
         start = {b"namespaces": _namespaces, b"program": _program, b"none": _bare}[kind]
-        start(control, fds[0], runner_code)
-        os.close(fds[0])
+        start(control, fds, runner_code)
+        for one in fds:
+            os.close(one)
+
+
+def _own_group(control: socket.socket) -> str:
+    """The one that systemd made for us alone, divided; the evaluator hears of it."""
+    group = control_group.of(os.getpid())
+    try:
+        lacking = control_group.lacking(group, lambda: {os.getpid()})
+        if not lacking:
+            control_group.divide(group)
+    except OSError as error:
+        lacking = f"{error.filename}: {error.strerror}"
+    control.send((LACKING + lacking if lacking else group).encode())
+    return "" if lacking else group
+
+
+def _leave(group: str, killed: int) -> NoReturn:
+    """End, and leave no group behind; nor those of the evaluator, if it could not end itself."""
+    try:
+        if group:
+            control_group.remove_all(group, os.getpid())
+            if killed:
+                control_group.restore(group, killed)
+    finally:
+        os._exit(0)  # the parent-death signal takes along what is left of worlds
+
+
+def _forked(namespaces: int, fds: list[int]) -> int:
+    """A child in the world's control group, and without one where the kernel refuses.
+
+    The evaluator looks into that group, and finds nobody there.
+    """
+    for group in fds[1:]:
+        try:
+            return linux.clone_into(namespaces, group)
+        except OSError:
+            continue
+    return linux.clone(namespaces)
 
 
 def _in_child(
-    control: socket.socket, peer: int, build: Callable[..., None], *arguments: object
+    control: socket.socket, fds: list[int], build: Callable[..., None], *arguments: object
 ) -> None:
     """In a fresh child: build the world; whatever goes wrong there is the evaluator's to read."""
+    peer, *groups = fds
     control.close()
+    for group in groups:
+        os.close(group)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         frame = wire.receive(peer)
@@ -55,16 +104,17 @@ def _in_child(
         os._exit(1)
 
 
-def _namespaces(control: socket.socket, peer: int, _code: bytes) -> None:
+def _namespaces(control: socket.socket, fds: list[int], _code: bytes) -> None:
+    peer = fds[0]
     wait, go = os.pipe()
     try:
-        child = linux.clone(namespace.ALL)
+        child = _forked(namespace.ALL, fds)
     except OSError as error:
         wire.reply(peer, {"errno": error.errno, "error": error.strerror})
         return
     if child == 0:
         os.close(go)
-        _in_child(control, peer, _enter, wait)
+        _in_child(control, fds, _enter, wait)
     os.close(wait)
     try:
         _map_user(child)
@@ -116,9 +166,9 @@ def stranger(pid: int) -> int:
     return start + length - 1 - pid % max(1, length // 2)
 
 
-def _program(control: socket.socket, peer: int, code: bytes) -> None:
-    if os.fork() == 0:
-        _in_child(control, peer, _exec, code)
+def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
+    if _forked(0, fds) == 0:
+        _in_child(control, fds, _exec, code)
 
 
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
@@ -142,9 +192,9 @@ def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     os.execve(argv[0], [numbers.get(word, word) for word in argv], {})
 
 
-def _bare(control: socket.socket, peer: int, _code: bytes) -> None:
-    if os.fork() == 0:
-        _in_child(control, peer, _serve_bare)
+def _bare(control: socket.socket, fds: list[int], _code: bytes) -> None:
+    if _forked(0, fds) == 0:
+        _in_child(control, fds, _serve_bare)
 
 
 def _serve_bare(_spec: wire.Message, peer: int) -> None:

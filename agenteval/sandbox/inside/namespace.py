@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ALL = (
-    linux.NEWUSER | linux.NEWNS | linux.NEWPID | linux.NEWNET
-    | linux.NEWIPC | linux.NEWUTS | linux.NEWCGROUP
-)  # fmt: skip
+    linux.NEWUSER | linux.NEWNS | linux.NEWPID | linux.NEWNET | linux.NEWIPC | linux.NEWUTS
+)  # and that of control groups, whose root is to be the world's own
 STAGE = "/tmp"  # noqa: S108 - any folder will do: what we mount on it, nobody else sees
 DEVICES = ("null", "zero", "full", "random", "urandom")
 SIOCSIFFLAGS = 0x8914
@@ -33,6 +32,7 @@ def build(spec: wire.Message, drop: Callable[[], None]) -> None:
 
     Sources are opened before the drop: root's own interpreter may lie below a closed folder.
     """
+    linux.unshare(linux.NEWCGROUP)
     sources = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in spec["binds"]}
     devices = {f"/dev/{name}": os.open(f"/dev/{name}", os.O_PATH) for name in DEVICES}
     drop()
