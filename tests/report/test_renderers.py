@@ -33,8 +33,7 @@ def test_a_brief_page_ends_with_what_can_be_said(view):
     console.render(view, out, brief=True)
     before, comparison = out.file.getvalue().split("Tool-call errors by failure class")
     said, short = comparison.split("\nIn short  SIMULATED\n")
-    *_, recovered, new = said.split("
-- ")
+    *_, recovered, new = said.split("\n- ")
     assert recovered.startswith("For these scenarios: the turn after a denial recovered in ")
     assert new.startswith("Do not add calls to this run until it is settled")
     note, first, *_ = short.splitlines()
