@@ -2,15 +2,18 @@
 
 import json
 import posixpath
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from agenteval.core.policy.arguments import Argument, Kind, ToolRule, compile_schema
+from agenteval.core.policy.arguments import ToolRule, compile_schema
 from agenteval.core.policy.bash import BashRules, ScriptRule
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf, Parser
 from agenteval.core.policy.patterns import CommandPattern, PathRules
-from agenteval.core.policy.script import CommandLine
 from agenteval.core.shell.leaves import Construct
+
+REST = "..."  # as argparse writes what takes all that is left
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -18,7 +21,10 @@ class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class ArgumentTable(Table, frozen=True):
-    """An option, or with `name` a positional. `nargs` is a count, "?", "*" or "+"."""
+    """An option, or with `name` a positional.
+
+    `nargs` is a count, "?", "*", "+", or for a last positional that takes options too "...".
+    """
 
     kind: Kind = Kind.STR
     name: str = ""
@@ -26,7 +32,8 @@ class ArgumentTable(Table, frozen=True):
     nargs: int | str = 1
     aliases: tuple[str, ...] = ()
     required: bool = False
-    repeatable: bool = False
+    repeatable: bool | None = None
+    ends: bool = False
 
 
 class CommandTable(Table, frozen=True):
@@ -35,6 +42,12 @@ class CommandTable(Table, frozen=True):
     options: dict[str, Kind | ArgumentTable] = {}
     positionals: tuple[str | ArgumentTable, ...] = ()
     commands: dict[str, "CommandTable"] = {}
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    one_of: tuple[tuple[str, ...], ...] = ()
+    abbreviations: bool = True
+    prefix: str = "-"
+    help: tuple[str, ...] | None = None
+    command_optional: bool = False
 
 
 _Line = TypeVar("_Line", bound=CommandTable)
@@ -43,6 +56,7 @@ _Line = TypeVar("_Line", bound=CommandTable)
 class ScriptTable(CommandTable, frozen=True, kw_only=True):
     path: str
     runner: str = "uv run"
+    parser: Parser = Parser.ARGPARSE
 
 
 class BashTable(Table, frozen=True):
@@ -102,7 +116,9 @@ def bash_rules(table: BashTable) -> BashRules:
             raise ValueError("bash.script: path: expected where a script lies, got nothing")
         path = posixpath.normpath(script.path)
         try:
-            scripts.append(ScriptRule(path, tuple(script.runner.split()), _command_line(script)))
+            scripts.append(
+                ScriptRule(path, tuple(script.runner.split()), _command_line(script, script.parser))
+            )
         except ValueError as error:
             raise ValueError(f"bash.script {script.path}: {error}") from error
     for name in table.env:
@@ -146,16 +162,69 @@ def _spelled_out(argument: str | ArgumentTable) -> ArgumentTable:
     return argument
 
 
-def _command_line(table: CommandTable) -> CommandLine:
+def _command_line(table: CommandTable, parser: Parser) -> CommandLine:
     table = spelled_out(table)
+    if not table.prefix or table.prefix.isalnum():
+        raise ValueError(f"prefix: expected the characters before an option, got {table.prefix!r}")
     options = [_argument(name, option) for name, option in table.options.items()]
     for option in options:
         for name in (option.name, *option.aliases):
-            if not name.startswith("-"):
-                raise ValueError(f"options.{name}: an option begins with -; or list a positional")
+            if name[:1] not in table.prefix:
+                raise ValueError(
+                    f"options.{name}: an option begins with {' or '.join(table.prefix)}; or list a "
+                    "positional"
+                )
     positionals = tuple(_argument("", place) for place in table.positionals)
-    commands = {name: _command_line(command) for name, command in table.commands.items()}
-    return CommandLine.of(options, positionals, commands)
+    _check_for(parser, options, positionals)
+    return CommandLine.of(
+        options,
+        positionals,
+        {name: _command_line(command, parser) for name, command in table.commands.items()},
+        parser=parser,
+        prefix=table.prefix,
+        helps=table.help,
+        abbreviations=table.abbreviations,
+        groups=[*_groups(table, options, positionals)],
+        command_optional=table.command_optional,
+    )
+
+
+def _check_for(
+    parser: Parser, options: Sequence[Argument], positionals: Sequence[Argument]
+) -> None:
+    """Raises ValueError for what no script with such a parser can say."""
+    if parser is Parser.NONE and options:
+        raise ValueError(
+            f'options.{options[0].name}: with parser = "none" every word is a positional'
+        )
+    if parser is Parser.ARGPARSE:
+        rest = next((each for each in positionals[:-1] if each.is_rest), None)
+        if rest:
+            raise ValueError(f'{rest.name}: nargs "..." is for the last positional')
+        return
+    wide = [each.name for each in positionals if each.most is None]
+    if len(wide) > 1:
+        raise ValueError(f"{wide[1]}: one positional may take any number of words, {wide[0]} does")
+    for option in options:
+        if option.most is None:
+            raise ValueError(
+                f"options.{option.name}: {parser} knows options with a count of values"
+            )
+
+
+def _groups(
+    table: CommandTable, options: Sequence[Argument], positionals: Sequence[Argument]
+) -> Iterator[OneOf]:
+    names = {name: each.name for each in options for name in (each.name, *each.aliases)}
+    names |= {each.name: each.name for each in positionals}
+    for key, groups in (("exclusive", table.exclusive), ("one_of", table.one_of)):
+        for group in groups:
+            unknown = next((name for name in group if name not in names), None)
+            if unknown is not None:
+                raise ValueError(f"{key}: {unknown} is no option or positional here")
+            if not group:
+                raise ValueError(f"{key}: expected names of options, got an empty list")
+            yield OneOf(tuple(dict.fromkeys(names[name] for name in group)), key == "one_of")
 
 
 def _argument(name: str, given: str | ArgumentTable) -> Argument:
@@ -175,13 +244,15 @@ def _argument(name: str, given: str | ArgumentTable) -> Argument:
         table.aliases,
         table.required,
         table.repeatable,
+        table.ends,
+        table.nargs == REST,
     )
 
 
 def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
     if isinstance(nargs, int) and nargs > 0:
         return nargs, nargs
-    counts = {"?": (0, 1), "*": (0, None), "+": (1, None)}.get(str(nargs))
+    counts = {"?": (0, 1), "*": (0, None), "+": (1, None), REST: (0, None)}.get(str(nargs))
     if counts is None:
-        raise ValueError(f'{name}: nargs is a count from 1, "?", "*" or "+", not {nargs!r}')
+        raise ValueError(f'{name}: nargs is a count from 1, "?", "*", "+" or "...", not {nargs!r}')
     return counts

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,8 @@ import msgspec
 from agenteval.config import allowlist_tables as tables
 from agenteval.config.toml import known_keys, read_toml
 from agenteval.core.call import BASH
-from agenteval.core.policy.arguments import READ, WRITE, Kind, ToolRule
+from agenteval.core.policy.arguments import READ, WRITE, ToolRule
+from agenteval.core.policy.command_line import Kind, Parser
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
@@ -124,7 +125,7 @@ def _in_words(message: str, at: str) -> str:
     if "missing required field" in message:
         return f"key {named[0]} is missing"
     if "enum value" in message:
-        known = ", ".join(Construct if last == "constructs" else Kind)
+        known = ", ".join(_CHOICES.get(last, Kind))
         return f"expected one of {known}, got {named[0]!r}"
     expected, got = (
         " or ".join(_WORDS.get(kind, kind) for kind in kinds.split(" | ") if kind != "null")
@@ -133,6 +134,7 @@ def _in_words(message: str, at: str) -> str:
     return f"expected {expected}, got {got}"
 
 
+_CHOICES: dict[str, Iterable[str]] = {"constructs": Construct, "parser": Parser}
 _WORDS = {
     "str": "text",
     "int": "a whole number",

@@ -4,11 +4,10 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from agenteval.core.policy.arguments import Argument, Kind
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind
 from agenteval.core.policy.mismatch import mismatch
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.script import CommandLine
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.shell.programs import script_at

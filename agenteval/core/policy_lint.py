@@ -9,7 +9,7 @@ from agenteval.core.policy.bash import MOVES, BashRules
 from agenteval.core.policy.patterns import CommandPattern, WordPattern
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
-from agenteval.core.shell.programs import base_name, interpreter
+from agenteval.core.shell.program_specs import left_open
 from agenteval.core.shell.simple_command import NEEDS_CARE, program_obstacle
 
 
@@ -88,41 +88,6 @@ def _covers(wider: CommandPattern, rule: CommandPattern) -> bool:
     return wider.matches(words)
 
 
-_RUNS = "it runs whatever its arguments say"
-_WRITES = "it can write any file"
-_WIDE_PROGRAMS = (
-    dict.fromkeys(("env", "nice", "nohup", "sudo", "ssh", "timeout", "xargs", "watch"), _RUNS)
-    | dict.fromkeys(("npx", "uvx", "make", "docker", "just", "npm", "pip", "cargo"), _RUNS)
-    | {
-        "find": "-exec and -delete act on what it finds, -fprint writes",
-        "sed": "-i and the command w write files, e runs programs",
-        "awk": "system() runs programs, > in its text writes files",
-        "tar": "--to-command and --checkpoint-action run programs",
-        "rsync": "-e runs a program, and it can write anywhere",
-        "curl": "it reaches any host, and -o writes any file",
-        "wget": "it reaches any host, and -O writes any file",
-        "sort": "-o writes any file, --compress-program runs one",
-        "tee": _WRITES,
-        "cp": _WRITES,
-        "mv": _WRITES,
-        "dd": _WRITES,
-        "cat": "it reads any file, outside the workspace too",
-        "head": "it reads any file, outside the workspace too",
-        "tail": "it reads any file, outside the workspace too",
-        "less": "! in it runs a shell",
-        "vim": ":! in it runs a shell",
-    }
-)
-_GIT = {
-    "diff": "--output writes any file, --ext-diff runs a configured program",
-    "log": "--output writes any file, --ext-diff runs a configured program",
-    "show": "--output writes any file, --ext-diff runs a configured program",
-    "grep": "--open-files-in-pager runs a program",
-    "config": "an alias or pager set here runs later",
-    "": "-c and an alias run any program",
-}
-
-
 def _wide(rule: CommandPattern) -> Iterator[Remark]:
     if rule.program.wild:
         yield Remark(rule.text, Trouble.WIDE, "its program is a pattern: say which programs")
@@ -133,15 +98,7 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
             yield Remark(rule.text, Trouble.WIDE, reason)
     if rule.rest is None or rule.rest.text != "*":
         return
-    program, words = base_name(rule.program.text), [word.text for word in rule.words[1:]]
-    if program == "git":
-        reason = _GIT.get(words[0] if words else "", "")
-    elif program == "uv" and words == ["run"]:
-        reason = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"
-    elif interpreter(program) and not words:
-        reason = "it runs any code, given with -c or in a file: name the script"
-    else:
-        reason = _WIDE_PROGRAMS.get(program, "") if not words else ""
+    reason = left_open([word.text for word in rule.words])
     if reason:
         yield Remark(rule.text, Trouble.WIDE, reason)
 

@@ -3,24 +3,31 @@
 import asyncio
 import importlib.util
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from agenteval.config.allowlist_tables import ArgumentTable, CommandTable, ScriptTable
-from agenteval.core.policy.arguments import Kind
+from agenteval.config.allowlist_tables import (
+    REST,
+    ArgumentTable,
+    BashTable,
+    CommandTable,
+    ScriptTable,
+    bash_rules,
+)
+from agenteval.config.allowlists import convert
+from agenteval.core.policy.command_line import Kind, Parser, helps_of
 from agenteval.core.scenario import Limits
+from agenteval.core.shell.programs import is_script_name
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
 from agenteval.formats import reveal
 from agenteval.formats.reveal import MARK
 from agenteval.protocols import SandboxBackend
 from agenteval.sandbox.backends import choose
+from agenteval.workflows.derived_text import Derived, block_of, to_text
 
-RUNNER = "uv run"
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _KINDS = {
     **dict.fromkeys(("int", "IntParamType", "IntRange"), Kind.INT),
     **dict.fromkeys(("float", "FloatParamType", "FloatRange"), Kind.FLOAT),
@@ -29,15 +36,6 @@ _KINDS = {
 }
 _PLAIN = frozenset(("", "str", "StringParamType", "Choice", "TyperChoice"))
 _MANY = 100  # choices: a range of more is better said by its kind
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """What one script told. Without a `table` the `remarks` say why there is none."""
-
-    path: str
-    table: ScriptTable | None
-    remarks: tuple[str, ...] = ()
 
 
 def read_told(path: str, runner: str, ran: Execution) -> Derived:
@@ -54,31 +52,25 @@ def read_told(path: str, runner: str, ran: Execution) -> Derived:
     table = ScriptTable(
         path=path,
         runner=runner,
-        options=line.options,
-        positionals=line.positionals,
-        commands=line.commands,
+        parser=Parser(told["parser"]),
+        **{name: getattr(line, name) for name in CommandTable.__struct_fields__},
     )
-    return Derived(path, table, tuple(dict.fromkeys(remarks)))
+    return _readable(Derived(path, table, tuple(dict.fromkeys(remarks))))
 
 
-def to_text(scripts: Sequence[Derived]) -> str:
-    """An allow list of these scripts, with a comment on each that could not be read whole."""
-    lines = ['description = "Scripts, each with its own command line."']
-    for script in scripts:
-        lines.append("")
-        lines += [f"# {script.path}: {' '.join(remark.split())}" for remark in script.remarks]
-        if script.table:
-            lines.append("[[bash.script]]")
-            lines.append(f"path = {_text(script.path)}")
-            if script.table.runner != RUNNER:
-                lines.append(f"runner = {_text(script.table.runner)}")
-            lines += _body("bash.script", script.table)
-    if not any(script.table for script in scripts):
-        lines += ["", "[bash]"]
-    return "\n".join(lines) + "\n"
+def _readable(script: Derived) -> Derived:
+    """The same, without a table that an allow list cannot hold."""
+    try:
+        block = tomllib.loads("\n".join(block_of(script)))
+        bash_rules(convert("derived", block).bash or BashTable())
+    except (UsageError, ValueError) as error:
+        return Derived(script.path, None, (f"no allow list can say what it takes: {error}",))
+    return script
 
 
-def _line(told: Mapping[str, Any], remarks: list[str]) -> CommandTable:
+def _line(told: Mapping[str, Any], remarks: list[str], name: str = "") -> CommandTable:
+    before = f"{name}: " if name else ""
+    remarks += (f"{before}{note}" for note in told["notes"])
     options: dict[str, Kind | ArgumentTable] = {}
     for option in told["options"]:
         name, *aliases = sorted(option["names"], key=lambda each: not each.startswith("--"))
@@ -88,8 +80,26 @@ def _line(told: Mapping[str, Any], remarks: list[str]) -> CommandTable:
         positionals=tuple(
             _argument(each["names"][0], each, (), remarks) for each in told["positionals"]
         ),
-        commands={name: _line(each, remarks) for name, each in told["commands"].items()},
+        commands={name: _line(each, remarks, name) for name, each in told["commands"].items()},
+        exclusive=_groups(told, required=False),
+        one_of=_groups(told, required=True),
+        abbreviations=told.get("abbreviations", True),
+        prefix=told["prefix"],
+        help=_helps(told),
+        command_optional=bool(told["commands"]) and told.get("command_optional", False),
     )
+
+
+def _groups(told: Mapping[str, Any], *, required: bool) -> tuple[tuple[str, ...], ...]:
+    groups = told.get("groups", ())
+    return tuple(tuple(each["names"]) for each in groups if each["required"] is required)
+
+
+def _helps(told: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The options for help, where they are not those that every such parser has."""
+    parser = Parser.CLICK if "abbreviations" not in told else Parser.ARGPARSE
+    own = set(told["help"])
+    return None if own == set(helps_of(parser, told["prefix"])) else tuple(told["help"])
 
 
 def _argument(
@@ -100,7 +110,8 @@ def _argument(
             kind=Kind.FLAG,
             aliases=aliases,
             required=told["required"],
-            repeatable=told["repeatable"],
+            repeatable=told["repeatable"] or None,
+            ends=told["ends"],
         )
     shown = name or told["names"][-1]
     choices = tuple(told["choices"])
@@ -111,6 +122,8 @@ def _argument(
     if kind is Kind.STR and not choices and told["type"] not in _PLAIN:
         remarks.append(f"{shown}: any text fits here, the script takes what {told['type']} takes")
     nargs = told["nargs"]
+    if nargs == REST and name:
+        return ArgumentTable(kind=kind, name=name, nargs=nargs)
     if nargs not in {"?", "*", "+"} and not (isinstance(nargs, int) and nargs > 0):
         remarks.append(f"{shown}: it takes all that is left, options too; here it takes words")
         nargs = "*"
@@ -121,48 +134,8 @@ def _argument(
         nargs=nargs,
         aliases=aliases,
         required=told["required"],
-        repeatable=told["repeatable"],
+        repeatable=told["repeatable"] or None,
     )
-
-
-def _body(key: str, line: CommandTable) -> Iterator[str]:
-    if line.positionals:
-        yield f"positionals = [{', '.join(map(_value, line.positionals))}]"
-    if line.options:
-        yield f"[{key}.options]"
-        for name, option in line.options.items():
-            yield f"{_text(name)} = {_value(option)}"
-    for name, command in line.commands.items():
-        below = f"{key}.commands.{name if _BARE.fullmatch(name) else _text(name)}"
-        if command.positionals or not command.options:
-            yield f"[{below}]"
-        yield from _body(below, command)
-
-
-def _value(argument: ArgumentTable | str) -> str:
-    """An option or a positional as a TOML value, as short as it can be said."""
-    if isinstance(argument, str):
-        return _text(argument)
-    said = {
-        "name": argument.name,
-        "kind": "" if argument.kind is Kind.STR else argument.kind.value,
-        "choices": list(argument.choices),
-        "nargs": "" if argument.nargs == 1 else argument.nargs,
-        "aliases": list(argument.aliases),
-        "required": argument.required,
-        "repeatable": argument.repeatable,
-    }
-    pairs = {key: value for key, value in said.items() if value}
-    if not pairs:
-        return _text(Kind.STR.value)
-    if len(pairs) == 1 and pairs.keys() <= {"name", "kind"}:
-        return _text(*pairs.values())
-    return f"{{ {', '.join(f'{key} = {_text(value)}' for key, value in pairs.items())} }}"
-
-
-def _text(value: object) -> str:
-    """A text, list, number or truth: TOML writes them as JSON does."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 LIBRARIES = ".libraries"  # where click and typer lie beside the scripts
@@ -194,7 +167,18 @@ def derive(place: Path, runner: str, sandbox: str | None) -> list[Derived]:
         raise _nothing(place)
     if any(word in text for text in files.values() for word in (b"click", b"typer")):
         files |= _libraries()
-    return asyncio.run(_told(files, wanted, runner, sandbox))
+    told = asyncio.run(_told(files, wanted, runner, sandbox))
+    return told + [Derived(path, None, ("not read, no Python",)) for path in _others(place, files)]
+
+
+def _others(place: Path, files: Mapping[str, bytes]) -> list[str]:
+    """The scripts of a folder that are in other languages."""
+    return [
+        path
+        for path, text in files.items()
+        if place.is_dir() and not path.endswith(".py")
+        if is_script_name(path) or text.startswith(b"#!")
+    ]
 
 
 def _nothing(place: Path) -> UsageError:

@@ -13,11 +13,11 @@ import tomli_w
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.nearest import Names
-from agenteval.core.policy.arguments import Argument, ToolRule
+from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.command_line import Argument, CommandLine
 from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy
-from agenteval.core.policy.script import HELP, CommandLine
 from agenteval.core.policy_lint import Remark
 from agenteval.dialects import registry
 from agenteval.dialects.config_files import Written
@@ -117,7 +117,7 @@ def _script(script: ScriptRule) -> dict[str, Any]:
 
 
 def _line(line: CommandLine) -> dict[str, Any]:
-    options = {option.name: option for option in line.options.values() if option != HELP}
+    options = {option.name: option for option in line.own_options()}
     return _filled(
         {
             "options": {name: _argument(option) for name, option in options.items()},

@@ -3,8 +3,7 @@
 import pytest
 
 from agenteval.config.prompt_check import fillings, script_of, usages
-from agenteval.core.policy.arguments import Argument, Kind
-from agenteval.core.policy.script import CommandLine
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind
 
 LINE = CommandLine.of(
     [

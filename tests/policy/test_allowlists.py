@@ -5,7 +5,7 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
-from agenteval.core.policy.arguments import Kind
+from agenteval.core.policy.command_line import Kind
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.core.shell.leaves import Construct
 from agenteval.errors import UsageError
@@ -61,7 +61,33 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
             "expected one of str, int, float, choice, path, json, flag, got 'itn'",
         ),
         ("[[bash.script]]\npath = 'x'\noptions.--a = 'choice'", "--a: a choice needs choices"),
-        ("[[bash.script]]\npath = 'x'\noptions.--a.nargs = 0", '"*" or "+", not 0'),
+        ("[[bash.script]]\npath = 'x'\noptions.--a.nargs = 0", '"+" or "...", not 0'),
+        ("[[bash.script]]\npath = 'x'\nparser = 'x'", "expected one of argparse, click, typer"),
+        ("[[bash.script]]\npath = 'x'\nprefix = ''", "prefix: expected the characters before"),
+        (
+            "[[bash.script]]\npath = 'x'\nprefix = '-+'\noptions.a = 'str'",
+            "options.a: an option begins with - or +",
+        ),
+        ("[[bash.script]]\npath = 'x'\nexclusive = [['--a']]", "exclusive: --a is no option"),
+        ("[[bash.script]]\npath = 'x'\none_of = [[]]", "one_of: expected names of options"),
+        (
+            "[[bash.script]]\npath = 'x'\nparser = 'none'\noptions.--a = 'str'",
+            'options.--a: with parser = "none" every word is a positional',
+        ),
+        (
+            "[[bash.script]]\npath = 'x'\nparser = 'go'\noptions.--a.nargs = '*'",
+            "options.--a: go knows options with a count",
+        ),
+        (
+            """[[bash.script]]\npath = 'x'\nparser = 'click'
+            positionals = [{ name = 'a', nargs = '*' }, { name = 'b', nargs = '+' }]""",
+            "b: one positional may take any number of words, a does",
+        ),
+        (
+            """[[bash.script]]\npath = 'x'
+            positionals = [{ name = 'a', nargs = '...' }, { name = 'b', nargs = '+' }]""",
+            'a: nargs "..." is for the last positional',
+        ),
         (
             "[[bash.script]]\npath = 'x'\npositionals = [{ kind = 'int' }]",
             "a positional needs a name",

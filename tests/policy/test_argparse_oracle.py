@@ -9,8 +9,8 @@ from clocks import steps
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agenteval.core.policy.arguments import Argument, Kind
-from agenteval.core.policy.script import HELP, CommandLine, misuse
+from agenteval.core.policy.bash import misuse
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind
 
 TYPES = {Kind.INT: int, Kind.FLOAT: float}
 
@@ -19,9 +19,7 @@ def parser(
     line: CommandLine, made: argparse.ArgumentParser | None = None
 ) -> argparse.ArgumentParser:
     made = made or argparse.ArgumentParser(prog="script")
-    for option in dict.fromkeys(line.options.values()):
-        if option is HELP:
-            continue
+    for option in line.own_options():
         names = (option.name, *option.aliases)
         if option.kind is Kind.FLAG:
             made.add_argument(*names, action="store_true", required=option.required)
@@ -156,7 +154,7 @@ def calls(draw: st.DrawFn) -> tuple[CommandLine, list[str]]:
     line = draw(lines())
     groups = [_given(draw, place, []) for place in line.positionals]
     for name, each in line.options.items():
-        if each is not HELP and draw(st.booleans()):
+        if not each.ends and draw(st.booleans()):
             groups.insert(draw(st.integers(0, len(groups))), _given(draw, each, [name]))
     argv = [word for group in groups for word in group]
     if line.commands and draw(st.booleans()):

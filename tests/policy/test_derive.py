@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.cli.allowlist import allowlist
-from agenteval.config.allowlist_tables import ScriptTable, spelled_out
+from agenteval.config.allowlist_tables import ScriptTable, bash_rules, spelled_out
 from agenteval.config.allowlists import convert, load_policy
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
@@ -144,11 +144,11 @@ if __name__ == "__main__":
             """\
 # scripts/tool.py: --day: any text fits here, the script takes what <lambda> takes
 # scripts/tool.py: --port: its 65535 choices are not listed
-# scripts/tool.py: rest: it takes all that is left, options too; here it takes words
 [[bash.script]]
 path = "scripts/tool.py"
+command_optional = true
 [bash.script.options]
-"--version" = "flag"
+"--version" = { kind = "flag", ends = true }
 "--quiet" = { kind = "flag", aliases = ["-q"], repeatable = true }
 "--colour" = { kind = "flag", aliases = ["--no-colour"] }
 "--meta" = "json"
@@ -159,10 +159,11 @@ path = "scripts/tool.py"
 "--pair" = { kind = "float", nargs = 2 }
 "--tag" = { repeatable = true }
 [bash.script.commands."run it"]
-positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "*" }]
+positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "..." }]
 [bash.script.commands.r]
-positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "*" }]
+positionals = [{ name = "what", nargs = "?" }, { name = "rest", nargs = "..." }]
 [bash.script.commands.inner]
+command_optional = true
 [bash.script.commands.inner.commands.deepest]
 positionals = ["text"]
 """,
@@ -170,8 +171,10 @@ positionals = ["text"]
         (
             CLICK,
             """\
+# scripts/tool.py: add: --share: its range 0 to 1 is not kept
 [[bash.script]]
 path = "scripts/tool.py"
+parser = "click"
 [bash.script.options]
 "--verbose" = { kind = "flag", aliases = ["-v"], repeatable = true }
 [bash.script.commands.add]
@@ -192,6 +195,7 @@ positionals = [{ name = "which", nargs = "?" }]
             """\
 [[bash.script]]
 path = "scripts/tool.py"
+parser = "typer"
 [bash.script.commands.add]
 positionals = ["name"]
 [bash.script.commands.add.options]
@@ -259,6 +263,149 @@ def test_it_is_written_to_a_new_file_that_judges(tmp_path):
     assert (said, primary and primary.failure_class) == (f"wrote {out}\n", "hallucinated-flag")
     with pytest.raises(UsageError, match=r"mine.toml: is there already\. Name a new file"):
         derived(tmp_path / "scripts", "--out", out)
+
+
+LOST_ARGPARSE = """
+import argparse
+class Own(argparse.Action): ...
+top = argparse.ArgumentParser(allow_abbrev=False, add_help=False, fromfile_prefix_chars="@")
+top.add_argument("--own", action=Own)
+top.add_argument("--all", nargs="...")
+top.add_argument("kinds", nargs="*", choices=["a", "b"], default=["a"])
+one = top.add_mutually_exclusive_group(required=True)
+one.add_argument("-j", "--json", action="store_true")
+one.add_argument("--csv", action="store_true")
+top.parse_known_args()
+"""
+LOST_CLICK = """
+import click
+
+class Found(click.Group):
+    def list_commands(self, ctx): return ["a"]
+
+@click.group(cls=Found, chain=True, context_settings={"token_normalize_func": str.lower,
+    "help_option_names": ["-h", "--help"]})
+@click.version_option("1")
+@click.option("--eager", is_eager=True)
+@click.option("--kind", type=click.Choice(["a"], case_sensitive=False))
+@click.option("--name", prompt=True)
+@click.option("--key", required=True, envvar="KEY")
+def cli(**given): ...
+
+cli()
+"""
+LOST_COMMAND = """
+import click
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--mode", is_flag=False, flag_value="x")
+def cli(**given): ...
+
+cli()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        (
+            LOST_ARGPARSE,
+            """\
+# scripts/tool.py: --own: what its own action Own checks is not kept
+# scripts/tool.py: it reads arguments from files too; here such a word is a value
+# scripts/tool.py: it ignores options that it does not know; here they are denied
+# scripts/tool.py: --all: it takes all that is left, options too; here it takes words
+[[bash.script]]
+path = "scripts/tool.py"
+abbreviations = false
+help = []
+one_of = [["-j", "--csv"]]
+positionals = [{ name = "kinds", kind = "choice", choices = ["a", "b"], nargs = "+" }]
+[bash.script.options]
+"--own" = "str"
+"--all" = { nargs = "*" }
+"--json" = { kind = "flag", aliases = ["-j"] }
+"--csv" = "flag"
+""",
+        ),
+        (
+            LOST_CLICK,
+            """\
+# scripts/tool.py: it takes many sub-commands in a row; here one
+# scripts/tool.py: it finds its sub-commands when it runs: none is here
+# scripts/tool.py: names that it reads in more than one spelling are denied here in all but one
+# scripts/tool.py: --eager: it may end the script early; here what else is required is so beside it
+# scripts/tool.py: --kind: choices in other letters than these are denied here
+# scripts/tool.py: --name: the script asks for it where it is left out; here nobody answers
+# scripts/tool.py: --key: here it is required, where the script reads KEY too
+[[bash.script]]
+path = "scripts/tool.py"
+parser = "click"
+help = ["-h", "--help"]
+[bash.script.options]
+"--version" = { kind = "flag", ends = true }
+"--eager" = "str"
+"--kind" = { kind = "choice", choices = ["a"] }
+"--name" = "str"
+"--key" = { required = true }
+""",
+        ),
+        (
+            LOST_COMMAND,
+            """\
+# scripts/tool.py: ignore_unknown_options: what it does not know is denied here
+# scripts/tool.py: behind its first word it takes no options; here it does
+[[bash.script]]
+path = "scripts/tool.py"
+parser = "click"
+[bash.script.options]
+"--mode" = { nargs = "?" }
+""",
+        ),
+        (
+            """import argparse\nparser = argparse.ArgumentParser(prefix_chars="-+")
+parser.add_argument("+x")\nparser.parse_args()""",
+            """\
+[[bash.script]]
+path = "scripts/tool.py"
+prefix = "-+"
+[bash.script.options]
+"+x" = "str"
+""",
+        ),
+        (
+            """import argparse\nparser = argparse.ArgumentParser(prefix_chars="a")
+parser.add_argument("ax")\nparser.parse_args()""",
+            """\
+# scripts/tool.py: no allow list can say what it takes: bash.script scripts/tool.py: prefix: \
+expected the characters before an option, got 'a'
+
+[bash]
+""",
+        ),
+    ],
+)
+def test_what_an_allow_list_cannot_say_is_told_and_what_is_written_can_be_read(
+    text, rules, tmp_path
+):
+    written = derived(script(tmp_path, text))
+
+    assert written.partition("\n\n")[2] == rules
+    bash_rules(convert("derived", tomllib.loads(written)).bash)
+
+
+def test_scripts_in_other_languages_are_named(tmp_path):
+    script(tmp_path, "getopts a:b o", "shell.sh")
+    script(tmp_path, "#!/bin/sh\n", "plain")
+    script(tmp_path, "x", "data.csv")
+
+    written = derived(script(tmp_path, "import argparse; argparse.ArgumentParser().parse_args()"))
+
+    said = [line for line in written.splitlines() if line.startswith("#")]
+    assert said == [
+        "# scripts/plain: not read, no Python",
+        "# scripts/shell.sh: not read, no Python",
+    ]
 
 
 @pytest.mark.parametrize("place", ["nowhere", "empty", "empty/tool.py", "scripts/other.py"])

@@ -76,6 +76,24 @@ def test_a_rule_that_says_nothing_new_is_found(
         ("xargs *", "whatever its arguments say"),
         ("sort *", "-o writes"),
         ("cat *", "outside the workspace"),
+        ("uv run python *", "any code"),
+        ("uv run pytest *", "runs code from the files"),
+        ("poetry run sed *", "-i and the command w"),
+        ("sed -n *", "e runs programs"),
+        ("rg *", "--pre runs a program"),
+        ("rg --json *", "--pre runs a program"),
+        ("git -c *", "-c and an alias"),
+        ("git -C sub log *", "--ext-diff"),
+        ("busybox *", "whatever its arguments say"),
+        ("flock *", "whatever its arguments say"),
+        ("timeout 5 *", "whatever its arguments say"),
+        ("timeout 5 sed *", "e runs programs"),
+        ("nice python3 *", "any code"),
+        ("find . *", "-exec"),
+        ("find . -name *", "-exec"),
+        ("grep -n *", "outside the workspace"),
+        ("docker run *", "whatever its arguments say"),
+        ("npm --silent *", "whatever its arguments say"),
         ("* --help", "its program is a pattern"),
         ("g* x", "its program is a pattern"),
         ("uv run *.py", "*.py fits such a path anywhere"),
@@ -102,10 +120,36 @@ def test_a_rule_that_lets_more_through_is_found(tmp_path: Path, rule: str, reaso
         "python3 scripts/x.py *",
         "uv run x.py *",
         "cat data/*",
+        "docker ps *",
+        "npm ls *",
+        "timeout 5 git status *",
+        "echo *",
     ],
 )
 def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
     assert lint(policy(tmp_path, f'bash.allow = ["{rule}"]')) == []
+
+
+OPEN = """
+ack ag ant apt apt-get ar aria2c awk b2sum base32 base64 bash bat bazel brew bsdtar bun bundle bunx
+busybox bzcat bzip2 cargo cat chmod chown chroot cksum cmake cmp column comm composer conda cp cpio
+csplit curl cut dash dd deno diff dnf doas docker dotnet ed egrep emacs env ex exec expand fd fgrep
+file find flock fmt fold ftp gawk gdb gem git gmake go gpg gradle grep gzip hatch head hexdump iconv
+install ionice java jest join jq julia just kubectl less ln lua make man md5sum more mv mvn mysql
+nano nc ncat netcat nice ninja nl node nohup nox npm npx nsenter od openssl parallel paste patch
+pdm perl php pip pip3 pipx pnpm podman poetry pr psql pytest python python3 rclone rg rm rsync ruby
+scp screen script sed setsid sftp sh sha256sum shuf socat sort split sqlite3 ssh stdbuf strace strings su
+sudo tac tail tar task taskset tee telnet time timeout tmux tox truncate uniq unshare uvx vi vim watch
+wc wget xargs xxd xz yarn yq zcat zip zsh
+"""
+
+
+def test_every_program_that_runs_writes_deletes_or_reads_anything_is_warned_of(tmp_path) -> None:
+    rules = [f"{program} *" for program in OPEN.split()]
+    remarks = lint(policy(tmp_path, f"bash.allow = {rules}"))
+    spoken = {each.rule for each in remarks if each.trouble in {Trouble.WIDE, Trouble.NEVER}}
+    assert [rule for rule in rules if rule not in spoken] == []
+    assert len(rules) > 132
 
 
 def test_a_script_whose_options_are_never_checked_is_found(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ DEMO = load_policy("demo", roots=[shipped()])
         ("uv run scripts/notes.py list --limt 5", Miss.OPTION, 4, "did you mean --limit?"),
         ("uv run scripts/notes.py lst", Miss.WORDS, 3, "did you mean list?"),
         ("uv run scripts/notes.py list --due x", Miss.WORDS, 4, "another sub-command"),
-        ("uv run scripts/notes.py list --limit 5 --limit 6", Miss.WORDS, 6, "once only"),
         ("uv run scripts/notes.py list --json=1", Miss.WORDS, 4, "--json takes no value"),
         ("uv run scripts/notes.py add *.md", Miss.WORDS, 4, "quote *.md or write it out"),
         ("uv run scripts/notes.py", Miss.WORDS, 3, "a sub-command is needed: add, list, search"),

@@ -7,8 +7,10 @@ from functools import cached_property, lru_cache
 
 from agenteval.core.call import BashRun
 from agenteval.core.nearest import Names
+from agenteval.core.policy.argparse_line import read_argparse
+from agenteval.core.policy.command_line import CommandLine, Misuse, Parser
 from agenteval.core.policy.patterns import CommandPattern, normalise
-from agenteval.core.policy.script import CommandLine, misuse
+from agenteval.core.policy.plain_line import read_plain
 from agenteval.core.shell.leaves import Construct, Leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
@@ -31,6 +33,17 @@ class ScriptRule:
     def start(self) -> str:
         """How a call of it begins."""
         return " ".join((*self.runner, self.path))
+
+
+def misuse(
+    line: CommandLine, argv: Sequence[str], start: int, *, dynamic: Collection[int], root: str
+) -> Misuse | None:
+    """The first way in which `argv[start:]` is no such command line; None when it is one."""
+    for number in sorted(dynamic):
+        if number >= start:
+            return Misuse(number, f"quote {argv[number]} or write it out: bash would expand it")
+    read = read_argparse if line.parser is Parser.ARGPARSE else read_plain
+    return read(line, argv, start, root)
 
 
 class BashRules:

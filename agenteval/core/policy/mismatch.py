@@ -6,9 +6,9 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from agenteval.core.policy.bash import BashRules, stem
+from agenteval.core.policy.bash import BashRules, misuse, stem
+from agenteval.core.policy.command_line import Invented
 from agenteval.core.policy.patterns import CommandPattern, normalise
-from agenteval.core.policy.script import misuse
 from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
 from agenteval.core.shell.programs import after_runner, code_at, only_itself, script_at
@@ -73,7 +73,8 @@ def _script_mismatch(
     script = rules.script(tuple(argv[:at]), argv[at], root)
     wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
     if wrong:
-        return Mismatch(Miss.OPTION if wrong.invented else Miss.WORDS, wrong.at, wrong.hint)
+        is_option = wrong.kind is Invented.OPTION
+        return Mismatch(Miss.OPTION if is_option else Miss.WORDS, wrong.at, wrong.hint)
     patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
     return _nearest_rule(patterns, argv, dynamic) or Mismatch(
         Miss.PROGRAM, 0, f"run it as `{starts[0]}`"

@@ -72,6 +72,11 @@ def only_itself(program: str) -> bool:
     return not (is_script or program in _RUNNERS or interpreter(program))
 
 
+def is_script_name(path: str) -> bool:
+    """Whether a file's name ends as those of scripts do."""
+    return path.endswith(_SUFFIXES)
+
+
 def after_runner(argv: Sequence[str]) -> int:
     """Where the program stands that `uv run`, `poetry run` and the like start; 0 without them."""
     if len(argv) < 2 or argv[0] not in _RUNNERS or argv[1] != "run":

@@ -1,0 +1,248 @@
+"""What may follow a listed script: options, positionals, sub-commands, and who reads them."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from agenteval.core.nearest import names
+from agenteval.core.policy.patterns import normalise
+
+
+class Kind(StrEnum):
+    """What the value of an argument must be; a flag takes none."""
+
+    STR = "str"
+    INT = "int"
+    FLOAT = "float"
+    CHOICE = "choice"
+    PATH = "path"
+    JSON = "json"
+    FLAG = "flag"
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One option or positional. `most` None: any number of values.
+
+    `repeatable` None: it may be given again, and the last one counts; True: each one counts.
+    `ends` marks an option at which the script stops, as for help. `is_rest` marks a positional that
+    takes all that is left, options too.
+    """
+
+    name: str
+    kind: Kind = Kind.STR
+    choices: tuple[str, ...] = ()
+    fewest: int = 1
+    most: int | None = 1
+    aliases: tuple[str, ...] = ()
+    required: bool = False
+    repeatable: bool | None = None
+    ends: bool = False
+    is_rest: bool = False
+
+
+def complaint(argument: Argument, value: str, root: str) -> str:
+    """What is wrong with a value, as the cure; empty when it fits."""
+    if argument.kind is Kind.FLAG:
+        return f"{argument.name} takes no value"
+    if argument.choices and value not in argument.choices:
+        return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
+    if _fits(argument.kind, value, root):
+        return ""
+    return f"{argument.name} must be {_WANTED[argument.kind]}, not {value!r}"
+
+
+_WANTED = {
+    Kind.INT: "a whole number",
+    Kind.FLOAT: "a number",
+    Kind.JSON: "valid JSON",
+    Kind.PATH: "a path inside the workspace",
+}
+
+
+def _fits(kind: Kind, value: str, root: str) -> bool:
+    try:
+        match kind:
+            case Kind.INT:
+                int(value)
+            case Kind.FLOAT:
+                float(value)
+            case Kind.JSON:
+                json.loads(value)
+            case Kind.PATH:
+                return normalise(value, root) is not None
+            case _:
+                pass
+    except (ValueError, RecursionError):  # RecursionError: JSON nested some thousand deep
+        return False
+    return True
+
+
+class Parser(StrEnum):
+    """What reads a script's command line: each finds other words in the same text."""
+
+    ARGPARSE = "argparse"
+    CLICK = "click"
+    TYPER = "typer"
+    GETOPT = "getopt"  # GNU's getopt_long, and Python's gnu_getopt
+    GO = "go"  # the package flag
+    NONE = "none"  # every word is a positional
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Options of which one may be given, and with `required` must be."""
+
+    names: tuple[str, ...]
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """What may follow a script's path, or the name of one of its sub-commands.
+
+    `abbreviations` says whether a prefix that fits one long option is that option, `prefix` with
+    which characters an option may begin, `command_optional` whether a sub-command may be left out.
+    """
+
+    options: Mapping[str, Argument]  # by every name and alias, those for help among them
+    positionals: tuple[Argument, ...] = ()
+    commands: Mapping[str, "CommandLine"] = field(default_factory=dict)
+    parser: Parser = Parser.ARGPARSE
+    abbreviations: bool = True
+    prefix: str = "-"
+    groups: tuple[OneOf, ...] = ()
+    command_optional: bool = False
+
+    @classmethod
+    def of(  # noqa: PLR0913 -- a command line has that many sides
+        cls,
+        options: Collection[Argument] = (),
+        positionals: tuple[Argument, ...] = (),
+        commands: Mapping[str, "CommandLine"] | None = None,
+        *,
+        parser: Parser = Parser.ARGPARSE,
+        prefix: str = "-",
+        helps: Sequence[str] | None = None,
+        abbreviations: bool = True,
+        groups: Iterable[OneOf] = (),
+        command_optional: bool = False,
+    ) -> Self:
+        """`helps` are the options that print help; None for those that the parser has itself."""
+        own = helps_of(parser, prefix) if helps is None else tuple(helps)
+        known = (Argument(own[0], Kind.FLAG, aliases=own[1:], ends=True),) if own else ()
+        by_name = {
+            n: option for option in (*known, *options) for n in (option.name, *option.aliases)
+        }
+        return cls(
+            by_name,
+            positionals,
+            commands or {},
+            parser,
+            abbreviations,
+            prefix,
+            tuple(groups),
+            command_optional,
+        )
+
+    def flags(self) -> Iterator[str]:
+        """Every option's name, of the sub-commands too."""
+        yield from self.options
+        for command in self.commands.values():
+            yield from command.flags()
+
+    def own_options(self) -> Iterator[Argument]:
+        """Each option once, without the help that the parser has itself."""
+        helps = helps_of(self.parser, self.prefix)
+        for option in dict.fromkeys(self.options.values()):
+            if not option.ends or (option.name, *option.aliases) != helps:
+                yield option
+
+
+def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
+    """The options for help that such a parser has without being told."""
+    if parser in {Parser.CLICK, Parser.TYPER}:
+        return ("--help",)
+    if parser is Parser.GO:
+        return ("-help", "-h")
+    if parser in {Parser.GETOPT, Parser.NONE}:
+        return ()
+    mark = "-" if "-" in prefix else prefix[0]
+    return (f"{mark}{mark}help", f"{mark}h")
+
+
+@dataclass(frozen=True, slots=True)
+class Misuse:
+    """Why a command line does not fit, and at which word; past the last, something is missing.
+
+    `invented` is what exists nowhere in the script: an option, a sub-command, a choice's value.
+    """
+
+    at: int
+    hint: str
+    invented: str = ""
+    kind: "Invented | None" = None
+
+
+class Invented(StrEnum):
+    """What of a script was made up."""
+
+    OPTION = "option"
+    COMMAND = "sub-command"
+    VALUE = "value"
+
+
+def no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misuse:
+    """An option or sub-command that is not there, with the nearest one as the cure."""
+    shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
+    near = names(frozenset(shown)).nearest(word)
+    cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
+    return Misuse(at, f"there is no {what} {word}: {cure}", word, what)
+
+
+def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -> Misuse:
+    """`name` is no option of `line`, which is `script` or one of its sub-commands."""
+    if name in script.flags():
+        return Misuse(at, f"{name} does not belong here, but to another sub-command")
+    if line.abbreviations and sum(flag.startswith(name) for flag in line.options) > 1:
+        return Misuse(at, f"{name} could be more than one option: write it out")
+    return no_such(Invented.OPTION, at, name, line.options)
+
+
+def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
+    """`fault` is what is wrong with the value; of a choice a plain word was made up."""
+    is_made_up = bool(argument.choices) and value.replace("-", "").replace("_", "").isalnum()
+    return Misuse(at, fault, value, Invented.VALUE) if is_made_up else Misuse(at, fault)
+
+
+def owed(
+    line: CommandLine,
+    end: int,
+    given: Mapping[str, int],
+    left: Iterable[Argument],
+    *,
+    is_whole: bool,
+) -> Misuse | None:
+    """What is missing at the `end`, or may not stand together, once every word has its place.
+
+    `given` has the place of each option and positional, `left` are the positionals without words.
+    With `is_whole` no sub-command has come.
+    """
+    for option in line.options.values():
+        if option.required and option.name not in given:
+            return Misuse(end, f"{option.name} is required")
+    for argument in left:
+        if argument.fewest:
+            return Misuse(end, f"{argument.name} is missing")
+    for group in line.groups:
+        found = [name for name in group.names if name in given]
+        if len(found) > 1:
+            at = max(given[name] for name in found)
+            return Misuse(at, f"{' and '.join(found[:2])} exclude each other: give one of them")
+        if group.required and not found:
+            return Misuse(end, f"one of {', '.join(group.names)} is required")
+    if is_whole and line.commands and not line.command_optional:
+        return Misuse(end, f"a sub-command is needed: {', '.join(line.commands)}")
+    return None

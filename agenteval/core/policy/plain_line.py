@@ -1,0 +1,207 @@
+"""A script's command line as click, typer, GNU getopt and Go's package flag read it.
+
+They share what argparse does otherwise: an option takes the words behind it whatever they look
+like, so `--sql -x` and `--sql --` give values; options are read before any value is looked at, and
+of an option given twice the last counts.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence, Sized
+from typing import NamedTuple
+
+from agenteval.core.policy.command_line import (
+    Argument,
+    CommandLine,
+    Invented,
+    Kind,
+    Misuse,
+    Parser,
+    bad_value,
+    complaint,
+    no_such,
+    owed,
+    unknown_option,
+)
+
+_TRUTHS = frozenset(("1", "t", "T", "true", "TRUE", "True"))  # of Go
+_TRUTHS |= frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
+class _Value(NamedTuple):
+    argument: Argument
+    at: int
+    text: str
+
+
+def read_plain(line: CommandLine, argv: Sequence[str], start: int, root: str) -> Misuse | None:
+    """The first way in which `argv[start:]` is no such command line; None when it is one."""
+    return _Reader(line, argv, root).read(line, start)
+
+
+class _Reader:
+    def __init__(self, script: CommandLine, argv: Sequence[str], root: str) -> None:
+        self.script = script
+        self.argv = argv
+        self.root = root
+
+    def read(self, line: CommandLine, at: int) -> Misuse | None:  # noqa: PLR0911 -- one a stage
+        values: list[_Value] = []
+        given: dict[str, int] = {}
+        words = self._options(line, at, values, given)
+        if isinstance(words, Misuse):
+            return words
+        if any(line.options[name].ends for name in given):
+            return None
+        left, rest = _dealt(line, words, self.argv, values, given)
+        fault = self._wrong_value(values) or owed(
+            line, len(self.argv), given, left, is_whole=not rest
+        )
+        if fault or not rest:
+            return fault
+        word = self.argv[rest[0]]
+        if not line.commands:
+            return Misuse(rest[0], f"{word!r} is one word too many")
+        if word not in line.commands:
+            if self._asks_for_help(line, rest[0]):
+                return None
+            return no_such(Invented.COMMAND, rest[0], word, line.commands)
+        return self.read(line.commands[word], rest[0] + 1)
+
+    def _asks_for_help(self, line: CommandLine, at: int) -> bool:
+        """Options where a sub-command should stand are read once more."""
+        given: dict[str, int] = {}
+        self._options(line, at, [], given)
+        return any(line.options[name].ends for name in given)
+
+    def _options(
+        self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
+    ) -> list[int] | Misuse:
+        """Reads every option: the places of the words that are none."""
+        words: list[int] = []
+        is_first_word_last = bool(line.commands) or line.parser is Parser.GO
+        while at < len(self.argv):
+            word = self.argv[at]
+            if line.parser is Parser.NONE:
+                words.append(at)
+            elif word == "--":
+                return [*words, *range(at + 1, len(self.argv))]
+            elif len(word) > 1 and word[0] in line.prefix:
+                after = self._option(line, at, values, given)
+                if not isinstance(after, int):
+                    return after
+                at = after
+                continue
+            elif is_first_word_last:
+                return [*words, *range(at, len(self.argv))]
+            else:
+                words.append(at)
+            at += 1
+        return words
+
+    def _option(
+        self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
+    ) -> int | Misuse:
+        word = self.argv[at]
+        name, equals, carried = word.partition("=")
+        if option := _long(line, name):
+            return self._take(line, option, at, carried if equals else None, values, given)
+        is_long = word[1] in line.prefix or line.parser is Parser.GO
+        if is_long:
+            return unknown_option(self.script, line, at, name)
+        for place in range(1, len(word)):
+            option = line.options.get(word[0] + word[place])
+            if option is None:
+                return unknown_option(self.script, line, at, name)
+            if option.kind is not Kind.FLAG:
+                tail = word[place + 1 :] or None
+                return self._take(line, option, at, tail, values, given)
+            self._take(line, option, at, None, values, given)
+        return at + 1
+
+    def _take(  # noqa: PLR0913, PLR0917 -- what a reader holds, and where it stands
+        self,
+        line: CommandLine,
+        option: Argument,
+        at: int,
+        carried: str | None,
+        values: list[_Value],
+        given: dict[str, int],
+    ) -> int | Misuse:
+        """Notes an option with its values: the place after them."""
+        if option.repeatable is False and option.name in given:
+            return Misuse(at, f"{option.name} may be given once only")
+        given[option.name] = at
+        if option.kind is Kind.FLAG:
+            if carried is None or (line.parser is Parser.GO and carried in _TRUTHS):
+                return at + 1
+            return Misuse(at, f"{option.name} takes no value")
+        found = [] if carried is None else [_Value(option, at, carried)]
+        most = max(option.fewest, 1)
+        at += 1
+        while len(found) < most and at < len(self.argv) and self._may_take(line, option, at):
+            found.append(_Value(option, at, self.argv[at]))
+            at += 1
+        if len(found) < option.fewest:
+            return Misuse(len(self.argv), f"{option.name} needs a value")
+        if option.repeatable is None:  # what an earlier one gave is forgotten
+            values[:] = [each for each in values if each.argument is not option]
+        values += found
+        return at
+
+    def _may_take(self, line: CommandLine, option: Argument, at: int) -> bool:
+        """A value that may be left out is no word that looks like an option."""
+        word = self.argv[at]
+        return bool(option.fewest) or len(word) < 2 or word[0] not in line.prefix
+
+    def _wrong_value(self, values: Sequence[_Value]) -> Misuse | None:
+        for argument, at, text in values:
+            if fault := complaint(argument, text, self.root):
+                return bad_value(argument, at, text, fault)
+        return None
+
+
+def _long(line: CommandLine, name: str) -> Argument | None:
+    """The option of this name, where it is no cluster of letters."""
+    if line.parser is Parser.GO:
+        bare = name[1:] if name[1] == "-" else name
+        return line.options.get(f"-{bare.lstrip('-')}") or line.options.get(f"--{bare.lstrip('-')}")
+    if name in line.options and (len(name) > 2 or name[1] in line.prefix):
+        return line.options[name]
+    if line.parser is not Parser.GETOPT or not line.abbreviations or not name.startswith("--"):
+        return None
+    found = {option for flag, option in line.options.items() if flag.startswith(name)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _dealt(
+    line: CommandLine,
+    words: Sequence[int],
+    argv: Sequence[str],
+    values: list[_Value],
+    given: dict[str, int],
+) -> tuple[list[Argument], list[int]]:
+    """Gives the words to the positionals: those that get none, and the words that are left.
+
+    Each takes its words from the left, those behind one that takes any number from the right.
+    """
+    queue = deque(words)
+    left: list[Argument] = []
+    wide = [n for n, each in enumerate(line.positionals) if each.most is None]
+    at = wide[0] if wide else len(line.positionals)
+    dealt = [(each, _taken(queue.popleft, queue, each)) for each in line.positionals[:at]]
+    behind = reversed(line.positionals[at + 1 :])
+    dealt += [(each, _taken(queue.pop, queue, each)[::-1]) for each in behind]
+    if wide:
+        dealt.append((line.positionals[at], list(queue)))
+        queue.clear()
+    for argument, places in dealt:
+        if len(places) < argument.fewest or not places:
+            left.append(argument)
+        for at in places:
+            given[argument.name] = at
+            values.append(_Value(argument, at, argv[at]))
+    return left, list(queue)
+
+
+def _taken(take: Callable[[], int], queue: Sized, argument: Argument) -> list[int]:
+    return [take() for _ in range(min(argument.most or 0, len(queue)))]

@@ -1,0 +1,149 @@
+"""What programs do with words that nobody checked: run others, write, delete, read, reach hosts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from agenteval.core.shell.programs import after_runner, base_name, interpreter, names
+
+_RUNS = "it runs whatever its arguments say"
+_READS = "it reads any file, outside the workspace too"
+_WRITES = "it can write any file"
+_DELETES = "it can delete any file"
+_HOSTS = "it reaches any host"
+_CODE = "it runs code from the files that it is given"
+_SHELL = "! in it runs a shell"
+
+# Programs by the reason, and of those with sub-commands what each one does.
+_PROGRAMS: tuple[tuple[str, str], ...] = (
+    (
+        (
+            "busybox chroot chronic chrt doas dotenv entr env exec flock gdb ionice ltrace nice nohup"
+            " nsenter parallel perf runuser script setarch setpriv setsid ssh stdbuf strace su sudo"
+            " systemd-run taskset time timeout tmux screen toybox unbuffer unshare watch xargs"
+        ),
+        _RUNS,
+    ),
+    ("bunx conda npx nix-shell pipx uvx", _RUNS),
+    (
+        (
+            "ant bazel cmake docker-compose gmake gradle just make meson mix mvn ninja nox pre-commit"
+            " py.test pytest rake task tox turbo vitest jest"
+        ),
+        _CODE,
+    ),
+    ("go cargo dotnet npm pnpm yarn bun deno poetry pdm hatch uv pipenv rye", _RUNS),
+    ("docker podman kubectl", "it runs any program, in a container that may hold this machine"),
+    ("pip pip3 gem bundle composer apt apt-get brew dnf", "it installs and runs what it is told"),
+    (
+        (
+            "cat head tail grep egrep fgrep zgrep zcat xzcat bzcat od nl diff diff3 sdiff cmp comm cut"
+            " wc tac rev paste join fold fmt pr expand unexpand column strings hexdump base32 base64"
+            " basenc cksum sum md5sum sha1sum sha256sum sha512sum b2sum file look tsort bat batcat jq"
+            " readelf objdump nm ldd xmllint csvcut csvgrep csvlook"
+        ),
+        _READS,
+    ),
+    ("cp mv install ln dd tee split csplit truncate xxd iconv patch gzip bzip2 xz zstd", _WRITES),
+    ("touch mkdir chmod chown chgrp unzip 7z", "it can change any file"),
+    ("rm rmdir unlink shred", _DELETES),
+    ("less more man most", _SHELL),
+    ("vi vim nvim view ed ex emacs nano", ":! or a command in it runs a shell"),
+    ("scp sftp ftp rclone aria2c http https xh yt-dlp", f"{_HOSTS}, and can write any file"),
+    ("nc ncat netcat socat telnet", f"{_HOSTS}, and can run a program"),
+    ("ping dig host nslookup whois traceroute", _HOSTS),
+    ("find", "-exec and -delete act on what it finds, -fprint writes"),
+    ("fd fdfind", "-x runs a program on what it finds"),
+    ("rg", "--pre runs a program on each file, and it reads any"),
+    ("ag ack", "--pager runs a program, and it reads any file"),
+    ("sed gsed", "-i and the command w write files, e runs programs"),
+    ("awk gawk mawk nawk", "system() runs programs, > in its text writes files"),
+    ("tar bsdtar", "--to-command and --checkpoint-action run programs"),
+    ("zip", "-TT runs a program, and it writes any file"),
+    ("cpio ar", _WRITES),
+    ("rsync", "-e runs a program, and it can write anywhere"),
+    ("curl", "it reaches any host, and -o writes any file"),
+    ("wget", "it reaches any host, and -O writes any file"),
+    ("sort", "-o writes any file, --compress-program runs one"),
+    ("shuf", "-o writes any file, and it reads any"),
+    ("uniq", "its second file is written"),
+    ("yq", "-i writes the file that it reads"),
+    ("tree du", "-o and --files0-from reach any file"),
+    ("sqlite3", ".shell runs a program, ATTACH opens any file"),
+    ("psql mysql", "\\! runs a shell"),
+    ("openssl gpg", "it reads and writes any file"),
+    ("git", "-c and an alias run any program"),
+    ("lua luajit tclsh guile awka java R Rscript julia swift elixir", _CODE),
+)
+_DIFFS = "--output writes any file, --ext-diff runs a configured program"
+_SUB_COMMANDS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "git": (
+        ("diff log show", _DIFFS),
+        ("grep", "--open-files-in-pager runs a program"),
+        ("config", "an alias or pager set here runs later"),
+        ("bisect submodule filter-branch rebase difftool mergetool", _RUNS),
+        ("clone fetch pull push ls-remote remote", f"{_HOSTS}, and ext:: runs a program"),
+        ("checkout restore reset clean rm stash switch", "it throws changes away"),
+        ("archive format-patch bundle", "-o writes any file"),
+    ),
+    "docker podman": (("run exec build compose create cp start", _RUNS),),
+    "kubectl": (("apply cp debug delete exec run edit", _RUNS),),
+    "npm pnpm yarn bun": (("add ci create dlx exec i install run start test x", _RUNS),),
+    "cargo": (("bench build install run test", _RUNS),),
+    "go": (("build generate install run test tool", _RUNS),),
+    "dotnet": (("build exec msbuild run test tool", _RUNS),),
+    "deno": (("bench eval install run serve task test", _RUNS),),
+    "uv": (("add pip sync tool", "it installs and runs what it is told"),),
+    "poetry pdm hatch pipenv rye": (("add install run shell", _RUNS),),
+    "pip pip3": (("download install wheel", "it installs and runs what it is told"),),
+    "gem bundle composer apt apt-get brew dnf": (("exec install require update", _RUNS),),
+}
+_VALUED = names("-C -c --git-dir --work-tree --prefix -H --host --context -n --namespace")
+_SCRIPT = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"
+_ANY_CODE = "it runs any code, given with -c or in a file: name the script"
+
+
+def _by_word(rows: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return {word: reason for words, reason in rows for word in words.split()}
+
+
+def _tables() -> Iterator[tuple[str, Mapping[str, str]]]:
+    for programs, rows in _SUB_COMMANDS.items():
+        for program in programs.split():
+            yield program, _by_word(rows)
+
+
+_OF_PROGRAM = _by_word(_PROGRAMS)
+_OF_COMMAND = dict(_tables())
+_WRAPPERS = frozenset(_PROGRAMS[0][0].split())
+
+
+def left_open(words: Sequence[str]) -> str:
+    """What a command may do that begins with these words and goes on with any; "" for little."""
+    at = after_runner(words)
+    if at == len(words) and at:
+        return _SCRIPT
+    words = words[at:]
+    program = base_name(words[0])
+    if interpreter(program):
+        return "" if any(not word.startswith("-") for word in words[1:]) else _ANY_CODE
+    if program in _OF_COMMAND and (command := _sub_command(words)):
+        return _OF_COMMAND[program].get(command, "")
+    if program in _WRAPPERS and (inner := _behind(words)):
+        return left_open(inner)
+    return _OF_PROGRAM.get(program, "")
+
+
+def _sub_command(words: Sequence[str]) -> str:
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _VALUED:
+            next(rest, "")
+        elif not word.startswith("-"):
+            return word
+    return ""
+
+
+def _behind(words: Sequence[str]) -> Sequence[str]:
+    """The program that a wrapper is told to run, where the words say so without doubt."""
+    operand = words[0] == "timeout" and words[1:2] != [] and words[1][:1].isdigit()
+    inner = words[1 + operand :]
+    return inner if inner and inner[0][:1].isalpha() else ()
