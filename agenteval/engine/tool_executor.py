@@ -4,15 +4,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from agenteval.core.call import (
-    Allowed,
-    BashRun,
-    Denied,
-    FileRead,
-    FileWrite,
-    Runnable,
-    ToolCall,
-)
+from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits

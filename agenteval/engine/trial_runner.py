@@ -138,23 +138,15 @@ class TrialRunner:
 
     def _begun(self, request: Request) -> AgentPart:
         """The part of the agent that is asked for; refused beyond the limits of the scenario."""
-        limits, parts = self.scenario.spawn, list(self.parts.values())
-        depth = request.parent.depth + 1
-        part = replace(
-            FIRST,
-            name=request.agent.name,
-            number=len(parts),
-            parent=request.parent.number,
-            depth=depth,
-            turn=request.turn,
-            position=request.position,
-        )
-        started = sum(each.number > 0 and each.ending is not Ending.REFUSED for each in parts)
-        if depth > limits.depth:
-            return replace(part, ending=Ending.REFUSED, reason=f"deeper than {limits.depth}")
-        if started >= limits.count:
-            return replace(part, ending=Ending.REFUSED, reason=f"more than {limits.count} agents")
-        return part
+        limits, parent = self.scenario.spawn, request.parent
+        started = [one for one in self.parts.values() if one.ending is not Ending.REFUSED]
+        refused = f"deeper than {limits.depth}" if parent.depth >= limits.depth else ""
+        if not refused and len(started) > limits.count:  # the first agent is none of them
+            refused = f"more than {limits.count} agents"
+        ending = Ending.REFUSED if refused else Ending.BROKEN
+        number, depth = len(self.parts), parent.depth + 1
+        part = AgentPart(request.agent.name, number, parent.number, depth, ending)
+        return replace(part, reason=refused, turn=request.turn, position=request.position)
 
     def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
         chance = Chance(f"{self.scenario.name}/{self.key.seed}//context/{label}")

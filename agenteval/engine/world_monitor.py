@@ -95,14 +95,8 @@ class WorldMonitor:
         in_order = True
         for step, answer in zip(self.prompt.handshake, answers, strict=True):
             if step.name not in self.reached and seen(step, answer).held:
-                self.reached[step.name] = HandshakeStep(
-                    step.name,
-                    reached=True,
-                    agent=agent,
-                    turn=turn,
-                    position=position,
-                    in_order=in_order,
-                )
+                done = HandshakeStep(step.name, True, agent, turn, position, in_order)  # noqa: FBT003
+                self.reached[step.name] = done
             in_order = in_order and step.name in self.reached
 
     def _is_new(self, agent: str, request: str) -> bool:

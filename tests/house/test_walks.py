@@ -23,6 +23,7 @@ from agenteval.testing import denied, run, says, trial
 from agenteval.workflows import gating
 
 MOST = 3
+A_TRIAL = ("trial_runner", "agent_loop", "tool_executor", "world_monitor")
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,10 @@ def stored(store: SqlStore, run_id: str, *trials: Trial) -> None:
             recorder.call(key, record)
         recorder.finish(key, one)
     store.close_run(run_id, complete=True, second_reader={})
+
+
+def test_a_whole_trial_is_read_in_four_files_and_five_hundred_lines(house: House) -> None:
+    assert sum(house.modules[f"agenteval.engine.{name}"].lines for name in A_TRIAL) <= 500
 
 
 def test_from_its_two_runs_to_its_verdict_a_gate_climbs_seldom(house: House, tmp_path) -> None:
