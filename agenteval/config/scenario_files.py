@@ -23,7 +23,7 @@ from agenteval.config.proofread import INSTRUCTIONS, proofread
 from agenteval.config.roots import FILE, find, first
 from agenteval.config.toml import load_toml
 from agenteval.core.chance import Draw
-from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
+from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step, Trace
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import failure_classes
 
@@ -41,6 +41,13 @@ class _CheckSchema(BaseModel):
     name: _Text
     query: _Text
     expect: str | int | float
+
+
+class _TraceSchema(BaseModel):
+    model_config = _STRICT
+
+    name: _Text
+    calls: Annotated[list[_Text], Field(min_length=1)]
 
 
 class _TestSchema(BaseModel):
@@ -67,6 +74,7 @@ class _ScenarioSchema(BaseModel):
     spawn: SpawnSchema = SpawnSchema()
     handshake: list[_CheckSchema] = []
     test: list[_TestSchema] = []
+    trace: list[_TraceSchema] = []
     variant: list[dict[str, str | int]] = []
     draw: dict[str, DrawSchema] = {}
     ask: dict[str, _Text] = {}
@@ -120,6 +128,7 @@ def load_scenario(
             CodeTest(test.name, _text(folder / test.python, f"test {test.name!r} is made of it"))
             for test in schema.test
         ),
+        traces=tuple(Trace(trace.name, tuple(trace.calls)) for trace in schema.trace),
         variants=tuple(schema.variant) or ({},),
         draws=_draws(path, schema, words),
         asks=schema.ask,

@@ -25,6 +25,17 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Trace:
+    """Something that was to be looked at: a call that ran well must hold all words of an entry.
+
+    `calls` are such entries, each one way to look, in the words of a command or of a path.
+    """
+
+    name: str
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CodeTest:
     """A Python program about the workspace: the test holds when it comes to its end.
 
@@ -90,10 +101,10 @@ class Scenario:
     """A scenario as loaded and checked.
 
     `policy` names an allow list, `fixture` a folder under fixtures/, `database` the world's SQLite
-    file inside the workspace. The goal is reached when every check of `goal` holds and then every
-    one of `tests`; `handshake` lists ordered steps, each proven by a check. `invites` names the
-    failure classes it tempts to. The last `closing` steps of the solution close the work; with 0,
-    as many as the handshake has.
+    file inside the workspace. The goal is reached when every check of `goal` holds, and every one
+    of `tests` and `traces`; `handshake` lists ordered steps, each proven by a check. `invites`
+    names the failure classes it tempts to. The last `closing` steps of the solution close the work;
+    with 0, as many as the handshake has.
 
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
@@ -112,6 +123,7 @@ class Scenario:
     solution: tuple[Step, ...]
     handshake: tuple[Check, ...] = ()
     tests: tuple[CodeTest, ...] = ()
+    traces: tuple[Trace, ...] = ()
     invites: tuple[str, ...] = ()
     variants: tuple[Mapping[str, str | int], ...] = ({},)
     draws: Mapping[str, Draw] = field(default_factory=dict)

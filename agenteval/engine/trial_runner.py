@@ -103,6 +103,7 @@ class TrialRunner:
         if not agent:
             self.observer.called(self.key, denied=not record.verdict.allowed)
         if record.execution is not None:
+            self.watch.ran(record.call, record.execution)
             await self._follow(agent, record.turn, record.position)
 
     async def ended(self) -> Ending | None:

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from agenteval.core.call import ToolCall
 from agenteval.core.chance import Value
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent, Answer, Answers, GoalCheck, Question, Scenario
-from agenteval.core.trial import HandshakeStep
-from agenteval.engine.world_queries import Database, passed, seen
+from agenteval.core.trial import Execution, HandshakeStep
+from agenteval.engine.world_queries import Database, looked, passed, seen
 
 Row = Mapping[str, Value]
 FEW = 100  # rows; a world that asks for more agents than that is refused them anyway
@@ -27,8 +28,14 @@ class WorldMonitor:
     answers: Answers | None = None
     tested: tuple[GoalCheck, ...] | None = None
     goal_turn: int | None = None
+    made: list[str] = field(default_factory=list)  # the calls that ran well, as they were written
     reached: dict[str, HandshakeStep] = field(default_factory=dict)
     asked: set[tuple[str, str]] = field(default_factory=set)
+
+    def ran(self, call: ToolCall, execution: Execution) -> None:
+        """Hear of a call that ran."""
+        if execution.exit_code == 0:
+            self.made.append(call.raw if call.command is None else call.command)
 
     async def after(self, agent: str, turn: int, position: int) -> list[tuple[Agent, Row]]:
         """Look at what this call did; the requests for agents that nobody had made before it."""
@@ -48,12 +55,17 @@ class WorldMonitor:
         """Look whether the goal holds after this turn, until it once does."""
         if self.goal_turn is not None or not all(one.held for one in await self._checked()):
             return
+        if not all(trace.held for trace in self._traced()):
+            return
         if all(test.held for test in await self._tested()):
             self.goal_turn = turn
 
     async def judged(self) -> tuple[GoalCheck, ...]:
-        """Every check of the goal and every test, as the world is now."""
-        return (*await self._checked(), *await self._tested())
+        """Every check of the goal, every trace and every test, as the world is now."""
+        return (*await self._checked(), *self._traced(), *await self._tested())
+
+    def _traced(self) -> list[GoalCheck]:
+        return [looked(trace, self.made) for trace in self.prompt.traces]
 
     async def _checked(self) -> tuple[GoalCheck, ...]:
         goal, *_ = self._apart(await self._now())

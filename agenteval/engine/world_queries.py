@@ -2,14 +2,23 @@
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import cast
 
 from agenteval.core.plain import shortened
 from agenteval.core.prompt.variant import Variables
-from agenteval.core.scenario import Answer, Answers, Check, CodeTest, GoalCheck, Question, Schema
+from agenteval.core.scenario import (
+    Answer,
+    Answers,
+    Check,
+    CodeTest,
+    GoalCheck,
+    Question,
+    Schema,
+    Trace,
+)
 from agenteval.core.trial import Execution
 from agenteval.protocols import Sandbox
 
@@ -59,6 +68,14 @@ def seen(check: Check, answer: Answer) -> GoalCheck:
     held = not answer.error and bool(answer.rows) and found == check.expect
     kept = shortened(found, SAID) if isinstance(found, str) else found
     return GoalCheck(check.name, held, check.expect, kept, answer.error)
+
+
+def looked(trace: Trace, made: Iterable[str]) -> GoalCheck:
+    """Whether a call that ran well is one of those that the trace asks for."""
+    ways = [call.split() for call in trace.calls]
+    held = any(all(word in call for word in words) for call in made for words in ways)
+    said = f"no call that ran well has {' or '.join(map(repr, trace.calls))}"
+    return GoalCheck(trace.name, held, said="" if held else said)
 
 
 async def passed(sandbox: Sandbox, test: CodeTest, variables: Variables) -> GoalCheck:

@@ -64,7 +64,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     run = played(cli, project, "--prompt-variant", "mine.md")
 
     assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
-    assert run.protocol == "strict/3, rules mine.md/b1452c54 at start"
+    assert run.protocol == "strict/3, rules mine.md/b1452c54 at start, until it stops"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from agenteval.core.scenario import Answer, Answers, Check, GoalCheck, Question
-from agenteval.engine.world_queries import Database, declared, seen
+from agenteval.core.scenario import Answer, Answers, Check, GoalCheck, Question, Trace
+from agenteval.engine.world_queries import Database, declared, looked, seen
 
 COUNT = Check("two rows", "SELECT count(*) FROM t", 2)
 FIRST, OTHER = [Question("SELECT 1")], [Question("SELECT 2")]
@@ -36,6 +36,23 @@ def test_a_check_that_does_not_hold_says_what_was_to_be_found_and_what_was(
     assert (one, one.told) == (
         GoalCheck("two rows", held=False, expected=2, found=found, said=answer.error),
         told,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "held"),
+    [
+        (["uv run note.py show --id 7"], True),
+        (["uv run note.py list", "notes/all.md"], True),
+        (["uv run note.py show --id 8", "uv run other.py 7"], False),
+        ([], False),
+    ],
+)
+def test_a_trace_holds_when_one_call_has_all_words_of_one_way(made, held) -> None:
+    found = looked(Trace("it was read", ("note.py 7", "notes/all.md")), made)
+    assert (found.held, found.why.startswith("no call that ran well has 'note.py 7' or")) == (
+        held,
+        not held,
     )
 
 

@@ -21,6 +21,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 SCENARIOS = {scenario.name: scenario for scenario in load_scenarios([], roots=[PROJECT])}
 SEED = 3
 
+EVERY_DAY = (
+    "{% for m in range(1, 13) %}{% for d in range(1, 32) %}"
+    "{{ '%s-%02d-%02d ' % (day[:4], m, d) }}{% endfor %}{% endfor %}"
+)
 # What stands in the solution, and what stands there instead: templates over the trial's variables.
 WRONG_WAYS = [
     ("home/lights", "set --lamp {{ lamp }} --level {{ level }}", "list"),
@@ -45,7 +49,14 @@ WRONG_WAYS = [
     ("home/silent-shutter", "closed by relay {{ relay }}", "closed by its relay"),
     ("home/energy-note", "now: {{ now }} kWh", "now: more"),
     ("home/energy-note", "circuit: {{ circuit }}", "circuit: all of them"),
+    (
+        "home/energy-note",
+        "circuit: {{ circuit }}",
+        "circuit: boiler garden sockets kitchen sockets oven server shelf {{ circuit }}",
+    ),
+    ("home/energy-note", "before: {{ before }} kWh", "before: 1 2 3 {{ before }} 5"),
     ("mail/search-and-answer", "comes on {{ day }}", "comes soon"),
+    ("mail/search-and-answer", "comes on {{ day }}", f"comes on one of {EVERY_DAY}"),
     ("mail/search-and-answer", "reply --id {{ question }}", "reply --id {{ last }}"),
     (
         "mail/search-and-answer",
@@ -108,6 +119,11 @@ WRONG_WAYS = [
         "spawn_agent.py --agent {{ agent }}",
     ),
     ("dispatch/retired-agent", "send --agent {{ heir }}", "send --agent {{ between }}"),
+    (
+        "strategy/risk-review",
+        "{{ first_area }}: agree with the neighbours",
+        "xxxxxxxxxxxxxxxx",
+    ),
     ("research/citations", "--source D-{{ newest }}", "--source D-{{ bench }}"),
     ("ralf/handshake", " --no-attach", ""),
     ("ralf/handshake", "--agent evaluator-small", "--agent evaluator"),
@@ -129,6 +145,17 @@ OTHER_WAYS = [
         "{{ model.split()[0] }}, number {{ model.split()[1] }}",
     ),
     ("ralf/handshake", "--answer {{ answer }}", "--answer ' {{ answer }}'"),
+    (
+        "ralf/handshake",
+        '--summary "{{ reason }}"',
+        '--summary "It was {{ answer }}. Source: document 1."',
+    ),
+    (
+        "strategy/risk-review",
+        "{{ first_area }}: agree with the neighbours on help before the season begins.",
+        "Check the {{ first_area }}.",
+    ),
+    ("coding/slug-function", '--note "', '--note "Done." #'),
     ("coding/bug-fix", "return merged", "return [tuple(span) for span in merged]"),
 ]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.prompt.variant import Variables, columns, fill, variables
-from agenteval.core.scenario import Agent, Check, Scenario, Step
+from agenteval.core.scenario import Agent, Check, Scenario, Step, Trace
 from agenteval.core.trial import Message
 
 SYSTEM_HEADING = "# System\n"
@@ -30,6 +30,7 @@ class Prompt:
     solution: tuple[Step, ...]
     history: tuple[Message, ...] = ()
     closing: int = 1
+    traces: tuple[Trace, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -52,6 +53,7 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
         handshake=tuple(_check(check, chosen) for check in scenario.handshake),
         solution=tuple(_step(step, chosen) for step in scenario.solution),
         closing=scenario.closing or max(1, len(scenario.handshake)),
+        traces=tuple(_trace(trace, chosen) for trace in scenario.traces),
     )
 
 
@@ -94,6 +96,10 @@ def split_instructions(instructions: str) -> tuple[str, str]:
 def _check(check: Check, chosen: Variables) -> Check:
     expect = fill(check.expect, chosen) if isinstance(check.expect, str) else check.expect
     return replace(check, query=fill(check.query, chosen), expect=expect)
+
+
+def _trace(trace: Trace, chosen: Variables) -> Trace:
+    return replace(trace, calls=tuple(fill(call, chosen) for call in trace.calls))
 
 
 def _step(step: Step, chosen: Variables) -> Step:
