@@ -52,7 +52,7 @@ CURES = (
         ),
     ),
     (
-        r"Failed to connect|No medium|no answer",
+        r"Failed to (connect|start)|no answer",
         "this user's systemd does not answer: log in by it, or sudo loginctl enable-linger $USER",
     ),
     (

@@ -37,8 +37,11 @@ def of(pid: int) -> str:
     return ""
 
 
-def lacking(group: str, family: Callable[[], set[int]]) -> str:
-    """Why no groups can be made below this one, "" if they can; `family` is who may live in it."""
+def lacking(group: str, family: Callable[[], set[int]], *, given: bool = False) -> str:
+    """Why no groups can be made below this one, "" if they can; `family` is who may live in it.
+
+    `given`: it was delegated on our asking, which a systemd of a user does not mark.
+    """
     if not group:
         return "this machine has no control groups of version 2"
     missing = [name for name in NEEDED if name not in _words(group, "cgroup.controllers")]
@@ -49,7 +52,7 @@ def lacking(group: str, family: Callable[[], set[int]]) -> str:
         why = "is the root of all groups, or one of threads"
     elif not all(os.access(key, os.W_OK) for key in keys):
         why = "is not this user's"
-    elif os.path.exists(SYSTEMD) and not _delegated(group):
+    elif not given and os.path.exists(SYSTEMD) and not _delegated(group):
         why = "is systemd's, which has not delegated it"
     elif not set(map(int, _words(group, "cgroup.procs"))) <= family():
         why = "holds other processes as well"

@@ -52,7 +52,7 @@ def _own_group(control: socket.socket) -> str:
     """The one that systemd made for us alone, divided; the evaluator hears of it."""
     group = control_group.of(os.getpid())
     try:
-        lacking = control_group.lacking(group, lambda: {os.getpid()})
+        lacking = control_group.lacking(group, lambda: {os.getpid()}, given=True)
         if not lacking:
             control_group.divide(group)
     except OSError as error:
