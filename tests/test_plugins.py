@@ -187,7 +187,7 @@ def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_pa
     rules = tmp_path / "gate.toml"
     rules.write_text("[margin]\npoints = 3\n[budgets]\nsilent = 5\n")
     done = subprocess.run(
-        [sys.executable, "-m", "agenteval", "gate", "--explain", "--rules", str(rules)],
+        [sys.executable, "-m", "agenteval", "gate", "--explain", "--gate", str(rules)],
         env={**os.environ, "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,

@@ -74,8 +74,9 @@ def _in_one_line(text: str) -> str:
 def derive(
     scripts: Annotated[Path, typer.Argument(help="A folder of Python scripts, or one of them.")],
     *,
-    out: Annotated[
-        Path | None, typer.Option(help="Write it there, to a new file. Default: print it.")
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", help="Write it there, to a new file. Default: print it."),
     ] = None,
     runner: Annotated[str, typer.Option(help="What stands before a script's path.")] = "uv run",
     sandbox: o.SandboxName = None,
@@ -88,14 +89,14 @@ def derive(
     Examples:
     - `agenteval allowlist derive fixtures/ralf/files/scripts`
 
-    - `agenteval allowlist derive my-scripts/ --out allowlists/mine.toml`
+    - `agenteval allowlist derive my-scripts/ --file allowlists/mine.toml`
     """
-    if out and out.exists():
-        raise UsageError(f"--out {out}: is there already. Name a new file, or move that one away")
+    if file and file.exists():
+        raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     text = workflows.derive.derive_text(scripts, runner, sandbox)
-    if out is None:
+    if file is None:
         typer.echo(text, nl=False)
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(text, encoding="utf-8")
-    typer.echo(f"wrote {out}")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    typer.echo(f"wrote {file}")

@@ -34,6 +34,10 @@ Init = Annotated[bool, typer.Option("--init", help="Write a gate.toml with comme
 Out = Annotated[
     Path | None, typer.Option(help="A folder for gate.json, gate.md and gate.xml (JUnit).")
 ]
+VerdictPage = Annotated[
+    Path | None,
+    typer.Option("--report", help="Path of the verdict's page. Default: reports/verdict-RUN.html."),
+]
 Markdown = Annotated[Path | None, typer.Option(help="Write Markdown to this file.")]
 Junit = Annotated[
     Path | None, typer.Option("--junit", "--junit-xml", help="Write JUnit XML to this file.")
@@ -45,7 +49,10 @@ Ratio = Annotated[
     float | None, typer.Option(help="Instead: how many times as many it may make, such as 1.5.")
 ]
 
-TrialsOf = Annotated[int | None, typer.Option("--trials", min=1, help="Of each scenario. [5]")]
+TrialsOf = Annotated[
+    int | None,
+    typer.Option("--trials", min=1, help="Of each scenario. Default: as planned, 50 at most."),
+]
 SeedOf = Annotated[int | None, typer.Option("--seed", min=0, help="Of the worlds. [1]")]
 LevelOf = Annotated[
     str | None, typer.Option("--concurrency", metavar="N", help="Trials at the same time. [4]")
@@ -60,7 +67,7 @@ Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
 Examples:
 - `agenteval gate --baseline 20261121-101500-mine --candidate last`
 
-- `agenteval gate --baseline baseline.db --candidate last --rules gate.toml --junit gate.xml`
+- `agenteval gate --baseline baseline.db --candidate last --gate gate.toml --junit gate.xml`
 
 - `agenteval gate --explain --baseline 20261121-101500-mine`
 """
@@ -186,11 +193,13 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     fresh: Fresh = False,
     store: o.Store = o.DEFAULT_STORE,
     allow_simulated: o.AllowSimulated = False,
+    report_to: VerdictPage = None,
     out: Out = None,
 ) -> None:
     """Play a candidate against a baseline, stop once it is certain, and give the verdict.
 
-    The baseline's last whole run is taken, or one is played. The candidate meets the same worlds.
+    The baseline's last whole run is taken, or one is played; it is played anew where a verdict
+    takes more trials than it has. The candidate meets the same worlds. One page tells the verdict.
 
     Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
 
@@ -199,6 +208,7 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval promote sim/qwen3.6-35b --over sim/qwen3.5-27b mail --allow-simulated`
     """
+    output.check_report(report_to)
     output.first_words(f"{candidate} over {over}")
     asked = {"targets": targets, "trials": trials, "seed": seed, "concurrency": concurrency}
     asked |= {"sandbox": sandbox}
@@ -206,9 +216,13 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     view = _promoted(
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
+    meaning = workflows.promoting.meaning(view)
+    page = report_to or Path("reports") / f"verdict-{view.candidate.id}.html"
+    output.write_text(page, report.html.verdict_page(view, meaning))
     with output.reader_may_go():
+        typer.echo(f"Verdict page: {page}")
         _show(view, as_json=False)
-        typer.echo(workflows.promoting.meaning(view))
+        typer.echo(meaning)
     _write(view, out=out, markdown=None, junit=None)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
 

@@ -105,7 +105,7 @@ RetryVoid = Annotated[
 ]
 RulesFile = Annotated[
     Path | None,
-    Option("--gate", "--rules", help="Default: the project's gate.toml, else the shipped one."),
+    Option("--gate", help="Default: the project's gate.toml, else the shipped one."),
 ]
 RulesPlace = Annotated[
     Literal["start", "end", "both"],

@@ -68,19 +68,19 @@ def rm(runs: Runs, *, yes: Yes = False, store: o.Store = o.DEFAULT_STORE) -> Non
 def export(
     runs: Runs,
     *,
-    out: Annotated[Path, typer.Option(help="A new file.")],
+    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
     """Write runs into one file, which is a store of its own and can be shown as it is.
 
     Examples:
-    - `agenteval runs export qwen3.6-35b --out baseline.db`
+    - `agenteval runs export qwen3.6-35b --file baseline.db`
 
     - `agenteval gate --baseline baseline.db --candidate last`
     """
     ids = output.chosen(runs, store)
-    workflows.shelf.exported(ids, out, store)
-    typer.echo(f"wrote {' '.join(ids)} to {out}")
+    workflows.shelf.exported(ids, file, store)
+    typer.echo(f"wrote {' '.join(ids)} to {file}")
 
 
 @app.command("import")

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -11,6 +12,7 @@ from markupsafe import Markup
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
 from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.gate_view import UNITS, GateView, goals_told
 from agenteval.report.goals import missed_lines
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table
@@ -108,6 +110,34 @@ def write(view: View, path: Path) -> None:
 
 
 def page(view: View) -> str:
+    return _rendered(
+        "report.html",
+        view=view,
+        said=SAID,
+        leads=LEADS,
+        legend=[row for row in view.rows if row.rationale],
+        comparison=comparison_table(view),
+        chart=signature_chart(view),
+        details=detail_tables(view),
+        missed=(MISSED, missed_lines(view)),
+        voids=void_lines(view),
+        trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
+    )
+
+
+def verdict_page(view: GateView, meaning: str) -> str:
+    """A gate's verdict; `meaning` is what it asks to be done."""
+    return _rendered(
+        "verdict.html",
+        view=view,
+        meaning=meaning,
+        goals=goals_told(view),
+        sure=f"{100 * (1 - view.judgement.level):.4g}",
+        units=UNITS,
+    )
+
+
+def _rendered(template: str, **shown: Any) -> str:
     templates = Environment(
         loader=PackageLoader("agenteval.report"),
         autoescape=True,
@@ -118,20 +148,8 @@ def page(view: View) -> str:
         finalize=_shown,
     )
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
-    return templates.get_template("report.html").render(
-        view=view,
-        mark=MARK,
-        said=SAID,
-        leads=LEADS,
-        style=Markup(styles),  # noqa: S704 - our own file, and a stylesheet must not be escaped
-        legend=[row for row in view.rows if row.rationale],
-        comparison=comparison_table(view),
-        chart=signature_chart(view),
-        details=detail_tables(view),
-        missed=(MISSED, missed_lines(view)),
-        voids=void_lines(view),
-        trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
-    )
+    style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
+    return templates.get_template(template).render(mark=MARK, style=style, **shown)
 
 
 def _shown(value: object) -> object:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,12 @@ from agenteval.errors import UsageError
 from agenteval.protocols import Progress
 from agenteval.report.gate_view import GateView
 from agenteval.stats.criteria import Rules
+from agenteval.stats.feasibility import out_of_reach
 from agenteval.stats.promotion import GateVerdict
 from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import run_models
-from agenteval.workflows.explaining import planned, sentences
+from agenteval.workflows.explaining import Planned, planned, sentences
 from agenteval.workflows.gating import judged, rules_at, run_summary
 from agenteval.workflows.interim_looks import InterimLooks
 from agenteval.workflows.preflight import preflight
@@ -69,11 +71,13 @@ def promote(asked: Asked, progress: Progress) -> GateView:
         )
     _check_served(asked.candidate)
     baseline = _baseline(asked, progress)
-    _tell_plan(baseline.id, rules, asked.store, progress)
+    plan = _plan(baseline.id, rules, asked.store, progress)
+    if plan and (trials := _more_trials(plan, rules, baseline, asked)):
+        progress.note(f"Baseline: played anew, with {trials} trials of each scenario")
+        options = replace(_options(baseline), trials=trials)
+        baseline = _played(options, asked.store, progress)
     watch = InterimLooks(rules, run_summary(baseline.id, asked.store), asked.allow_simulated)
-    if baseline.options is None:
-        raise UsageError(f"{baseline.id}: an older version kept no options; give --fresh")
-    options = replace(baseline.options, model=[asked.candidate], base_url=None)
+    options = replace(_options(baseline), model=[asked.candidate], base_url=None)
     candidate = _played(options, asked.store, progress, watch)
     return judged(
         baseline.id,
@@ -133,12 +137,41 @@ def _played(
     return runs[0]
 
 
-def _tell_plan(baseline: str, rules: Rules, store: str, progress: Progress) -> None:
+def _options(run: Run) -> Options:
+    """How it was asked for. Raises UsageError."""
+    if run.options is None:
+        raise UsageError(f"{run.id}: an older version kept no options; give --fresh")
+    return run.options
+
+
+def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planned | None:
     margin, ratio = (None, rules.margin) if rules.ratio else (100 * rules.margin, None)
     try:
-        progress.note(sentences(planned(baseline, store, margin=margin, ratio=ratio)))
+        plan = planned(baseline, store, margin=margin, ratio=ratio)
     except UsageError as error:  # a baseline without errors has no ratio; the run is of use still
         progress.note(f"No plan: {error}")
+        return None
+    progress.note(sentences(plan))
+    return plan
+
+
+MOST = 50  # trials of each scenario that nobody asked for
+
+
+def _more_trials(plan: Planned, rules: Rules, baseline: Run, asked: Asked) -> int | None:
+    """How many of each scenario to play, where nobody said so and the baseline has fewer.
+
+    As many as the margin of errors needs, and no fewer than a model without fault needs to pass
+    the rest, with a tenth for what is void or short.
+    """
+    if "trials" in asked.given or asked.baseline == baseline.id:
+        return None
+    run = plan.run
+    scenarios = len({trial.scenario for trial in run.counted})
+    reach = [one.enough / one.n for one in out_of_reach(run, run, rules) if one.n]
+    least = 1.1 * len(run.counted) * max((times for times in reach if isfinite(times)), default=0)
+    wanted = ceil(max(least, plan.size.trials) / scenarios) if plan.size else MOST
+    return min(MOST, wanted) if wanted > _options(baseline).trials else None
 
 
 MEANS = {

@@ -105,7 +105,7 @@ def removed(ids: Sequence[str], store: str) -> None:
 def exported(ids: Sequence[str], file: Path, store: str) -> None:
     """Write runs into a new store of their own. Raises UsageError for a file that is there."""
     if file.exists():
-        raise UsageError(f"--out {file}: is there already. Name a new file, or move that one away")
+        raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     _copy(store, str(file), ids)
 
 

@@ -79,7 +79,7 @@ def gate(cli, project, stored):
 
     def judge(candidate, *options, baseline="base", rules="mine.toml"):
         return cli(
-            "gate", "--baseline", baseline, "--candidate", candidate, "--rules", rules, *options
+            "gate", "--baseline", baseline, "--candidate", candidate, "--gate", rules, *options
         )
 
     return judge
@@ -240,7 +240,7 @@ def test_what_else_differs_is_said_and_not_forbidden(gate):
         (["--baseline", "base"], "give --baseline RUN and --candidate RUN"),
         (["--baseline", "base", "--candidate", "base"], "are the same run (base)"),
         (["--baseline", "base", "--candidate", "nope"], "no run 'nope' in "),
-        (["--baseline", "base", "--candidate", "bad", "--rules", "no.toml"], "no.toml: cannot be"),
+        (["--baseline", "base", "--candidate", "bad", "--gate", "no.toml"], "no.toml: cannot be"),
         (["--baseline", "base", "--candidate", "bad", "--store", "no.db"], "no.db: no such file"),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_gate_toml_to_change_is_written_once(cli, project):
 
 @pytest.mark.slow
 def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
-    said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml")
+    said = cli("gate", "--explain", "--baseline", "base", "--gate", "mine.toml")
     words = " ".join(said.out.split())
     assert [
         said.code == 0,
@@ -270,7 +270,7 @@ def test_explain_says_what_each_line_means_and_whom_it_passes(gate, cli):
 
 @pytest.mark.slow
 def test_explain_is_json_for_scripts(gate, cli):
-    said = cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml", "--json")
+    said = cli("gate", "--explain", "--baseline", "base", "--gate", "mine.toml", "--json")
     document = json.loads(said.out)
     same = document["candidates"]["the same"]["criteria"]["margin"]
     assert (document["schema"], document["pairs"], same["passed"]["n"]) == (
@@ -338,7 +338,7 @@ def test_what_a_run_is_too_small_to_pass_is_told_by_the_gate_and_before_it(gate,
     (project / "mine.toml").write_text("[margin]\npoints = 20\n[budgets]\nstalled = 5\n")
     told = " ".join(gate("alike").out.split())
     explained = " ".join(
-        cli("gate", "--explain", "--baseline", "base", "--rules", "mine.toml").out.split()
+        cli("gate", "--explain", "--baseline", "base", "--gate", "mine.toml").out.split()
     )
     assert (
         "- stalled: 16 trials cannot pass, even without a fault: 59 could; a new run of about"
@@ -381,7 +381,7 @@ def test_a_gate_ends_a_run_as_soon_as_its_verdict_is_certain(cli, project):
     said, quiet = cli("run", *SIM, *gate), cli("run", *SIM, *gate, "--json")
     listed = cli("show").out.splitlines()[0]
     judged = cli("gate", "--baseline", base, "--candidate", "last", "--allow-simulated",
-                 "--rules", "wide.toml")  # fmt: skip
+                 "--gate", "wide.toml")  # fmt: skip
     words, verdict = " ".join(said.out.split()), said.out.splitlines()[-2]
     told = re.search(r"after (\d) of 5 trials. Stopped early: (\d) of 5 trials", verdict)
     run = json.loads(quiet.out)["runs"][0]

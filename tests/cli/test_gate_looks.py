@@ -48,7 +48,7 @@ class Candidate:
 
     def judged(self, rules="mine.toml", where="next", **known):
         said = self.cli(
-            "gate", "--baseline", "base", "--candidate", where, "--rules", rules, "--json"
+            "gate", "--baseline", "base", "--candidate", where, "--gate", rules, "--json"
         )
         return said.code, json.loads(said.out)
 

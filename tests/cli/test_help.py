@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections import defaultdict
 
 import pytest
 from typer.main import get_command
@@ -56,3 +57,35 @@ def test_help_fits_a_narrow_terminal(arguments) -> None:
     shown = CliRunner().invoke(app, arguments, prog_name="agenteval").stdout
     prose = [line for line in shown.splitlines() if not line.startswith("    agenteval ")]
     assert max(map(len, prose)) <= 80
+
+
+# Options that mean one thing and say it in the words of their command.
+WORDS_OF_THEIR_OWN = {
+    "--allowlist": "classify lists the formats, rescore says that it takes the same",
+    "--concurrency": "run takes several levels, promote one, and speed asks requests",
+    "--file": "allowlist derive prints where none is given",
+    "--gate": "run ends early by it, the others judge by it",
+    "--json": "classify prints a line a call",
+    "--model": "show lists runs of it",
+    "--report": "each has a default of its own",
+    "--seed": "scenarios show draws one trial",
+    "--trials": "promote plans how many",
+}
+
+
+def options(command):
+    """Each option of each command: its name, the type of its value, what it says."""
+    for one in getattr(command, "commands", {}).values():
+        yield from options(one)
+    for one in command.params:
+        for name in getattr(one, "opts", ()):
+            yield name, one.type.name, one.help or ""
+
+
+def test_an_option_means_one_thing_in_every_command() -> None:
+    kinds, words = defaultdict(set), defaultdict(set)
+    for name, kind, told in options(get_command(app)):
+        kinds[name].add(kind)
+        words[name].add(told)
+    assert {name for name, found in kinds.items() if len(found) > 1} == set()
+    assert {name for name, told in words.items() if len(told) > 1} == set(WORDS_OF_THEIR_OWN)

@@ -1,6 +1,8 @@
 """From servers to a verdict: `agenteval init` and `agenteval promote`."""
 
+import html
 import json
+import re
 import tomllib
 
 import pytest
@@ -71,15 +73,33 @@ def test_a_promotion_plays_both_models_and_ends_with_what_the_verdict_means(cli,
     assert "Baseline: sim/qwen3.5-27b is played first" in said.err
     assert "To prove that an equally good model is no worse by 3 points: " in said.err
     assert "look 2 of 2" in said.err
+    page = (project / said.out.splitlines()[0].removeprefix("Verdict page: ")).read_text()
+    assert ("Content-Security-Policy" in page, html.escape(meaning) in page) == (True, True)
     assert json.loads((project / "verdict/gate.json").read_text())["verdict"] == "INCONCLUSIVE"
 
-    again = cli(*OVER, "--allow-simulated", "--seed", "1")
+    again = cli(*OVER, "--allow-simulated", "--seed", "1", "--trials", "2")
     runs = json.loads(cli("show", "--json").out)["runs"]
     assert f"Baseline: {runs[-1]['id']}, which is stored" in again.err
     assert [run["trials_planned"] for run in runs] == [2, 2, 2]
 
     other = cli(*OVER[:3], runs[-1]["id"], "--trials", "3", "--allow-simulated")
     assert (other.code, "--trials is not what it was played with" in other.err) == (2, True)
+
+
+@pytest.mark.slow
+def test_as_many_trials_are_played_as_the_verdict_takes_where_nobody_says(cli, project):
+    rules = "[margin]\npoints = 30\ncompleted = 40\n"
+    (project / "gate.toml").write_text(rules)
+    first = cli(*OVER, "--allow-simulated", "--report", "mine.html")
+    again = cli(*OVER, "--allow-simulated")
+    told = [
+        re.findall(r"played anew, with (\d+) trials of each", one.err) for one in (first, again)
+    ]
+    (wanted,), none = told
+    runs = json.loads(cli("show", "--json").out)["runs"]
+    assert sorted(run["trials_planned"] for run in runs) == [5, *(3 * [int(wanted)])]
+    assert (none, int(wanted) > 5, "can never PASS" in first.err) == ([], True, False)
+    assert (project / "mine.html").exists()
 
 
 def test_what_cannot_be_promoted_is_said_before_anything_is_played(cli, project):

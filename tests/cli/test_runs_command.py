@@ -29,8 +29,8 @@ def test_a_run_is_named_by_its_label_and_keeps_its_note(cli, run):
 
 
 def test_a_run_is_carried_in_a_file_that_is_a_store(cli, run, project):
-    assert cli("runs", "export", "last", "--out", "one.db").code == 0
-    again = cli("runs", "export", "last", "--out", "one.db")
+    assert cli("runs", "export", "last", "--file", "one.db").code == 0
+    again = cli("runs", "export", "last", "--file", "one.db")
     there = cli("runs", "import", "one.db")
     assert (again.code, "is there already" in again.err) == (2, True)
     assert (there.code, "already; nothing was copied" in there.err) == (2, True)

@@ -255,14 +255,14 @@ def test_a_helper_beside_a_script_is_found_and_one_script_can_be_asked_alone(tmp
 def test_it_is_written_to_a_new_file_that_judges(tmp_path):
     out = tmp_path / "allowlists" / "mine.toml"
 
-    said = derived(script(tmp_path, ARGPARSE), "--out", out)
+    said = derived(script(tmp_path, ARGPARSE), "--file", out)
 
     policy = load_policy(str(out), roots=[tmp_path])
     command = {"command": "uv run scripts/tool.py --file a --verbose inner deepest x"}
     primary = judge(ToolCall("", "bash", "", command), policy).primary
     assert (said, primary and primary.failure_class) == (f"wrote {out}\n", "hallucinated-flag")
     with pytest.raises(UsageError, match=r"mine.toml: is there already\. Name a new file"):
-        derived(tmp_path / "scripts", "--out", out)
+        derived(tmp_path / "scripts", "--file", out)
 
 
 LOST_ARGPARSE = """
