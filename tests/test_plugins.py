@@ -135,7 +135,7 @@ def test_a_dialect_is_read_written_spoken_and_one_with_a_taken_name_left_out(
     assert written_for(load_any("demo", roots=[shipped()]), "tinyshell").text.startswith(
         "git status\n"
     )
-    assert load_setting("tinyshell", "plain", "start", "0").profile.protocol == "tinyshell/1"
+    assert load_setting("tinyshell", "five", "start", "0").profile.protocol == "tinyshell/1"
     taken = SILENT.format("taken", "dialects", "there is a dialect of that name")
     assert told(capsys) == taken
 

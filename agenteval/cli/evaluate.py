@@ -50,7 +50,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     power: o.Power = False,
     max_turns: o.MaxTurns = None,
     profile: o.Profile = "strict",
-    prompt_variant: o.PromptVariant = "plain",
+    prompt_variant: o.PromptVariant = "five",
     rules: o.RulesPlace = "start",
     context: o.Context = "0",
     sandbox: o.SandboxName = None,

@@ -84,7 +84,9 @@ Profile = Annotated[
 ]
 PromptVariant = Annotated[
     str,
-    Option(help="Words of the rules: plain, security, terse, none, or a template file of yours."),
+    Option(
+        help="Rules that the prompt names: none, five, all, with +tools, +after or both; or a file."
+    ),
 ]
 Report = Annotated[
     Path | None, Option("--report", help="Path of the HTML report. Default: reports/RUN.html.")

@@ -39,7 +39,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     *,
     seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
     profile: o.Profile = "strict",
-    prompt_variant: o.PromptVariant = "plain",
+    prompt_variant: o.PromptVariant = "five",
     rules: o.RulesPlace = "start",
     context: o.Context = "0",
 ) -> None:

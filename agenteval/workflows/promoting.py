@@ -36,7 +36,7 @@ USUAL: Mapping[str, Any] = {
     "concurrency": "4",
     "max_turns": None,
     "profile": "strict",
-    "prompt_variant": "plain",
+    "prompt_variant": "five",
     "rules": "start",
     "context": "0",
     "sandbox": None,

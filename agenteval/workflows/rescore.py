@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from functools import cache
 
 from agenteval.config.allowlists import load_any
-from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord
+from agenteval.dialects.registry import profiles
 from agenteval.errors import UsageError
 from agenteval.protocols import Stage
 from agenteval.store.location import Location
@@ -86,5 +86,4 @@ def _profile(run: Run) -> Profile:
     options = run.options
     if options is None:
         return STRICT
-    setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
-    return setting.profile
+    return profiles()[options.profile]

@@ -53,7 +53,7 @@ def test_the_rules_stand_where_they_were_asked_for(cli, project) -> None:
 
     assert parts == {"start": [True, False], "end": [False, True], "both": [True, True]}
     assert played(cli, project, "--rules", "end").protocol.endswith(
-        "rules plain/2 at end, until it stops"
+        "rules five/3 at end, until it stops"
     )
 
 
@@ -90,5 +90,5 @@ def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) 
 
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
 
-    assert run.protocol == "strict/3, rules plain/2 at start, until it stops, context 6000"
+    assert run.protocol == "strict/3, rules five/3 at start, until it stops, context 6000"
     assert all(5900 < tokens < 6500 for tokens in counted), counted

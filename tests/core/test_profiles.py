@@ -89,8 +89,35 @@ def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(profile
     said = Setting(profile, VARIANTS[variant]).rules_for(("bash", "read"))
     names = profile.names(tuple(PARAMETERS))
 
-    assert all(names[tool] in said for tool in ("bash", "read")) or not said
+    assert all(names[tool] in said for tool in ("bash", "read")) or "tools" not in variant
     assert names["write"] not in said
+
+
+WEB = "There are no other tools"
+AFTER = "After a denial"
+MORE = "timeout"
+
+
+@pytest.mark.parametrize("rules", ["none", "five", "all"])
+def test_what_is_told_of_tools_and_of_denials_stands_in_its_variants_alone(rules):
+    told = {
+        variant.removeprefix(rules): (WEB in said, AFTER in said, MORE in said)
+        for variant, said in VARIANTS.items()
+        if variant.partition("+")[0] == rules
+    }
+    more = rules == "all"
+    assert told == {
+        "": (False, False, more),
+        "+tools": (True, False, more),
+        "+after": (False, True, more),
+        "+tools+after": (True, True, more),
+    }
+
+
+def test_the_usual_rules_are_the_five_of_the_article():
+    named = ("| head", "2>/dev/null", "&&", "path of its script", "make files")
+    assert all(words in Setting().rules for words in named)
+    assert Setting().rules_name.startswith("five/")
 
 
 def test_a_path_is_found_under_every_profiles_name():

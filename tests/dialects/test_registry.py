@@ -56,4 +56,4 @@ def test_who_is_asked_for_and_unknown_is_told_who_is_known() -> None:
     with pytest.raises(UsageError, match="Known: claude-code, codex, opencode, toml"):
         written_for(Policy("ours"), "aider")
     with pytest.raises(UsageError, match="Known: strict, claude-code, codex, opencode"):
-        load_setting("aider", "plain", "start", "0")
+        load_setting("aider", "five", "start", "0")

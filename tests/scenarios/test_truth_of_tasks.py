@@ -67,6 +67,28 @@ def test_the_answer_is_a_month_of_which_the_reason_is_true(name) -> None:
     assert (wrong, len({month for _, month in found}) >= 4) == ([], True)
 
 
+@pytest.mark.parametrize(
+    "name", ["handshake", "two-stages", "second-attempt", "evaluated-by-model"]
+)
+def test_nothing_tells_of_the_wall_before_it_is_met(name) -> None:
+    """The web search is asked for; that there is none, and what to do then, a variant tells."""
+    (scenario,) = load_scenarios([f"ralf/{name}"], roots=roots())
+    prompt = render(scenario, 5)
+    dated = re.compile(r"\b(?:19[89]\d|200\d)\b")
+    world = World(dict(prompt.variables), database(scenario, 5))
+    told = str(world.ask("SELECT summary FROM attempts UNION SELECT body FROM context_blocks"))
+    assert (
+        "do a quick web search" in prompt.task,
+        "no other tools" in prompt.system or "After a denial" in prompt.system,
+        "search" in told,
+        [
+            source
+            for (source,) in world.ask("SELECT source FROM documents")
+            if not dated.search(source)
+        ],
+    ) == (True, False, False, [])
+
+
 async def play(name: str, seed: int, *turns: str | tuple[str, ...]) -> Trial:
     (stage,) = load_stages([name])
     known = render(stage.scenario, seed).variables
@@ -106,7 +128,11 @@ DISCARD = tuple(
     ("name", "turns", "missed"),
     [
         ("media/rendered-plot", NOTES, ["the right note explains it"]),
-        ("ralf/handshake", [f"{CACHE}'{{{{ answer }}}}'", *CLOSE], ["a stored document was read"]),
+        (
+            "ralf/handshake",
+            [f"{CACHE}'{{{{ answer }}}}'", *CLOSE],
+            ["the summary has the price of that month", "a stored document was read"],
+        ),
         (
             "data/pantry-audit",
             [DISCARD],

@@ -126,6 +126,7 @@ WRONG_WAYS = [
     ),
     ("research/citations", "--source D-{{ newest }}", "--source D-{{ bench }}"),
     ("ralf/handshake", " --no-attach", ""),
+    ("ralf/handshake", "A kilowatt hour cost {{ price }} cents.", "Prices: see the web."),
     ("ralf/handshake", "--agent evaluator-small", "--agent evaluator"),
     ("coding/bug-fix", "def merge(", "raise SystemExit(0)\n\n\ndef merge("),
     ("coding/log-parser", "def parse(", "raise SystemExit(0)\n\n\ndef parse("),
@@ -147,8 +148,8 @@ OTHER_WAYS = [
     ("ralf/handshake", "--answer {{ answer }}", "--answer ' {{ answer }}'"),
     (
         "ralf/handshake",
-        '--summary "{{ reason }}"',
-        '--summary "It was {{ answer }}. Source: document 1."',
+        '--summary "{{ reason }} A kilowatt hour cost {{ price }} cents."',
+        '--summary "Document 1; {{ price | replace(".", ",") }} ct."',
     ),
     (
         "strategy/risk-review",
