@@ -61,29 +61,22 @@ class ToolExecutor:
             match runs:
                 case BashRun():
                     return await self.sandbox.run(runs.argv)
-                case FileRead():
-                    return await self._read(runs)
-                case FileWrite():
-                    return await self._write(runs.path, runs.content)
+                case FileRead() | FileWrite():
+                    return await self._file(runs)
                 case None:  # a policy of tools that no profile offers
                     raise ValueError("an allowed call of a tool that nothing here carries out")
 
-    async def _read(self, asked: FileRead) -> Execution:
+    async def _file(self, asked: FileRead | FileWrite) -> Execution:
         """What is cut ends with a whole line, so that `offset` can go on behind it."""
-        started, cut = time.perf_counter(), False
+        started, code, cut = time.perf_counter(), 0, False
         try:
-            content, cut = await self.sandbox.read_lines(*asked)
-            kept = content[: content.rfind(b"\n") + 1] if cut else b""
-            text, code = (kept or content).decode("utf-8", "replace"), 0
+            if isinstance(asked, FileRead):
+                content, cut = await self.sandbox.read_lines(*asked)
+                kept = content[: content.rfind(b"\n") + 1] if cut else b""
+                text = (kept or content).decode("utf-8", "replace")
+            else:
+                await self.sandbox.write(asked.path, asked.content.encode("utf-8", "surrogatepass"))
+                text = f"wrote {len(asked.content.splitlines())} lines to {asked.path}"
         except OSError as error:
-            text, code = f"{asked.path}: {error.strerror or error}", 1
+            code, text = 1, f"{asked.path}: {error.strerror or error}"
         return Execution(code, text, time.perf_counter() - started, cut=cut)
-
-    async def _write(self, path: str, content: str) -> Execution:
-        started = time.perf_counter()
-        try:
-            await self.sandbox.write(path, content.encode("utf-8", "surrogatepass"))
-            text, code = f"wrote {len(content.splitlines())} lines to {path}", 0
-        except OSError as error:
-            text, code = f"{path}: {error.strerror or error}", 1
-        return Execution(code, text, time.perf_counter() - started)

@@ -53,12 +53,9 @@ class WorldMonitor:
 
     async def note_goal(self, turn: int) -> None:
         """Look whether the goal holds after this turn, until it once does."""
-        if self.goal_turn is not None or not all(one.held for one in await self._checked()):
-            return
-        if not all(trace.held for trace in self._traced()):
-            return
-        if all(test.held for test in await self._tested()):
-            self.goal_turn = turn
+        if self.goal_turn is None and all(one.held for one in await self._checked()):
+            first = all(one.held for one in (*self._traced(), *await self._tested()))
+            self.goal_turn = turn if first else None
 
     async def judged(self) -> tuple[GoalCheck, ...]:
         """Every check of the goal, every trace and every test, as the world is now."""
@@ -74,8 +71,9 @@ class WorldMonitor:
     async def _tested(self) -> tuple[GoalCheck, ...]:
         if self.tested is None:
             sandbox, known = self.database.sandbox, self.prompt.variables
-            tests = [await passed(sandbox, test, known) for test in self.scenario.tests]
-            self.tested = tuple(tests)
+            self.tested = tuple(
+                [await passed(sandbox, test, known) for test in self.scenario.tests]
+            )
         return self.tested
 
     @property
@@ -93,9 +91,7 @@ class WorldMonitor:
             self.answers = await self.database.ask(questions)
         return self.answers
 
-    def _apart(
-        self, answers: Answers
-    ) -> tuple[Sequence[Answer], Sequence[Answer], Sequence[Answer]]:
+    def _apart(self, answers: Answers) -> tuple[Sequence[Answer], ...]:
         """Those for the goal, for the handshake and for the agents."""
         goal, steps = len(self.prompt.goal), len(self.prompt.handshake)
         none = Answer(error=answers.broken)
