@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agenteval.core.scenario import Limits, Question, Schema
-from agenteval.engine.world_queries import declared
+from agenteval.engine.world_queries import Database, declared
 from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.backends import AUTOMATIC, BACKENDS
 from agenteval.sandbox.launch import interpreter
@@ -101,19 +101,24 @@ async def per_call(worlds: Mapping[str, World], argv: Sequence[str], count: int)
     return {name: statistics.median(times) * 1000 for name, times in spent.items()}
 
 
-async def per_question(worlds: Mapping[str, World]) -> Row:
-    """Milliseconds of CPU, here and inside, to ask a world that was changed; the median of rounds.
+async def per_question(worlds: Mapping[str, World], *, changed: bool) -> Row:
+    """Milliseconds of CPU, here and inside, to judge a world after a turn; the median of rounds.
 
-    Four questions at once, as a scenario with two goals and two steps of a handshake has them.
+    `changed`: the turn wrote to its database. Four questions at once, as a scenario with two goals
+    and two steps of a handshake has them.
     """
     asked = [Question("SELECT count(*) FROM t WHERE x > 0")] * 4
     known = declared(FILES["world.db"])
+    databases = {name: Database(world, "world.db", known) for name, world in worlds.items()}
+    for database in databases.values():
+        await database.ask(asked)
     spent = {name: [] for name in worlds}
     for _ in range(ROUNDS):
-        for name, world in worlds.items():
+        for name, database in databases.items():
             before = spent_cpu()
             for _ in range(CALLS // ROUNDS):
-                await world.ask("world.db", asked, known)
+                database.stamp = "" if changed else database.stamp
+                await database.ask(asked)
             spent[name].append((spent_cpu() - before) / (CALLS // ROUNDS))
     return {name: statistics.median(times) * 1000 for name, times in spent.items()}
 
@@ -252,7 +257,8 @@ async def measure(backends: Mapping[str, Backend], trials: int) -> dict[str, Row
             "/bin/true ms": await per_call(worlds, TRUE, CALLS),
             "script ms": await per_call(worlds, SCRIPT, SCRIPTS),
             "uv run ms": await per_call(isolated, UV, SCRIPTS),
-            "judge, CPU ms": await per_question(isolated),
+            "judge changed, CPU ms": await per_question(isolated, changed=True),
+            "judge unchanged, CPU ms": await per_question(isolated, changed=False),
         }
     sandboxes = {name: backend for name, backend in backends.items() if name != Plain.name}
     for name, backend in sandboxes.items():

@@ -14,6 +14,7 @@ from agenteval.core.trial import Limit
 from agenteval.errors import InfrastructureError
 from agenteval.sandbox import session, world
 from agenteval.sandbox.backends import Bare, Namespaces
+from agenteval.sandbox.inside import usage
 
 
 @pytest.mark.parametrize(("limit", "changes", "argv", "codes"), STRUCK)
@@ -128,3 +129,11 @@ async def test_where_no_new_world_comes_up_the_fault_is_the_hosts(monkeypatch):
         monkeypatch.setattr(session, "START_SECONDS", 0.0)
         with pytest.raises(InfrastructureError, match="did not answer"):
             await sandbox.run(["sh", "-c", "sleep 300 &"])
+
+
+def test_a_kernel_that_does_not_count_sockets_strikes_no_limit(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    monkeypatch.setattr(usage, "SOCKETS", str(tmp_path / "sockstat"))
+    without = usage._sockets()
+    (tmp_path / "sockstat").write_text("sockets: used 7\n")
+    assert (without, usage._sockets()) == (0, 7)
