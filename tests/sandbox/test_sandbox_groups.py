@@ -81,7 +81,8 @@ async def test_a_world_has_a_group_with_its_limits_and_neither_sees_nor_reaches_
 
 
 async def test_memory_that_only_the_kernel_sees_is_the_memory_limit_and_the_world_lives(grouped):
-    limits = replace(Limits(), memory=100 * MIB, workspace=MIB, open_files=1000)
+    small = replace(Limits(), memory=100 * MIB, workspace=MIB, open_files=1000)
+    limits = replace(small, call_seconds=120, cpu_seconds=120)  # an emulated machine is slow
     killed = control_group.count(grouped.launcher.groups.group, "memory.events", "oom_kill")
     async with grouped.open({"notes.txt": b""}, limits) as sandbox:
         done = await sandbox.run(["python3", "-c", PIPES])
