@@ -7,6 +7,8 @@ import pytest
 import validation_claims as claims
 import validation_parts as validate
 
+from agenteval.stats.estimand import Estimand
+
 
 @pytest.mark.parametrize(
     ("part", "repetitions"),
@@ -56,19 +58,19 @@ def most(aim, n):
 def test_a_rate_covers_what_it_is_about():
     for one in claims.estimands(60):
         assert one.covered.value >= 0.93 - 3 * (0.93 * 0.07 / 60) ** 0.5
-        assert one.times < 1.35
+        assert one.about is Estimand.LIKE or one.times < 1.15
 
 
 def test_models_with_harder_scenarios_of_their_own_are_equal_over_scenarios_like_these():
-    found = list(claims.interactions(30))
+    found = list(claims.interactions(6))
     like = [one.value for _, _, _, one in found]
-    assert sum(like) / len(like) < most(0.065, 30 * len(like))
+    assert sum(like) / len(like) < most(0.065, 6 * len(like))
     assert sum(one.count for _, _, one, _ in found) > sum(one.count for *_, one in found)
 
 
 def test_identical_models_are_seldom_said_to_differ():
-    false = [share for *_, share, _ in claims.false_claims(8)]
-    assert sum(share.count for share in false) <= 32 * most(0.05, 32)
+    false = [share for *_, share, _ in claims.false_claims(2)]
+    assert sum(share.count for share in false) <= 8 * most(0.05, 8)
 
 
 def test_lazy_models_fail():
