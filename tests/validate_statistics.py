@@ -231,8 +231,8 @@ def false_settled(scale: float) -> list[str]:
     return [
         f"## Comparisons of identical models in which anything is called settled ({some:,} each)",
         "",
-        "Aim: at most 5 %, whatever is claimed: number, kinds, five classes. A comparison without a p",
-        "below twice what could be settled, by 999 exchanges, is taken to claim nothing.",
+        "Aim: at most 5 %, whatever is claimed: number, kinds, five classes. A comparison without",
+        "a p below twice what could be settled, by 999 exchanges, is taken to claim nothing.",
         "",
         *_table(heads, rows),
     ]
