@@ -53,8 +53,8 @@ mutants: $(READY) ## change what decides and see which tests notice (hours); SAM
 	@$(BIN)/uv pip install --quiet --group mutants
 	@$(BIN)/python tests/mutants/mutate.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(LEAST),--least $(LEAST)) $(MODULES)
 
-validate: $(READY) ## coverage, false alarms and false promotions on simulated models (minutes); docs/validation.md
-	@$(BIN)/python tests/validate_statistics.py --write
+validate: $(READY) ## coverage, false alarms, claims and promotions on simulated models (minutes); docs/validation.md
+	@nice $(BIN)/python tests/validate_statistics.py --write
 
 chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look for what is left or lost (an hour)
 	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)

@@ -21,6 +21,7 @@ from agenteval.stats.estimand import UNKNOWN, Layout, degrees, evenness, varied
 
 LEVEL = 0.95
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it
+FEW = 4  # draws with errors
 Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 
 
@@ -28,13 +29,15 @@ Z = NormalDist().inv_cdf((1 + LEVEL) / 2)
 class Rate:
     """`count` of `n`, from so many clusters (trials), worth `effective` independent draws.
 
-    Without clusters all draws are independent. An n of 0 has value nan and the interval [0, 1].
+    The interval reaches up to `least` at least, and down to as far from 1. Without clusters all
+    draws are independent. An n of 0 has value nan and the interval [0, 1].
     """
 
     count: int
     n: int
     clusters: int | None = None
     effective: float | None = None
+    least: float = 0.0
 
     @property
     def value(self) -> float:
@@ -52,7 +55,8 @@ class Rate:
     def interval(self) -> tuple[float, float]:
         if not self.n:
             return 0.0, 1.0
-        return wilson(self.value, self.n if self.effective is None else self.effective)
+        low, high = wilson(self.value, self.n if self.effective is None else self.effective)
+        return min(low, 1 - self.least), max(high, self.least)
 
     @property
     def percent(self) -> str:
@@ -71,16 +75,37 @@ class Rate:
 def clustered(
     clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, planned_icc: float = PLANNED_ICC
 ) -> Rate:
-    """The rate of all trials together, as a ratio of sums. Trials of size 0 are left out."""
+    """The rate of all trials together, as a ratio of sums. Trials of size 0 are left out.
+
+    A few trials with errors cannot show how much these resemble each other, and may not make a rate
+    surer than none does: with one error the interval is no narrower, with a few it reaches as far.
+    """
     used, strata = layout.grouped(clusters)
     if not used:
         return Rate(0, 0, clusters=0)
     counts, sizes = zip(*used, strict=True)
     count, n = sum(counts), sum(sizes)
-    sharper = (t_quantile(degrees(strata)) / Z) ** 2
-    effect = design_effect(used, strata, planned_icc=planned_icc) * sharper
     bearing = min(len(counts) - counts.count(0), sum(map(lt, counts, sizes)))
-    return Rate(count, n, len(used), n / widened(effect, bearing, least=evenness(used, strata)))
+    even = evenness(used, strata)
+    effective = n / _relied_on(used, strata, bearing, even, planned_icc)
+    if not 0 < bearing <= FEW:
+        return Rate(count, n, len(used), effective)
+    at = sizes.index(min(sizes))
+    none = [(0, size) for size in sizes]
+    one = [*none[:at], (1, sizes[at]), *none[at + 1 :]]
+    wide = wilson(0.0, n / _relied_on(none, strata, 0, even, planned_icc))[1]
+    wide += wilson(1 / n, n / even)[0]
+    high = wilson(1 / n, n / _relied_on(one, strata, 1, even, planned_icc))[1]
+    return Rate(count, n, len(used), effective, min(max(wide, high), 1.0))
+
+
+def _relied_on(
+    clusters: Sequence[Cluster], strata: Sequence[int], bearing: int, least: float, icc: float
+) -> float:
+    """The design effect of an interval, on Student's t."""
+    sharper = (t_quantile(degrees(strata)) / Z) ** 2
+    effect = design_effect(clusters, strata, planned_icc=icc) * sharper
+    return widened(effect, bearing, least=least)
 
 
 def rate_of(clusters: Sequence[Cluster], layout: Layout = UNKNOWN, *, by_trial: bool) -> Rate:

@@ -1,12 +1,18 @@
 """Rates and their intervals."""
 
 from math import isnan
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered, design_effect, rate_of, t_quantile, wilson
+
+EXACTLY = 1e-9
 
 
 @pytest.mark.parametrize(
@@ -92,3 +98,42 @@ def test_intervals_cover_the_true_rate_of_simulated_clustered_calls(icc, least):
 def test_calls_of_which_no_trial_is_known_are_independent():
     assert rate_of([(10, 100), (9, 58)], by_trial=False) == Rate(19, 158)
     assert rate_of([(1, 8), (0, 8)], by_trial=True) == clustered([(1, 8), (0, 8)])
+
+
+@st.composite
+def runs(draw):
+    """Trials of 5 to 400, alike in size or not, of some scenarios, and a place for an error."""
+    trials = draw(st.one_of(st.integers(5, 30), st.integers(31, 400)))
+    sizes = draw(st.sampled_from([(1,), (9,), (3, 5, 8, 12, 20), (2, 8), (100,)]))
+    chance = Random(draw(st.integers(0, 1 << 32)))
+    made = [chance.choice(sizes) for _ in range(trials)]
+    scenarios = [f"s{at % draw(st.sampled_from([1, 3, 12]))}" for at in range(trials)]
+    return made, Layout(draw(st.sampled_from(Estimand)), scenarios), chance
+
+
+@given(runs())
+@settings(max_examples=60, deadline=None)
+def test_no_error_is_never_told_as_surely_as_one_or_more(run):
+    """The upper bound rises with each of four errors, wherever they are, beyond that of none."""
+    sizes, layout, chance = run
+    errors, none = [0] * len(sizes), clustered([(0, size) for size in sizes], layout)
+    for number in range(4):
+        if not (free := [at for at, size in enumerate(sizes) if errors[at] < size][: 9 + number]):
+            return
+        errors[chance.choice(free)] += 1
+        some = clustered([*zip(errors, sizes, strict=True)], layout)
+        left = clustered([(n - k, n) for k, n in zip(errors, sizes, strict=True)], layout)
+        assert some.high > none.high
+        assert number or some.high - some.low >= none.high - none.low - EXACTLY
+        assert (left.low, left.high) == pytest.approx((1 - some.high, 1 - some.low))
+
+
+@given(st.integers(5, 400), st.sampled_from([1, 5, 9, 15]))
+@settings(max_examples=40, deadline=None)
+def test_errors_of_a_trial_each_never_lower_a_bound(trials, calls):
+    told = [
+        clustered([(1, calls)] * n + [(0, calls)] * (trials - n)).interval
+        for n in range(5 if trials < 20 else 13)
+    ]
+    assert told == sorted(told)
+    assert [high for _, high in told] == sorted(high for _, high in told)

@@ -4,7 +4,10 @@ A share of n repetitions has a standard error of sqrt(p (1 - p) / n); each bound
 """
 
 import pytest
+import validation_claims as claims
 import validation_parts as validate
+
+from agenteval.stats.estimand import Estimand
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,30 @@ def test_looking_early_saves_trials_and_promotes_no_more():
     _, promoted, failed, played = same
     assert (promoted.value > 0.6, failed.count, played < 145) == (True, 0, True)
     assert margin[1].value < 0.065 + 3 * (0.065 * 0.935 / 60) ** 0.5
+
+
+def most(aim, n):
+    return aim + 3 * (aim * (1 - aim) / n) ** 0.5
+
+
+def test_a_rate_covers_what_it_is_about():
+    for one in claims.estimands(60):
+        assert one.covered.value >= 0.93 - 3 * (0.93 * 0.07 / 60) ** 0.5
+        assert one.about is Estimand.LIKE or one.times < 1.15
+
+
+def test_models_with_harder_scenarios_of_their_own_are_equal_over_scenarios_like_these():
+    found = list(claims.interactions(6))
+    like = [one.value for _, _, _, one in found]
+    assert sum(like) / len(like) < most(0.065, 6 * len(like))
+    assert sum(one.count for _, _, one, _ in found) > sum(one.count for *_, one in found)
+
+
+def test_identical_models_are_seldom_said_to_differ():
+    false = [share for *_, share, _ in claims.false_claims(2)]
+    assert sum(share.count for share in false) <= 8 * most(0.05, 8)
+
+
+def test_lazy_models_fail():
+    assert [passed.count for _, passed, _ in claims.lazy_models(4)] == [0] * len(claims.LAZY)
+    assert [failed.value for *_, failed in claims.lazy_models(4)] == [1.0] * len(claims.LAZY)
