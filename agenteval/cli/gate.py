@@ -216,15 +216,19 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     view = _promoted(
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
+    _tell(view, report_to or Path("reports") / f"verdict-{view.candidate.id}.html")
+    _write(view, out=out, markdown=None, junit=None)
+    raise typer.Exit(o.EXIT_CODES[view.verdict])
+
+
+def _tell(view: "GateView", page: Path) -> None:
+    """Write the page; the last two lines on the screen are the verdict and what it means."""
     meaning = workflows.promoting.meaning(view)
-    page = report_to or Path("reports") / f"verdict-{view.candidate.id}.html"
     output.write_text(page, report.html.verdict_page(view, meaning))
     with output.reader_may_go():
         typer.echo(f"Verdict page: {page}")
         _show(view, as_json=False)
         typer.echo(meaning)
-    _write(view, out=out, markdown=None, junit=None)
-    raise typer.Exit(o.EXIT_CODES[view.verdict])
 
 
 def _promoted(asked: "Asked") -> "GateView":

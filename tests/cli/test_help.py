@@ -78,8 +78,9 @@ def options(command):
     for one in getattr(command, "commands", {}).values():
         yield from options(one)
     for one in command.params:
-        for name in getattr(one, "opts", ()):
-            yield name, one.type.name, one.help or ""
+        for name in one.opts:
+            if name.startswith("--"):
+                yield name, one.type.name, one.help or ""
 
 
 def test_an_option_means_one_thing_in_every_command() -> None:

@@ -14,11 +14,17 @@ _COMMANDS = (
 )
 
 
-def chain() -> Chain:
-    mistakes = {" | head -5": PIPED, " --verbose": FLAG}
+_CLOSING = "uv run scripts/notes.py finish --session 1000"
+
+
+def chain(*, piped: float = PIPED, closes: float = 0.0) -> Chain:
+    """`closes` is the share of calls that close session 1000."""
+    mistakes = {" | head -5": piped, " --verbose": FLAG}
+    commands = dict.fromkeys(_COMMANDS, (1 - closes) / len(_COMMANDS)) | {_CLOSING: closes}
+    commands = {command: share for command, share in commands.items() if share}
     return {
         ASSISTANT: {_HEAD: 1 - SILENT, _SAID: SILENT},
-        _HEAD: dict.fromkeys(_COMMANDS, 1 / len(_COMMANDS)),
-        **{command: {_TAIL: 1 - PIPED - FLAG} | mistakes for command in _COMMANDS},
+        _HEAD: commands,
+        **{command: {_TAIL: 1 - piped - FLAG} | mistakes for command in commands},
         **{mistake: {_TAIL: 1.0} for mistake in mistakes},
     }

@@ -98,8 +98,8 @@ def _run(*command: str) -> str:
 
 
 @contextmanager
-def llama_server(root: Path, weights: Path, *, slots: int) -> Iterator[str]:
-    """Its address, without /v1, while it serves these weights as `markov`."""
+def llama_server(root: Path, weights: Path, *, slots: int, name: str = "markov") -> Iterator[str]:
+    """Its address, without /v1, while it serves these weights under that name."""
     libraries = root / LIBRARIES
     backends = libraries / "ggml" / "backends0"
     fast = " avx2 " in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
@@ -113,7 +113,7 @@ def llama_server(root: Path, weights: Path, *, slots: int) -> Iterator[str]:
     # One thread: with more, they wait for each other on a busy machine.
     options = f"--jinja -np {slots} -c {slots * 16384} -t 1 -tb 1 --no-webui --offline"
     with running(
-        [*program, *options.split(), "-m", str(weights), "-a", "markov", "--port", str(port)],
+        [*program, *options.split(), "-m", str(weights), "-a", name, "--port", str(port)],
         {"GGML_BACKEND_PATH": str(backends / f"libggml-cpu-{'haswell' if fast else 'x64'}.so")},
         ready=f"http://127.0.0.1:{port}/health",
         log=weights.with_suffix(".log"),
