@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from agenteval.core.policy.arguments import ToolRule, compile_schema
-from agenteval.core.policy.bash import BashRules, ScriptRule
+from agenteval.core.policy.bash import THROUGH, BashRules, ScriptRule
 from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf, Parser
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.shell.leaves import Construct
@@ -59,8 +59,17 @@ class ScriptTable(CommandTable, frozen=True, kw_only=True):
     parser: Parser = Parser.ARGPARSE
 
 
+class ProgramTable(Table, frozen=True):
+    """A program with any words but these options."""
+
+    program: str
+    without: tuple[str, ...] = msgspec.field(name="not")
+
+
 class BashTable(Table, frozen=True):
-    allow: tuple[str, ...] = ()
+    allow: tuple[str | ProgramTable, ...] = ()
+    deny: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
     constructs: tuple[Construct, ...] = ()
     env: tuple[str, ...] = ()
     script: tuple[ScriptTable, ...] = ()
@@ -94,6 +103,7 @@ class AllowList(Table, frozen=True):
 # The tables by the last name of the key that leads to them.
 KEYS: dict[str, type[Table]] = {
     "bash": BashTable,
+    "allow": ProgramTable,
     "read": PathTable,
     "write": PathTable,
     "tools": ToolTable,
@@ -106,10 +116,11 @@ KEYS: dict[str, type[Table]] = {
 
 def bash_rules(table: BashTable) -> BashRules:
     """Raises ValueError, its text naming the key, when a rule can mean nothing."""
-    try:
-        patterns = tuple(CommandPattern.parse(rule) for rule in table.allow)
-    except ValueError as error:
-        raise ValueError(f"bash.allow: {error}") from error
+    patterns = _patterns("allow", table.allow)
+    denied = _patterns("deny", table.deny)
+    for wrapper in table.through:
+        if wrapper not in THROUGH:
+            raise ValueError(f"bash.through: {wrapper}: expected one of {', '.join(THROUGH)}")
     scripts = []
     for script in table.script:
         if not script.path.strip():
@@ -124,7 +135,19 @@ def bash_rules(table: BashTable) -> BashRules:
     for name in table.env:
         if not (name.isascii() and name.isidentifier()):
             raise ValueError(f"bash.env: {name!r} is no variable's name: give names without values")
-    return BashRules(patterns, scripts, table.constructs, table.env)
+    return BashRules(patterns, scripts, table.constructs, table.env, denied, table.through)
+
+
+def _patterns(key: str, rules: Sequence[str | ProgramTable]) -> tuple[CommandPattern, ...]:
+    try:
+        return tuple(
+            CommandPattern.parse(rule)
+            if isinstance(rule, str)
+            else CommandPattern.parse_without(rule.program, rule.without)
+            for rule in rules
+        )
+    except ValueError as error:
+        raise ValueError(f"bash.{key}: {error}") from error
 
 
 def path_rules(table: PathTable | None) -> PathRules:

@@ -169,7 +169,9 @@ def _joined_bash(
         return own or base
     scripts = {(script.runner, script.path): script for script in (*base.script, *own.script)}
     return tables.BashTable(
-        allow=_both(base.allow, own.allow),
+        allow=tuple(dict.fromkeys((*base.allow, *own.allow))),
+        deny=_both(base.deny, own.deny),
+        through=_both(base.through, own.through),
         constructs=_both(base.constructs, own.constructs),
         env=_both(base.env, own.env),
         script=tuple(scripts.values()),
@@ -194,6 +196,7 @@ def _digest(allow_list: tables.AllowList) -> str:
         "extends": "",
         "scripts": scripts,
         "bash": bash and (bash.allow, sorted(bash.constructs), sorted(bash.env)),
+        **({"deny": bash.deny, "through": sorted(bash.through)} if bash else {}),
         "files": sorted(allow_list.files),
         "stated": sorted(allow_list.stated),
     }

@@ -80,8 +80,14 @@ def commands(policy: Policy) -> list[tuple[str, bool]]:
     return found + [(script.start, True) for script in policy.bash.scripts]
 
 
+def denied(policy: Policy) -> list[tuple[str, bool]]:
+    """How each denied command begins, and whether any words may follow."""
+    return [_begins(rule) for rule in policy.bash.denied]
+
+
 def _begins(rule: CommandPattern) -> tuple[str, bool]:
-    text = " ".join(rule.text.split())
+    text = f"{' '.join(word.text for word in rule.words)} *" if rule.without else rule.text
+    text = " ".join(text.split())
     is_open = rule.rest is not None and rule.rest.text == "*"
     return (text.removesuffix(" *"), True) if is_open else (text, False)
 
@@ -92,6 +98,10 @@ def lost_everywhere(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[
         if _has_signature(script):
             yield f"{script.start}: its options and their values; any words may follow there"
     yield from _lost_of_words(policy.bash.patterns)
+    for rule in policy.bash.denied:
+        yield f"{rule.text}: that it is denied behind a program that runs others, too"
+    if policy.bash.through:
+        yield f"through: {', '.join(sorted(policy.bash.through))}: a rule there is for one program"
     if policy.engine is None:
         yield from _lost_around_commands(policy, passes)
     for key, names in (("files", policy.files), ("stated", policy.stated)):
@@ -104,7 +114,9 @@ def lost_everywhere(policy: Policy, passes: AbstractSet[Construct]) -> Iterator[
 
 def _lost_of_words(rules: Iterable[CommandPattern]) -> Iterator[str]:
     for rule in rules:
-        if rule.rest is not None and rule.rest.text != "*":
+        if rule.without:
+            yield f"{rule.text}: that these options are denied; any words may follow there"
+        elif rule.rest is not None and rule.rest.text != "*":
             yield f"{rule.text}: that each word must match {rule.rest.text} and have no .. in it"
         elif any("/" in word.text and word.wild for word in rule.words):
             yield f"{rule.text}: that a word with a path has no .. in it"

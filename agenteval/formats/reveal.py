@@ -88,7 +88,7 @@ def _parser(parser: argparse.ArgumentParser) -> dict[str, Any]:
             line["options" if action.option_strings else "positionals"].append(_action(action))
             line["notes"] += _left_out(action)
     line["groups"] = [
-        {"names": [_names(each)[0] for each in group._group_actions], "required": group.required}  # noqa: SLF001
+        {"names": [_names(each) for each in group._group_actions], "required": group.required}  # noqa: SLF001
         for group in parser._mutually_exclusive_groups  # noqa: SLF001
     ]
     if parser.fromfile_prefix_chars:

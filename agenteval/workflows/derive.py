@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +73,7 @@ def _line(told: Mapping[str, Any], remarks: list[str], name: str = "") -> Comman
     remarks += (f"{before}{note}" for note in told["notes"])
     options: dict[str, Kind | ArgumentTable] = {}
     for option in told["options"]:
-        name, *aliases = sorted(option["names"], key=lambda each: not each.startswith("--"))
+        name, *aliases = _shown_first(option["names"])
         options[name] = _argument("", option, tuple(aliases), remarks)
     return CommandTable(
         options=options,
@@ -92,7 +92,15 @@ def _line(told: Mapping[str, Any], remarks: list[str], name: str = "") -> Comman
 
 def _groups(told: Mapping[str, Any], *, required: bool) -> tuple[tuple[str, ...], ...]:
     groups = told.get("groups", ())
-    return tuple(tuple(each["names"]) for each in groups if each["required"] is required)
+    return tuple(
+        tuple(_shown_first(names)[0] for names in each["names"])
+        for each in groups
+        if each["required"] is required
+    )
+
+
+def _shown_first(names: Sequence[str]) -> list[str]:
+    return sorted(names, key=lambda each: not each.startswith("--"))
 
 
 def _helps(told: Mapping[str, Any]) -> tuple[str, ...] | None:

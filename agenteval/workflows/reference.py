@@ -10,13 +10,14 @@ from typing import Any
 
 import tomli_w
 
+from agenteval.config.allowlist_tables import REST
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.nearest import Names
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.bash import ScriptRule
-from agenteval.core.policy.command_line import Argument, CommandLine
-from agenteval.core.policy.patterns import PathRules
+from agenteval.core.policy.command_line import Argument, CommandLine, Parser
+from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.policy_lint import Remark
 from agenteval.dialects import registry
@@ -61,10 +62,11 @@ def to_toml(policy: Policy) -> str:
     """Reading it gives the same policy, and for one of ours the same digest."""
     rules = policy.bash
     texts = [rule.text for rule in rules.patterns]
+    own = [_pattern(rule) for rule in rules.patterns]
     bash = {
-        "allow": texts
-        if policy.engine is None
-        else [_spread(text) for text in texts if _fits(text)],
+        "allow": own if policy.engine is None else [_spread(text) for text in texts if _fits(text)],
+        "deny": [rule.text for rule in rules.denied],
+        "through": sorted(rules.through),
         "constructs": sorted(construct.value for construct in rules.constructs),
         "env": sorted(rules.env),
         "script": [_script(script) for script in rules.scripts],
@@ -103,6 +105,13 @@ def _filled(table: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value not in ("", [], {})}
 
 
+def _pattern(rule: CommandPattern) -> str | dict[str, Any]:
+    if not rule.without:
+        return rule.text
+    program = " ".join(word.text for word in rule.words)
+    return {"program": program, "not": list(rule.without)}
+
+
 def _paths(rules: PathRules) -> dict[str, Any]:
     return _filled({"allow": list(rules.allow), "deny": list(rules.deny)})
 
@@ -113,7 +122,9 @@ def _tool(rule: ToolRule) -> dict[str, Any]:
 
 
 def _script(script: ScriptRule) -> dict[str, Any]:
-    return {"path": script.path, "runner": " ".join(script.runner), **_line(script.line)}
+    parser = script.line.parser
+    named = {} if parser is Parser.ARGPARSE else {"parser": parser.value}
+    return {"path": script.path, "runner": " ".join(script.runner), **named, **_line(script.line)}
 
 
 def _line(line: CommandLine) -> dict[str, Any]:
@@ -123,8 +134,18 @@ def _line(line: CommandLine) -> dict[str, Any]:
             "options": {name: _argument(option) for name, option in options.items()},
             "positionals": [{"name": each.name, **_argument(each)} for each in line.positionals],
             "commands": {name: _line(command) for name, command in line.commands.items()},
+            "exclusive": [list(each.names) for each in line.groups if not each.required],
+            "one_of": [list(each.names) for each in line.groups if each.required],
         }
-    )
+    ) | _sides(line)
+
+
+def _sides(line: CommandLine) -> dict[str, Any]:
+    """What is not as every command line has it."""
+    usual = CommandLine.of()
+    sides = ("abbreviations", "prefix", "command_optional")
+    own = {key: getattr(line, key) for key in sides if getattr(line, key) != getattr(usual, key)}
+    return own if line.helps is None else {**own, "help": list(line.helps)}
 
 
 def _argument(argument: Argument) -> dict[str, Any]:
@@ -133,7 +154,9 @@ def _argument(argument: Argument) -> dict[str, Any]:
         "kind": argument.kind.value,
         **_filled({"choices": list(argument.choices), "aliases": list(argument.aliases)}),
         **({} if count == (1, 1) else {"nargs": _NARGS.get(count, argument.fewest)}),
-        **{key: True for key in ("required", "repeatable") if getattr(argument, key)},
+        **({"nargs": REST} if argument.is_rest else {}),
+        **({} if argument.repeatable is None else {"repeatable": argument.repeatable}),
+        **{key: True for key in ("required", "ends") if getattr(argument, key)},
     }
 
 

@@ -319,7 +319,7 @@ cli()
 path = "scripts/tool.py"
 abbreviations = false
 help = []
-one_of = [["-j", "--csv"]]
+one_of = [["--json", "--csv"]]
 positionals = [{ name = "kinds", kind = "choice", choices = ["a", "b"], nargs = "+" }]
 [bash.script.options]
 "--own" = "str"

@@ -131,16 +131,16 @@ def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
 
 
 OPEN = """
-ack ag ant apt apt-get ar aria2c awk b2sum base32 base64 bash bat bazel brew bsdtar bun bundle bunx
-busybox bzcat bzip2 cargo cat chmod chown chroot cksum cmake cmp column comm composer conda cp cpio
-csplit curl cut dash dd deno diff dnf doas docker dotnet ed egrep emacs env ex exec expand fd fgrep
-file find flock fmt fold ftp gawk gdb gem git gmake go gpg gradle grep gzip hatch head hexdump iconv
-install ionice java jest join jq julia just kubectl less ln lua make man md5sum more mv mvn mysql
-nano nc ncat netcat nice ninja nl node nohup nox npm npx nsenter od openssl parallel paste patch
-pdm perl php pip pip3 pipx pnpm podman poetry pr psql pytest python python3 rclone rg rm rsync ruby
-scp screen script sed setsid sftp sh sha256sum shuf socat sort split sqlite3 ssh stdbuf strace strings su
-sudo tac tail tar task taskset tee telnet time timeout tmux tox truncate uniq unshare uvx vi vim watch
-wc wget xargs xxd xz yarn yq zcat zip zsh
+ack ag ant apt apt-get ar aria2c awk b2sum base32 base64 bash bat bazel brew bsdtar bun bundle
+bunx busybox bzcat bzip2 cargo cat chmod chown chroot cksum cmake cmp column comm composer conda
+cp cpio csplit curl cut dash dd deno diff dnf doas docker dotnet ed egrep emacs env ex exec expand
+fd fgrep file find flock fmt fold ftp gawk gdb gem git gmake go gpg gradle grep gzip hatch head
+hexdump iconv install ionice java jest join jq julia just kubectl less ln lua make man md5sum more
+mv mvn mysql nano nc ncat netcat nice ninja nl node nohup nox npm npx nsenter od openssl parallel
+paste patch pdm perl php pip pip3 pipx pnpm podman poetry pr psql pytest python python3 rclone rg
+rm rsync ruby scp screen script sed setsid sftp sh sha256sum shuf socat sort split sqlite3 ssh
+stdbuf strace strings su sudo tac tail tar task taskset tee telnet time timeout tmux tox truncate
+uniq unshare uvx vi vim watch wc wget xargs xxd xz yarn yq zcat zip zsh
 """
 
 

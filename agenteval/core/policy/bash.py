@@ -1,6 +1,7 @@
 """The rules for bash: which simple commands may run."""
 
 import posixpath
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,9 +12,10 @@ from agenteval.core.policy.argparse_line import read_argparse
 from agenteval.core.policy.command_line import CommandLine, Misuse, Parser
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.plain_line import read_plain
-from agenteval.core.shell.leaves import Construct, Leaves
+from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
+from agenteval.core.shell.wrappers import is_prefix, unwrap
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -51,15 +53,21 @@ class BashRules:
 
     `listed` maps each script's path to the ways its calls may begin, `by_first_word` the first
     word of each runner to one of its scripts. `env` are the variables that a command may set.
+    `denied` wins over every other rule, also inside what a command runs; `through` are the wrappers
+    behind which the rules count as without them.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 -- an allow list has that many kinds of rules
         self,
         patterns: Iterable[CommandPattern] = (),
         scripts: Iterable[ScriptRule] = (),
         constructs: Iterable[Construct] = (),
         env: Iterable[str] = (),
+        denied: Iterable[CommandPattern] = (),
+        through: Iterable[str] = (),
     ) -> None:
+        self.denied = tuple(denied)
+        self.through = frozenset(through)
         self.patterns = tuple(patterns)
         self.scripts = tuple(scripts)
         self.constructs = frozenset(constructs)
@@ -82,13 +90,19 @@ class BashRules:
 
     def _is_strange(self, program: str) -> bool:
         """Whether no rule can be about a command that begins so, whatever words follow."""
-        return only_itself(program) and not (self._is_open or program in self._first_words)
+        is_open = self._is_open or self.denied or program in self.through
+        return only_itself(program) and not (is_open or program in self._first_words)
 
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
         program = argv[0]
+        if self.denied and self.denial(argv, dynamic):
+            return False
+        if program in self.through and (at := _past_wrapper(argv, dynamic)):
+            rest = frozenset(number - at for number in dynamic)
+            return self.admits(argv[at:], rest, root=root)
         if not (self._is_open or program in self._first_words):
             return False
         if (self._has_bare or program in self.by_first_word) and self._admits_script(
@@ -100,6 +114,42 @@ class BashRules:
             if rule.matches(argv, dynamic) and not (careful and rule.wild):
                 return True
         return False
+
+    def denial(
+        self, argv: Sequence[str], dynamic: Collection[int] = _NONE
+    ) -> CommandPattern | None:
+        """The rule that denies the command, or one that it runs as far as wrappers are known."""
+        for rule in self.denied:
+            if rule.names(argv, dynamic):
+                return rule
+        if is_prefix(argv[0]):  # where its own words end is not asked: each may be the first
+            return self._denial_behind(argv, dynamic)
+        for start, stop, is_text in unwrap(tuple(argv)):
+            if inner := self._denial_inside(argv[start:stop], is_text=is_text):
+                return inner
+        return None
+
+    def _denial_behind(
+        self, argv: Sequence[str], dynamic: Collection[int]
+    ) -> CommandPattern | None:
+        more = (*argv, "*") if base_name(argv[0]) == "xargs" else argv
+        for start in range(1, len(argv)):
+            open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
+            if argv[start] and (inner := self.denial(more[start:], open_words)):
+                return inner
+            if " " in argv[start] and (inner := self._denial_inside(argv[start:], is_text=True)):
+                return inner
+        return None
+
+    def _denial_inside(self, argv: Sequence[str], *, is_text: bool) -> CommandPattern | None:
+        if not is_text:  # find puts names in place of {}
+            holes = frozenset(n for n, word in enumerate(argv) if "{}" in word)
+            return self.denial(argv, holes) if argv and argv[0] else None
+        split = read_leaves(" ".join(argv))
+        if not isinstance(split, Leaves):
+            return self.denied[0]  # what cannot be read may be what is denied
+        found = (self.denial(leaf.argv, leaf.dynamic) for leaf in split.leaves)
+        return next(filter(None, found), None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Whether each NAME=value sets a variable that the rules name."""
@@ -140,6 +190,23 @@ class BashRules:
         starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
         shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
         return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
+
+
+# Wrappers that a rule may reach through, with how many words of their own; no options.
+THROUGH = {"timeout": 1, "nice": 0, "nohup": 0, "setsid": 0, "env": 0}
+_DURATION = re.compile(r"[0-9]+(?:\.[0-9]+)?[smhd]?")
+
+
+def _past_wrapper(argv: Sequence[str], dynamic: Collection[int]) -> int:
+    """Where the command begins that a wrapper runs; 0 where the words may say something else."""
+    at = 1 + THROUGH[argv[0]]
+    if len(argv) <= at or any(number <= at for number in dynamic):
+        return 0
+    if at == 2 and not _DURATION.fullmatch(argv[1]):
+        return 0
+    program = argv[at]
+    is_plain = program[:1] not in {"", "-"} and "=" not in program
+    return at if is_plain and program not in BUILTINS else 0
 
 
 def changes_folder(argv: Sequence[str]) -> bool:

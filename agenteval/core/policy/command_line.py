@@ -115,6 +115,7 @@ class CommandLine:
     prefix: str = "-"
     groups: tuple[OneOf, ...] = ()
     command_optional: bool = False
+    helps: tuple[str, ...] | None = None  # None: as every such parser has them
 
     @classmethod
     def of(  # noqa: PLR0913 -- a command line has that many sides
@@ -145,6 +146,7 @@ class CommandLine:
             prefix,
             tuple(groups),
             command_optional,
+            None if helps is None else own,
         )
 
     def flags(self) -> Iterator[str]:
@@ -154,8 +156,8 @@ class CommandLine:
             yield from command.flags()
 
     def own_options(self) -> Iterator[Argument]:
-        """Each option once, without the help that the parser has itself."""
-        helps = helps_of(self.parser, self.prefix)
+        """Each option once, without those for help."""
+        helps = helps_of(self.parser, self.prefix) if self.helps is None else self.helps
         for option in dict.fromkeys(self.options.values()):
             if not option.ends or (option.name, *option.aliases) != helps:
                 yield option

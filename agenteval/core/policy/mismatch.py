@@ -51,6 +51,8 @@ def mismatch(
     root: str = "/workspace",
 ) -> Mismatch:
     """Why the command, which `rules.admits` denied, is denied."""
+    if rule := rules.denial(argv, dynamic):
+        return Mismatch(Miss.WORDS, 0, f"`{rule.text}` is denied, whatever else is allowed")
     if not only_itself(argv[0]):
         at = script_at(argv)
         if at is not None:

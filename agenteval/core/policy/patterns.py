@@ -46,6 +46,8 @@ class WordPattern:
 
 def _in_order(pieces: tuple[str, ...], text: str) -> bool:
     """Does `text` consist of the pieces with anything between them? Linear in its length."""
+    if len(pieces) == 1:
+        return text == pieces[0]
     first, *middle, last = pieces
     if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
         return False
@@ -63,13 +65,15 @@ class CommandPattern:
     """A rule for whole commands, as `git diff *`: one pattern for each word.
 
     A last word `*` stands for any further words, none included; a last word with both a slash and
-    a `*`, as `data/*`, for one or more words that each match it.
+    a `*`, as `data/*`, for one or more words that each match it. With `without` no word behind the
+    program may be one of these options, in any way to write it, or one that bash still expands.
     """
 
     text: str
     words: tuple[WordPattern, ...]
     rest: WordPattern | None  # what every further word must match
     fewest: int
+    without: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -83,6 +87,17 @@ class CommandPattern:
         if len(words) > 1 and "/" in last.text and last.wild:
             return cls(text, words[:-1], last, len(words))
         return cls(text, words, None, len(words))
+
+    @classmethod
+    def parse_without(cls, program: str, options: Sequence[str]) -> Self:
+        """`program` with any words behind it but these options. Raises ValueError as `parse`."""
+        found = cls.parse(f"{program} *")
+        if wrong := next(
+            (each for each in options if not each.startswith("-") or len(each) < 2), ""
+        ):
+            raise ValueError(f"{program}: not: an option begins with -, unlike {wrong!r}")
+        text = f"{found.text} without {', '.join(options)}"
+        return cls(text, found.words, found.rest, found.fewest, tuple(options))
 
     @property
     def program(self) -> WordPattern:
@@ -101,10 +116,46 @@ class CommandPattern:
         if self.agreeing(argv, dynamic) < fixed:
             return False
         rest = self.rest
+        if self.without and (dynamic or any(map(self._leaves_out, argv[fixed:]))):
+            return False
         return (
             rest is None
             or rest.text == ANY
             or all(rest.matches(argv[i], dynamic=i in dynamic) for i in range(fixed, len(argv)))
+        )
+
+    def _leaves_out(self, word: str) -> bool:
+        """Whether a word may be one of the options: also shortened, with a value, in a cluster."""
+        if len(word) < 2 or word[0] != "-" or word == "--":
+            return False
+        name = word.partition("=")[0]
+        return any(
+            option.startswith(name)
+            or name == option
+            or (len(option) == 2 and word[1] != "-" and option[1] in word)
+            for option in self.without
+        )
+
+    def names(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> bool:
+        """Whether it may name the command, as a rule that denies.
+
+        A word that bash still expands can become any words, and a program may have its folder.
+        """
+        for number, pattern in enumerate(self.words):
+            if number in dynamic:
+                return True
+            if number >= len(argv):
+                return False
+            word = argv[number] if number else argv[0].rpartition("/")[2]
+            if not (_in_order(pattern.pieces, word) or pattern.text == argv[number]):
+                return False
+        further = range(len(self.words), len(argv))
+        if any(number in dynamic for number in further):
+            return True
+        if self.rest is None:
+            return not further
+        return self.fewest <= len(argv) and all(
+            _in_order(self.rest.pieces, argv[n]) for n in further
         )
 
     def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:

@@ -16,17 +16,18 @@ _SHELL = "! in it runs a shell"
 _PROGRAMS: tuple[tuple[str, str], ...] = (
     (
         (
-            "busybox chroot chronic chrt doas dotenv entr env exec flock gdb ionice ltrace nice nohup"
-            " nsenter parallel perf runuser script setarch setpriv setsid ssh stdbuf strace su sudo"
-            " systemd-run taskset time timeout tmux screen toybox unbuffer unshare watch xargs"
+            "busybox chroot chronic chrt doas dotenv entr env exec flock gdb ionice ltrace "
+            "nice nohup nsenter parallel perf runuser script setarch setpriv setsid ssh "
+            "stdbuf strace su sudo systemd-run taskset time timeout tmux screen toybox "
+            "unbuffer unshare watch xargs"
         ),
         _RUNS,
     ),
     ("bunx conda npx nix-shell pipx uvx", _RUNS),
     (
         (
-            "ant bazel cmake docker-compose gmake gradle just make meson mix mvn ninja nox pre-commit"
-            " py.test pytest rake task tox turbo vitest jest"
+            "ant bazel cmake docker-compose gmake gradle just make meson mix mvn ninja nox"
+            " pre-commit py.test pytest rake task tox turbo vitest jest"
         ),
         _CODE,
     ),
@@ -35,10 +36,10 @@ _PROGRAMS: tuple[tuple[str, str], ...] = (
     ("pip pip3 gem bundle composer apt apt-get brew dnf", "it installs and runs what it is told"),
     (
         (
-            "cat head tail grep egrep fgrep zgrep zcat xzcat bzcat od nl diff diff3 sdiff cmp comm cut"
-            " wc tac rev paste join fold fmt pr expand unexpand column strings hexdump base32 base64"
-            " basenc cksum sum md5sum sha1sum sha256sum sha512sum b2sum file look tsort bat batcat jq"
-            " readelf objdump nm ldd xmllint csvcut csvgrep csvlook"
+            "cat head tail grep egrep fgrep zgrep zcat xzcat bzcat od nl diff diff3 sdiff cmp comm"
+            " cut wc tac rev paste join fold fmt pr expand unexpand column strings hexdump"
+            " base32 base64 basenc cksum sum md5sum sha1sum sha256sum sha512sum b2sum file look"
+            " tsort bat batcat jq readelf objdump nm ldd xmllint csvcut csvgrep csvlook"
         ),
         _READS,
     ),

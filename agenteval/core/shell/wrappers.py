@@ -81,6 +81,13 @@ def is_wrapper(program: str) -> bool:
     return name in _READERS or name in _PREFIXES or _PYTHON.match(name) is not None
 
 
+@lru_cache(maxsize=1024)
+def is_prefix(program: str) -> bool:
+    """Whether what it runs stands behind words of its own: timeout, env, xargs."""
+    name = program_name(program)
+    return name in _PREFIXES or name == "env"
+
+
 def unwrap(argv: _Argv) -> list[Inside]:
     """What the command of these words runs besides itself, one level deep."""
     name = program_name(argv[0])

@@ -16,6 +16,7 @@ from agenteval.dialects.claude_code.engine.verdict import FREE, ClaudeCode
 from agenteval.dialects.config_files import (
     Written,
     commands,
+    denied,
     digest,
     json_text,
     json_with_comments,
@@ -125,10 +126,12 @@ def _pattern(what: str) -> str:
 
 
 def write(policy: Policy) -> Written:
-    allow, deny = [], []
-    for start, open_end in commands(policy):
-        escaped = re.sub(r"([()\\])", r"\\\1", start)
-        allow.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
+    allow: list[str] = []
+    deny: list[str] = []
+    for rules_of, begins in ((allow, commands(policy)), (deny, denied(policy))):
+        for start, open_end in begins:
+            escaped = re.sub(r"([()\\])", r"\\\1", start)
+            rules_of.append(f"Bash({escaped}:*)" if open_end else f"Bash({escaped})")
     for tool, name, rules in (("read", "Read", policy.read), ("write", "Edit", policy.write)):
         if tool in policy.tools:
             allow += [f"{name}(/{glob})" for glob in rules.allow]

@@ -16,7 +16,14 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.codex.engine import Codex, PrefixRule
 from agenteval.dialects.codex.rule_calls import RuleCall, check, places_of, rule_of, try_examples
-from agenteval.dialects.config_files import Written, commands, digest, lost_everywhere, naming
+from agenteval.dialects.config_files import (
+    Written,
+    commands,
+    denied,
+    digest,
+    lost_everywhere,
+    naming,
+)
 from agenteval.errors import UsageError
 
 _PASSES = frozenset((Construct.PIPE, Construct.CHAIN))
@@ -108,6 +115,11 @@ def write(policy: Policy) -> Written:
             bare[words[0]] = None
         if not open_end:
             lost.append(f"{start}: that no further words may follow")
+    for start, open_end in denied(policy):
+        if "*" in start or not open_end:
+            lost.append(f"{start}: its denial is left out, for a prefix has no patterns and no end")
+            continue
+        lines.append(f'prefix_rule(pattern={json.dumps(start.split())}, decision="forbidden")')
     # Else each rule would be about every program of that name, wherever it is.
     lines += [f"host_executable(name={json.dumps(name)}, paths=[])" for name in bare]
     lost.append(

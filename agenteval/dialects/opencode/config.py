@@ -20,6 +20,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.dialects.config_files import (
     Written,
     commands,
+    denied,
     digest,
     json_text,
     json_with_comments,
@@ -200,6 +201,10 @@ def write(policy: Policy) -> Written:
     bash = {"*": "deny"}
     for start, open_end in commands(policy):
         bash[f"{start} *" if open_end else start] = "allow"
+    for start, open_end in denied(policy):  # last: there the last match counts
+        text = f"{start} *" if open_end else start
+        bash.pop(text, None)
+        bash[text] = "deny"
     permission: dict[str, Any] = {"*": "deny"}
     if "bash" in policy.tools:
         permission["bash"] = bash

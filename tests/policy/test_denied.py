@@ -1,0 +1,222 @@
+"""Rules that deny, rules that leave out options, and rules that reach through a wrapper."""
+
+import json
+import random
+import shutil
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from agenteval.config.allowlists import load_any, load_policy
+from agenteval.core.call import Denied, ToolCall
+from agenteval.core.policy.policy import Policy, World, allows, allows_command
+from agenteval.errors import UsageError
+from agenteval.taxonomy.judge import judge
+from agenteval.workflows.reference import written_for
+
+RULES = """
+[bash]
+allow = ["git *", "timeout *", "env *", "nice *", "xargs *", "find *", "bash *", "ls *", "echo *"]
+deny = ["git push *", "git reset --hard", "cat secrets/*", "git * --force"]
+constructs = ["pipe", "chain", "subshell", "env-assignment", "background", "command-substitution"]
+env = ["A"]
+"""
+OPTIONS = """
+[bash]
+allow = [{ program = "git diff", not = ["--output", "--ext-diff", "-O"] }]
+through = ["timeout", "nice"]
+"""
+
+
+def policy(folder: Path, text: str) -> Policy:
+    path = folder / "p.toml"
+    path.write_text(text)
+    return load_policy(str(path), roots=[])
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git status", True),
+        ("git pushx", True),
+        ("git 'push x'", True),
+        ("git stash push", True),
+        ("git reset --hard x", True),
+        ("git commit -m 'git push'", True),
+        ("timeout 5 git status", True),
+        ("find . -exec git status \\; -print", True),
+        ("find . -name push", True),
+        ("bash -c 'git status; ls'", True),
+        ("git push", False),
+        ("git push --tags", False),
+        ("/usr/bin/git push", False),
+        ("g\\it 'pu'sh", False),
+        ("git p*", False),
+        ("git push *", False),
+        ("git reset --hard", False),
+        ("git reset --har*", False),
+        ("git clean --force", False),
+        ("timeout 5 git push", False),
+        ("timeout -s KILL 5 git push", False),
+        ("nice -n 5 env A=1 git push", False),
+        ("env -S 'git push'", False),
+        ("bash -c 'ls; git push'", False),
+        ("bash -c 'ls `'", False),
+        ("find . -exec git push \\;", False),
+        ("find . -exec git push '{}' +", False),
+        ("find . -exec git '{}' +", False),
+        ("xargs git", False),
+        ("xargs -n 1 git push", False),
+        ("xargs cat secrets/x", False),
+        ("ls && git push", False),
+        ("ls | xargs git push", False),
+        ("(git push)", False),
+        ("A=1 git push", False),
+        ("echo $(git push)", False),
+        ("git push &", False),
+    ],
+)
+def test_what_is_denied_never_runs(tmp_path: Path, command: str, *, allowed: bool) -> None:
+    assert allows_command(command, policy(tmp_path, RULES)) is allowed
+
+
+def test_a_denial_names_its_rule(tmp_path: Path) -> None:
+    call = ToolCall("", "bash", "", {"command": "timeout 5 git push x"})
+    verdict = judge(call, policy(tmp_path, RULES))
+    assert isinstance(verdict, Denied)
+    assert [each.hint for each in verdict.findings if each.failure_class == "bad-arguments"] == [
+        "`git push *` is denied, whatever else is allowed"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("git diff", True),
+        ("git diff --stat -- a", True),
+        ("git diff -w -", True),
+        ("timeout 5 git diff", True),
+        ("timeout 1.5m nice git diff --stat", True),
+        ("git diff --output=x", False),
+        ("git diff --outp x", False),
+        ("git diff a --ext-diff", False),
+        ("git diff -wO x", False),
+        ("git diff *", False),
+        ("git log", False),
+        ("timeout 5 git diff --output=x", False),
+        ("timeout x git diff", False),
+        ("timeout -k 5 git diff", False),
+        ("timeout 5 A=1 git diff", False),
+        ("timeout 5", False),
+        ("timeout 5 -v", False),
+        ("timeout 5 echo", False),
+        ("timeout 5 *", False),
+        ("nice -n 5 git diff", False),
+        ("env git diff", False),
+    ],
+)
+def test_a_program_may_have_any_options_but_some(
+    tmp_path: Path, command: str, *, allowed: bool
+) -> None:
+    assert allows_command(command, policy(tmp_path, OPTIONS)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('deny = [""]', "bash.deny: a rule needs at least one word"),
+        ('through = ["sudo"]', "bash.through: sudo: expected one of timeout, nice"),
+        ('allow = [{ program = "x", not = ["y"] }]', "x: not: an option begins with -, unlike 'y'"),
+        ('allow = [{ program = "x" }]', "key not is missing"),
+    ],
+)
+def test_a_rule_that_can_mean_nothing_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        policy(tmp_path, f"[bash]\n{text}\n")
+
+
+@pytest.mark.parametrize("text", [RULES, OPTIONS])
+def test_the_rules_are_part_of_the_digest_and_are_written_again(tmp_path: Path, text: str) -> None:
+    one = policy(tmp_path, text)
+    path = tmp_path / "again.toml"
+    path.write_text(written_for(one, "toml").text)
+    assert load_policy(str(path), roots=[]).digest == one.digest
+    assert (
+        policy(tmp_path, f"{text}deny = ['x']" if text is OPTIONS else "[bash]").digest
+        != one.digest
+    )
+
+
+def test_an_extending_list_adds_to_what_is_denied(tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text(OPTIONS)
+    more = policy(tmp_path, 'extends = "./base.toml"\n[bash]\ndeny = ["git diff --stat *"]\n')
+    assert allows_command("timeout 5 git diff -w", more)
+    assert not allows_command("timeout 5 git diff --stat", more)
+
+
+@pytest.mark.parametrize(
+    ("to", "suffix"), [("opencode", ".json"), ("claude-code", ".json"), ("codex", ".rules")]
+)
+def test_what_is_denied_is_denied_by_another_harness_too(
+    tmp_path: Path, to: str, suffix: str
+) -> None:
+    ours = policy(tmp_path, '[bash]\nallow = ["git *"]\ndeny = ["git push *", "git tag"]\n')
+    written = written_for(ours, to)
+    path = tmp_path / f"written{suffix}"
+    path.write_text(written.text)
+    theirs = load_any(f"{to}:{path}", roots=[])
+    calls = [ToolCall("", "bash", "", {"command": f"git {each}"}) for each in ("add x", "push x")]
+    assert [allows(call, theirs, World(root="/w")) for call in calls] == [True, False]
+    assert any(line.startswith("git push *: that it is denied behind") for line in written.lost)
+    assert any("git tag: its denial" in line for line in written.lost) is (to == "codex")
+
+
+def test_what_another_harness_cannot_say_of_options_is_told(tmp_path: Path) -> None:
+    written = written_for(policy(tmp_path, OPTIONS), "claude-code")
+    assert json.loads(written.text)["permissions"]["allow"] == ["Bash(git diff:*)"]
+    assert "through: nice, timeout: a rule there is for one program" in written.lost
+    assert any("that these options are denied" in line for line in written.lost)
+
+
+PIECES = r"""
+git push pu* 'push' p\ush --force reset --hard timeout 5 env A=1 nice -n 1 xargs find . -exec {} \;
++ bash -c 'git push' "git push" ( ) && | ; & $( ) ` status -C x echo command /usr/bin/env
+"""
+
+
+def test_nothing_that_is_denied_runs_in_bash(tmp_path: Path) -> None:
+    """Real bash, env, timeout, nice, xargs and find; git only writes down how it was called."""
+    rules, rng = policy(tmp_path, RULES), random.Random(16)
+    pieces = PIECES.split()
+    texts = [" ".join(rng.choices(pieces, k=rng.randrange(1, 8))) for _ in range(8_000)]
+    texts += [f"{' '.join(rng.choices(pieces, k=3))} git push" for _ in range(1_000)]
+    passed = [text for text in dict.fromkeys(texts) if allows_command(text, rules)][:150]
+    called = tmp_path / "called"
+    ran = calls_of_git(tmp_path, passed, called)
+    assert len(passed) > 20
+    assert ran
+    assert [words for words in ran if words[:1] == ["push"] or words == ["reset", "--hard"]] == []
+
+
+def calls_of_git(folder: Path, texts: list[str], called: Path) -> list[list[str]]:
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("bash", "env", "timeout", "nice", "xargs", "find"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    git = programs / "git"
+    git.write_text(f"#!/bin/sh\nprintf '%s\\037' \"$@\" >> {called}\necho >> {called}\n")
+    git.chmod(git.stat().st_mode | stat.S_IXUSR)
+    (folder / "empty").mkdir()
+    for text in texts:
+        subprocess.run(
+            ["bash", "--norc", "--noprofile", "-c", text],
+            cwd=folder / "empty",
+            env={"PATH": str(programs)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=20,
+            check=False,
+        )
+    return [line.split("\037")[:-1] for line in called.read_text().splitlines()]
