@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 
 from agenteval.core.call import BASH
 from agenteval.core.nearest import names
@@ -11,7 +12,7 @@ from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
-from agenteval.taxonomy.denied import DeniedCall
+from agenteval.taxonomy.denied import DeniedCall, residue, typographic
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
 
 
@@ -131,6 +132,58 @@ def _argument_span(call: DeniedCall, value: str) -> Span:
         if start >= 0:
             return call.span(start, start + len(form))
     return call.whole
+
+
+@failure_class(
+    bad=[
+        "```bash\nuv run scripts/notes.py list\n```",
+        '{"command": "uv run scripts/notes.py list"}',
+        "$ uv run scripts/notes.py list",
+        "uv run scripts/notes.py list</tool_call>",
+        "uv run scripts/notes.py list<|im_end|>",
+    ],
+    good=["uv run scripts/notes.py add '```bash'", "uv run scripts/notes.py add '</tool_call>'"],
+    cure="Send the command alone, without marks of a template or a document around it.",
+    seen_in=["residue"],
+)
+def template_residue(call: DeniedCall) -> Seen | None:
+    """Marks of a chat template or a document around the command.
+
+    Code fences, the JSON of the call itself, a prompt sign, or a token that the server should have
+    taken away: the command may be right, what stands around it is not shell.
+    """
+    found = residue(call.text)
+    return Seen(call.span(*found)) if found else None
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/notes.py list \u2014limit 5",
+        "uv run scripts/db_query.py --sql \u201cselect 1\u201d",
+        "uv run scripts/notes.py list\u200b",
+        "uv run scripts/notes.py\u00a0list",
+    ],
+    good=["uv run scripts/notes.py add 'a \u2014 b'", "uv run scripts/notes.py add 'it\u2019s'"],
+    seen_in=["residue"],
+)
+def typographic_character(call: DeniedCall) -> Seen | None:
+    """A typographic character where shell wants a plain one.
+
+    A long dash for `--`, curly quotes, a blank without break or one without width: bash takes
+    each for a letter.
+    """
+    found = typographic(call.text)
+    if not found:
+        return None
+    character = call.text[found[0]]
+    return Seen(call.span(*found), f"U+{ord(character):04X} {_wanted(character)}")
+
+
+def _wanted(character: str) -> str:
+    if unicodedata.category(character) == "Cf":
+        return "stands where nothing should"
+    plain = {"Pd": "--", "Zs": "a plain blank"}.get(unicodedata.category(character), "' or \"")
+    return f"stands where {plain} should"
 
 
 # Where a reader can stop before a bracket that is out of place.

@@ -111,6 +111,27 @@ def inline_code(call: DeniedCall) -> Seen | None:
 
 @failure_class(
     bad=[
+        "python scripts/notes.py list",
+        "uv run -q scripts/notes.py list",
+        "uv run python scripts/notes.py list",
+        "./scripts/notes.py list",
+        "uv run scripts/db_query --sql 'select 1'",
+        "python3 scripts/notes list",
+    ],
+    good=["uv run ./scripts/notes.py list", "python3 scripts/report.py"],
+    seen_in=[Miss.RUNNER],
+)
+def wrong_runner(call: DeniedCall) -> Seen | None:
+    """A listed script called in another way than the rule for it says.
+
+    Another interpreter, an option before the script, its path alone, or its name without `.py`.
+    """
+    part, (_, at, hint) = call.misses[Miss.RUNNER]
+    return Seen(call.span(part.words.extent[0], part.words.place(at)[1]), hint)
+
+
+@failure_class(
+    bad=[
         "uv run scripts/youtube_fetcher.py --limit 5",
         "uv run notes.py list",
         "bash scripts/go.sh",

@@ -1,5 +1,6 @@
 """A denied call with all that the failure classes ask about it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import itemgetter
@@ -97,6 +98,8 @@ class DeniedCall(NamedTuple):
         if self.stop:
             reason, at = self.stop
             signs.append(self.text[at : at + 1] if reason is Obstacle.OPERATOR else reason)
+        if self.call.command is not None and (residue(self.text) or typographic(self.text)):
+            signs.append("residue")
         if self.objection:
             signs.append("objection")
         if not self.is_only_a_command:
@@ -133,6 +136,45 @@ class DeniedCall(NamedTuple):
             if part.admitted and not part.nested:
                 return self.words(part).text
         return ""
+
+
+_MARK = (
+    r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"
+    r"|<\|\w+\|>|\[/?TOOL_CALLS?\])"
+)
+_BEFORE = re.compile(
+    rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_MARK}|\{{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
+)
+_BEHIND = re.compile(rf"(?:{_MARK}|```)\s*\Z")
+_LONGEST_TOKEN = 80
+
+
+def residue(text: str) -> tuple[int, int] | None:
+    """Where marks of a template stand before or behind a command."""
+    if text.lstrip()[:1] in _FIRST and (found := _BEFORE.match(text)):
+        return (found.end() - len(found[0].strip()), found.end())
+    if text.rstrip()[-1:] in _LAST and (
+        found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
+    ):
+        return found.start(), found.start() + len(found[0].rstrip())
+    return None
+
+
+_FIRST, _LAST = frozenset("`$<[{"), frozenset("`>]")
+_QUOTED = re.compile(r"'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+_TYPOGRAPHIC = re.compile(
+    "(?<=\\s)[\u2010-\u2015\u2212]+(?=[A-Za-z])|[\u200b-\u200d\u2060\ufeff]+"
+    "|[\u00a0\u2000-\u200a\u202f\u3000]+|[\u201c\u201d]|(?<!\\w)[\u2018\u2019]"
+)
+
+
+def typographic(text: str) -> tuple[int, int] | None:
+    """Where a typographic character stands outside quotes, in place of a plain one."""
+    if text.isascii():
+        return None
+    bare = _QUOTED.sub(lambda found: "_" * len(found[0]), text)
+    found = _TYPOGRAPHIC.search(bare)
+    return found.span() if found else None
 
 
 _FIELDS = ShellFacts._fields

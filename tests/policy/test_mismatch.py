@@ -14,8 +14,8 @@ DEMO = load_policy("demo", roots=[shipped()])
     [
         ("ls", Miss.PROGRAM, 0, "use what is listed: `uv run scripts/notes.py`"),
         ("context-cache get", Miss.PROGRAM, 0, "did you mean `uv run scripts/context_cache.py`?"),
-        ("scripts/notes.py list", Miss.PROGRAM, 0, "run it as `uv run scripts/notes.py`"),
-        ("python3 scripts/notes.py list", Miss.PROGRAM, 0, "run it as `uv run scripts/notes.py`"),
+        ("scripts/notes.py list", Miss.RUNNER, 0, "run it as `uv run scripts/notes.py`"),
+        ("python3 scripts/notes.py list", Miss.RUNNER, 1, "run it as `uv run scripts/notes.py`"),
         ("uv run pytest", Miss.PROGRAM, 2, "use what is listed"),
         ("uv run --with x pytest", Miss.PROGRAM, 4, "use what is listed"),
         ("uv pip install x", Miss.WORDS, 1, "allowed is `uv run scripts/echo.py *`"),

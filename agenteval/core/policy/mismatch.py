@@ -3,7 +3,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from itertools import zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ class Miss(StrEnum):
 
     PROGRAM = "program"
     SCRIPT = "script"
+    RUNNER = "runner"
     OPTION = "option"
     WORDS = "words"
 
@@ -59,6 +59,8 @@ def mismatch(
             return _script_mismatch(rules, argv, at, dynamic, root)
         inner = after_runner(argv)
         if inner and inner < len(argv):
+            if starts := _without_suffix(rules, argv[inner], root):
+                return _other_start(starts, argv, inner)
             return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
     return (
         _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
@@ -72,6 +74,8 @@ def _script_mismatch(
 ) -> Mismatch:
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
+        if starts := _without_suffix(rules, argv[at], root):
+            return _other_start(starts, argv, at)
         return Mismatch(Miss.SCRIPT, at, _nearest_listed(rules, argv[at]))
     script = rules.script(tuple(argv[:at]), argv[at], root)
     wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
@@ -79,15 +83,18 @@ def _script_mismatch(
         is_option = wrong.kind is Invented.OPTION
         return Mismatch(Miss.OPTION if is_option else Miss.WORDS, wrong.at, wrong.hint)
     patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
-    return _nearest_rule(patterns, argv, dynamic) or Mismatch(
-        Miss.PROGRAM, _parting(argv[:at], starts[0]), f"run it as `{starts[0]}`"
+    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, argv, at)
+
+
+def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
+    """How the calls begin of a listed script whose path lacks only its ending here."""
+    return rules.listed.get(f"{normalise(path, root) or path}.py", ())
+
+
+def _other_start(starts: Sequence[str], argv: Sequence[str], at: int) -> Mismatch:
+    return Mismatch(
+        Miss.RUNNER, at, f"run it as `{starts[0]}`, not as `{' '.join(argv[: at + 1])}`"
     )
-
-
-def _parting(before: Sequence[str], start: str) -> int:
-    """At which word in front of a script a command leaves the way in which it is listed."""
-    pairs = enumerate(zip_longest(before, start.split()[: len(before)]))
-    return next((at for at, (word, listed) in pairs if word != listed), 0)
 
 
 def _nearest_rule(
