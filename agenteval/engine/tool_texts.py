@@ -11,6 +11,7 @@ from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
+from agenteval.core.span import Span
 from agenteval.core.trial import Execution, Limit
 from agenteval.protocols import ToolSchema
 
@@ -39,10 +40,21 @@ def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) ->
         tool=tool,
         tools=", ".join(names.values()),
         command=call.command or path_argument(call.arguments or {}) or call.raw,
-        evidence=finding.evidence.text,
+        evidence=_faults(verdict),
         reason=call.malformed or _hint(call, finding.hint, profile),
         rules=_rules(call.name, policy) if "{rules}" in text else "",
     )
+
+
+def _faults(verdict: Denied) -> str:
+    """All that was at fault, the worst first; what stands within another part goes with it."""
+    spans: list[Span] = []
+    for finding in verdict.findings:
+        one = finding.evidence
+        if not any(at.start <= one.start and one.end <= at.end for at in spans):
+            spans.append(one)
+    *others, last = (span.text.strip() for span in spans)
+    return f"{'`, `'.join(others)}` and `{last}" if others else last
 
 
 def _hint(call: ToolCall, hint: str, profile: Profile) -> str:

@@ -64,7 +64,7 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     run = played(cli, project, "--prompt-variant", "mine.md")
 
     assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
-    assert run.protocol == "strict/3, rules mine.md/b1452c54 at start, until it stops"
+    assert run.protocol == "strict/4, rules mine.md/b1452c54 at start, until it stops"
 
 
 @pytest.mark.parametrize(
@@ -90,5 +90,5 @@ def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) 
 
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
 
-    assert run.protocol == "strict/3, rules five/3 at start, until it stops, context 6000"
+    assert run.protocol == "strict/4, rules five/3 at start, until it stops, context 6000"
     assert all(5900 < tokens < 6500 for tokens in counted), counted

@@ -4,12 +4,14 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.call import Denied, Finding, ToolCall
+from agenteval.core.policy.policy import World
 from agenteval.core.prompt.profile import STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
 from agenteval.core.trial import Execution
 from agenteval.dialects.registry import profiles
 from agenteval.engine import tool_texts
+from agenteval.taxonomy.judge import judge
 
 POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
 
@@ -29,7 +31,7 @@ def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Denied:
         (
             ToolCall("1", "emit_guidance", "{}", {}),
             denied("hallucinated-tool"),
-            "Unknown tool: 'emit_guidance'. Nothing was run.",
+            "Unknown tool: 'emit_guidance'. There are: bash, read. Nothing was run.",
         ),
         (
             ToolCall("1", "bash", "{", None, "arguments are not JSON: x"),
@@ -45,6 +47,28 @@ def denied(failure_class: str, evidence: str = "ls", hint: str = "") -> Denied:
 )
 def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
     assert tool_texts.denial(call, verdict, STRICT, POLICY) == said
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ls scripts/ | grep -E x", "`| grep -E x` and `ls`"),
+        (
+            "uv run scripts/db_query.py --tables 2>&1 | head -3 && pwd",
+            "`| head -3`, `&&` and `2>&1`",
+        ),
+        ("uv run python scripts/db_query.py --tables", "`python`"),
+        ("uv run -q scripts/db_query.py --tables", "`-q`"),
+        ("python scripts/db_query.py --tables", "`python`"),
+        ("timeout 5 uv run scripts/db_query.py --tables", "`timeout 5`"),
+    ],
+)
+def test_a_denial_names_every_part_at_fault_by_its_true_word(command, said) -> None:
+    call = ToolCall("1", "bash", "", {"command": command})
+    verdict = judge(call, POLICY, World())
+    assert tool_texts.denial(call, verdict, STRICT, POLICY) == (
+        f"Permission denied: the rules do not allow {said} here. Nothing was run."
+    )
 
 
 @pytest.mark.parametrize(

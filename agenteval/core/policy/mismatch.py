@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from itertools import zip_longest
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -77,8 +78,14 @@ def _script_mismatch(
         return Mismatch(Miss.OPTION if is_option else Miss.WORDS, wrong.at, wrong.hint)
     patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
     return _nearest_rule(patterns, argv, dynamic) or Mismatch(
-        Miss.PROGRAM, 0, f"run it as `{starts[0]}`"
+        Miss.PROGRAM, _parting(argv[:at], starts[0]), f"run it as `{starts[0]}`"
     )
+
+
+def _parting(before: Sequence[str], start: str) -> int:
+    """At which word in front of a script a command leaves the way in which it is listed."""
+    pairs = enumerate(zip_longest(before, start.split()[: len(before)]))
+    return next((at for at, (word, listed) in pairs if word != listed), 0)
 
 
 def _nearest_rule(

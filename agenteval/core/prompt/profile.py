@@ -57,7 +57,7 @@ class Texts:
     """What follows a call, as templates of `str.format`.
 
     They may name `tool`, `tools` (all that there are), `command` (what was asked for), `evidence`
-    (its offending part), `rules` (as JSON), `reason`, `output` and `code`.
+    (its offending parts, between backquotes), `rules` (as JSON), `reason`, `output` and `code`.
     """
 
     denied: str  # a bash call
@@ -158,7 +158,7 @@ _LIMIT = Parameter("limit", "how many lines to return", required=False, kind="in
 # An edit here changes what a model reads: raise the version.
 STRICT = Profile(
     name="strict",
-    version=3,
+    version=4,
     forms={
         "bash": Form("bash", RUN, (COMMAND,)),
         "read": Form("read", READ, (path_named("path"), _OFFSET, _LIMIT)),
@@ -167,7 +167,7 @@ STRICT = Profile(
     texts=Texts(
         denied="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
         denied_path="Permission denied: the rules do not allow `{evidence}` here. Nothing was run.",
-        unknown="Unknown tool: {tool!r}. Nothing was run.",
+        unknown="Unknown tool: {tool!r}. There are: {tools}. Nothing was run.",
         malformed="Invalid tool call: {reason}. Nothing was run.",
         invalid="Invalid tool call: the arguments do not fit the schema: {reason}. "
         "Nothing was run.",
