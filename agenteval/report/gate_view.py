@@ -8,7 +8,7 @@ from agenteval.core.pairing import Pairing
 from agenteval.core.run import differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
-from agenteval.report.tables import counted
+from agenteval.report.tables import counted, these
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
@@ -175,7 +175,7 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
         )
     else:
         yield (
-            f"The verdict is about these {counted(scenarios, 'scenario')}, played again: bounds "
+            f"The verdict is about {these(scenarios)}, played again: bounds "
             "are stratified by scenario. Of other scenarios it says nothing."
         )
     if any(needed(one) for one in judgement.criteria):

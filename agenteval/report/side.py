@@ -8,6 +8,7 @@ from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Score, score, score_summaries
 from agenteval.core.summary import TrialSummary
+from agenteval.report.tables import these
 from agenteval.report.view import Groups
 from agenteval.stats.comparison import compare_models
 from agenteval.stats.estimand import UNKNOWN, Estimand, Layout
@@ -70,10 +71,6 @@ def scope(sides: Sequence[Side], about: Estimand) -> str:
     return about.told if sides and all(any(side.layout(about).scenarios) for side in sides) else ""
 
 
-def _these(scenarios: int) -> str:
-    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
-
-
 def basis(sides: Sequence[Side], about: Estimand) -> str:
     """What the intervals of these sides are about, and what they take a draw to be."""
     by_trial = [side for side in sides if side.errors.by_trial]
@@ -85,7 +82,7 @@ def basis(sides: Sequence[Side], about: Estimand) -> str:
         )
     elif names:
         told.append(
-            f"Intervals are about {_these(len(names))}, played again: "
+            f"Intervals are about {these(len(names))}, played again: "
             "stratified by scenario. Other scenarios may differ more."
         )
     if any(not any(side.scenarios) for side in by_trial):

@@ -57,9 +57,9 @@ def test_a_denial_names_the_part_and_not_the_cure(call, verdict, said) -> None:
             "uv run scripts/db_query.py --tables 2>&1 | head -3 && pwd",
             "`| head -3`, `&&` and `2>&1`",
         ),
-        ("uv run python scripts/db_query.py --tables", "`python`"),
-        ("uv run -q scripts/db_query.py --tables", "`-q`"),
-        ("python scripts/db_query.py --tables", "`python`"),
+        ("uv run python scripts/db_query.py --tables", "`uv run python scripts/db_query.py`"),
+        ("uv run -q scripts/db_query.py --tables", "`uv run -q scripts/db_query.py`"),
+        ("python scripts/db_query.py --tables", "`python scripts/db_query.py`"),
         ("timeout 5 uv run scripts/db_query.py --tables", "`timeout 5`"),
     ],
 )
