@@ -8,9 +8,9 @@ from agenteval.core.pairing import Pairing
 from agenteval.core.run import differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
-from agenteval.report.tables import counted, these
+from agenteval.report.tables import counted
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.estimand import Estimand, these
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN

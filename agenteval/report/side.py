@@ -8,10 +8,9 @@ from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scoring import Score, score, score_summaries
 from agenteval.core.summary import TrialSummary
-from agenteval.report.tables import these
 from agenteval.report.view import Groups
 from agenteval.stats.comparison import compare_models
-from agenteval.stats.estimand import UNKNOWN, Estimand, Layout
+from agenteval.stats.estimand import UNKNOWN, Estimand, Layout, these
 from agenteval.stats.rates import Rate, rate_of
 
 UNPAIRED = Pairing((), (), paired=False)

@@ -104,10 +104,6 @@ def repeated(chance: Repeated | None) -> Cell:
     return Cell(f"{100 * chance.value:.1f}%", "", interval, f"n={chance.n}")
 
 
-def these(scenarios: int) -> str:
-    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
-
-
 def counted(number: int, one: str, several: str = "") -> str:
     """A number with its word: "1 trial", "2 trials"."""
     return f"{number:,} {one if number == 1 else several or f'{one}s'}"

@@ -123,3 +123,7 @@ def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
     for value, stratum in zip(values, strata, strict=True):
         found.setdefault(stratum, []).append(value)
     return list(found.values())
+
+
+def these(scenarios: int) -> str:
+    return f"these {scenarios} scenarios" if scenarios > 1 else "this scenario"
