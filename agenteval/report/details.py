@@ -96,8 +96,8 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         return pair_tables(view)
     return (
         *pair_tables(view),
-        _behaviour(view.runs),
         _outcomes(view.runs),
+        _behaviour(view.runs),
         _scenarios(view.runs),
         *_handshakes(view.runs),
         *agent_tables(view.runs),
@@ -110,9 +110,9 @@ def detail_tables(view: View) -> tuple[Table, ...]:
 
 
 def summary_tables(view: View) -> tuple[Table, ...]:
-    """Of the detail tables, those that a decision needs: recovery and outcome."""
+    """Of the detail tables, those that a decision needs: outcome and recovery."""
     pairs = pair_tables(view)
-    return (_behaviour(view.runs), _outcomes(view.runs), *pairs) if view.runs else pairs
+    return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
 def void_lines(view: View) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from agenteval.core.outcome import Outcome
 from agenteval.report.view import RunView, View
 from agenteval.stats.rates import Rate, Repeated
 
@@ -53,7 +54,7 @@ class Table:
 
 
 def comparison_table(view: View) -> Table:
-    """Errors per 100 calls by class: the table that is asked for first.
+    """How often the goal was reached, and errors per 100 calls by class: what is asked for first.
 
     Classes that no model showed share one row, unless the rows are those of a published table.
     """
@@ -71,9 +72,18 @@ def comparison_table(view: View) -> Table:
     if unseen:
         label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
         shown.append((label, rows[unseen[0]]))
-    lines = [Row(name, tuple(map(per_100, rates))) for name, rates in shown]
+    lines = [*_goals(view), *(Row(name, tuple(map(per_100, rates))) for name, rates in shown)]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     return Table(view.title, f"{NOTE} {view.basis}", heads, (*lines, total), "failure class")
+
+
+def _goals(view: View) -> list[Row]:
+    """One row; none where no model has a run behind it. A published table tells no goals."""
+    reached = {
+        run.label: share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True) for run in view.runs
+    }
+    cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
+    return [Row("goal reached, of trials", cells, strong=True)] if reached else []
 
 
 def _unknown(number: int | None) -> str:

@@ -79,10 +79,9 @@ def _table() -> Iterator[str]:
 
 
 def _examples(calls: tuple[ToolCall, ...]) -> Iterator[str]:
-    yield "```"
-    for call in calls:
-        yield example_text(call) or "(no command)"
-    yield "```"
+    texts = [example_text(call) or "(no command)" for call in calls]
+    fence = "```" if not any("```" in text for text in texts) else "````"
+    yield from (fence, *texts, fence)
 
 
 def main(arguments: list[str]) -> int:
