@@ -87,6 +87,16 @@ def _hallucinated_script(ground: Ground) -> Written | None:
     return None
 
 
+def _wrong_runner(ground: Ground) -> Written | None:
+    """A listed script, started by an option of the runner that nobody listed, or by its path."""
+    for path, starts in ground.policy.bash.listed.items():
+        for command in ground.commands:
+            runner, found, rest = command.partition(path)
+            if command.startswith(starts[0]) and found:
+                return _bash(f"{runner}-q {path}{rest}" if runner else f"python3 {command}")
+    return None
+
+
 def _unlisted_script(ground: Ground) -> Written | None:
     """A program that lies beside the listed ones, and is not listed itself."""
     listed = ground.policy.bash.listed
@@ -132,6 +142,7 @@ _FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
         _hallucinated_tool,
         _blocked_path,
         _hallucinated_script,
+        _wrong_runner,
         _unlisted_script,
         _hallucinated_flag,
         _other_shell,

@@ -145,6 +145,7 @@ def _argument_span(call: DeniedCall, value: str) -> Span:
     good=["uv run scripts/notes.py add '```bash'", "uv run scripts/notes.py add '</tool_call>'"],
     cure="Send the command alone, without marks of a template or a document around it.",
     seen_in=["residue"],
+    slip="{}</tool_call>",
 )
 def template_residue(call: DeniedCall) -> Seen | None:
     """Marks of a chat template or a document around the command.
@@ -165,6 +166,7 @@ def template_residue(call: DeniedCall) -> Seen | None:
     ],
     good=["uv run scripts/notes.py add 'a \u2014 b'", "uv run scripts/notes.py add 'it\u2019s'"],
     seen_in=["residue"],
+    slip="\u200b{}",
 )
 def typographic_character(call: DeniedCall) -> Seen | None:
     """A typographic character where shell wants a plain one.

@@ -38,7 +38,7 @@ OURS = {
     for one in command.params
     for option in (*one.opts, *one.secondary_opts)
 }
-OTHERS = {"--all", "--enable-auto-tool-choice", "--tool-call-parser", "--help", "--write"}
+OTHERS = {"--all", "--enable-auto-tool-choice", "--tool-call-parser", "--help", "--write", "--name"}
 RUNNING = [name for name, text in TEXTS.items() if any(block.runs for block in blocks(text))]
 MEASURING = ("run", "show ", "compare", "gate", "plan", "speed")
 

@@ -52,7 +52,7 @@ class Leaky(Namespaces):
         }
         rules = world.rules if self.layered else ()
         plan = Plan("namespaces", build, runner_spec(limits, own_user=False, rules=rules))
-        return Session(partial(launched, self._launcher, plan), files, limits)
+        return Session(partial(launched, self.launcher, plan), files, limits)
 
 
 @pytest.fixture

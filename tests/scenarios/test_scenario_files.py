@@ -11,6 +11,7 @@ import pytest
 from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.core.prompt.variant import variables
 from agenteval.core.scenario import Check, CodeTest, Limits, Scenario, Step
 from agenteval.errors import UsageError
@@ -114,7 +115,9 @@ def test_the_rules_speak_of_the_tools_that_there_are(tmp_path):
     write(tmp_path, "tea")
     write(tmp_path, "rice", GOOD.replace('["bash"]', '["bash", "read"]'))
 
-    rice, tea = (render(scenario, 0).system for scenario in load_scenarios([], roots=[tmp_path]))
+    setting = Setting(rules=VARIANTS["all+tools"])
+    scenarios = load_scenarios([], roots=[tmp_path])
+    rice, tea = (render(scenario, 0, setting).system for scenario in scenarios)
 
     assert ("read tool" in rice, "than bash and read." in rice) == (True, True)
     assert ("read tool" in tea, "than bash." in tea) == (False, True)
@@ -438,11 +441,11 @@ def test_a_missing_fixture_is_named_with_those_that_are_there(tea, tmp_path):
 
 def test_the_example_of_the_readme_is_a_scenario(tmp_path):
     text = (Path(__file__).resolve().parents[2] / "scenarios" / "README.md").read_text("utf-8")
-    toml, agents = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+    toml, trace, agents = re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
     (instructions,) = re.findall(r"```markdown\n(.*?)```", text, re.DOTALL)
     notes = "CREATE TABLE notes (text TEXT, handed_over INTEGER);"
     fixture(tmp_path, f"{notes} CREATE TABLE checks (id INTEGER, text, kind, waits);")
-    folder = write(tmp_path, "missing", f"{toml}\n{agents}", instructions)
+    folder = write(tmp_path, "missing", f"{toml}\n{trace}\n{agents}", instructions)
     (folder / "checks").mkdir()
     (folder / "checks" / "count.py").touch()
     (folder / "checker.md").write_text("# System\nCheck.\n\n# Task\n{{ text }}")

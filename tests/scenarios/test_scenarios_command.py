@@ -32,7 +32,7 @@ def test_the_list_has_every_scenario_with_its_allow_list_and_what_it_invites():
         "fixture": "ralf",
         "tools": ["bash", "read"],
         "variants": 3,
-        "steps": 10,
+        "steps": 11,
         "handshake": [
             "update-attempt-outcome",
             "update-stage-status awaiting_eval",
