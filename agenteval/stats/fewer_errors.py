@@ -163,11 +163,12 @@ def _levelled(strata: Sequence[_Beside], away: int, price: float) -> tuple[float
 
     Lagrange's multiplier: at any price the spread that is told is at most the least there is.
     """
-    for _ in range(_STEPS):
+    steps = 0
+    while True:
         cuts = [one.cut(max(price, _LEAST)) for one in strata]
         gone, slope, spread = map(sum, zip(*cuts, strict=True))
-        beyond = gone - away
-        if abs(beyond) < _EXACT or (price <= _LEAST and beyond < 0):
+        beyond, steps = gone - away, steps + 1
+        if abs(beyond) < _EXACT or (price <= _LEAST and beyond < 0) or steps > _STEPS:
             break
         price = price + beyond / slope if slope else 0.0
     return max(price, 0.0), max(spread + 2 * max(price, _LEAST) * beyond, 0.0)
