@@ -22,7 +22,7 @@ def test_the_examples_of_the_page_are_true(project) -> None:
     known: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), known)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
 
 
 def test_importing_the_package_imports_none_of_its_parts() -> None:
