@@ -88,10 +88,15 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
     assert handshake == [check.name for check in prompt.handshake]
 
 
-def test_every_failure_class_that_can_be_invited_is_invited_by_a_scenario():
+# What a model or its template does by itself: no task is the cause, though a scenario may be told to
+# have it played.
+HABITS = {"wrong-runner", "template-residue", "typographic-character"}
+
+
+def test_every_failure_class_that_has_a_cause_in_a_task_is_invited_by_a_scenario():
     invited = {name for scenario in SCENARIOS for name in scenario.invites}
 
-    assert CLASSES - invited == set()
+    assert CLASSES - invited == HABITS
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
