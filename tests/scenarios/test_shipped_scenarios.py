@@ -88,8 +88,7 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
     assert handshake == [check.name for check in prompt.handshake]
 
 
-# What a model or its template does by itself: no task is the cause, though a scenario may be told to
-# have it played.
+# What a model or its template does by itself: no task is the cause.
 HABITS = {"wrong-runner", "template-residue", "typographic-character"}
 
 
