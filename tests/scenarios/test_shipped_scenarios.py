@@ -89,7 +89,7 @@ def test_nothing_is_reached_before_anything_was_done(scenario, seed, workspace):
 
 
 # What a model or its template does by itself: no task is the cause.
-HABITS = {"wrong-runner", "template-residue", "typographic-character"}
+HABITS = {"template-residue", "typographic-character"}
 
 
 def test_every_failure_class_that_has_a_cause_in_a_task_is_invited_by_a_scenario():
