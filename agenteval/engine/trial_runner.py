@@ -75,8 +75,7 @@ class TrialRunner:
         while self.waiting:
             await self._start(self.waiting.popleft())
         loop, ending = self.loops[self.last], self.parts[self.last].ending
-        await self._note_goal()
-        goal = await self.watch.judged()
+        goal = await self.watch.judged(self._turn)
         ended = outcome(
             ending,
             goal_met=all(check.held for check in goal),
@@ -97,6 +96,8 @@ class TrialRunner:
 
     async def read(self, requests: Sequence[Sent]) -> None:
         await self.reading.check(requests, self.model.health)
+        if not any(record.execution for record in self.loops[""].calls):  # nothing has run yet
+            await self.watch.begin()
 
     async def made(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
@@ -107,13 +108,14 @@ class TrialRunner:
             await self._follow(agent, record.turn, record.position)
 
     async def ended(self) -> Ending | None:
-        await self._note_goal()
+        await self.watch.note_goal(self._turn)
         turns = (turn for loop in self.loops.values() for turn in loop.turns)
         tokens = sum(turn.usage.completion_tokens for turn in turns)
         return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
 
-    async def _note_goal(self) -> None:
-        await self.watch.note_goal(max(0, len(self.loops[""].turns) - 1))
+    @property
+    def _turn(self) -> int:
+        return max(0, len(self.loops[""].turns) - 1)
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""

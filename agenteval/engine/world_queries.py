@@ -31,7 +31,7 @@ SAID = 200  # characters of what a test says of its failure, or a check found
 class Database:
     """The world's database as it is now: asked again only when its files were changed.
 
-    `schema` is what the fixture declared there.
+    `schema` is what the fixture declared there; `first` its stamp before any call ran.
     """
 
     sandbox: Sandbox
@@ -40,15 +40,30 @@ class Database:
     asked: tuple[Question, ...] = ()
     answers: Answers | None = None
     stamp: str = ""
+    first: str = ""
+
+    async def begin(self) -> None:
+        """Remember it as it is before the first call."""
+        self.first = await self._stamp()
+
+    async def is_touched(self) -> bool:
+        """Whether it may be another than at first: a stamp costs a tenth of a question."""
+        if self.first and self.first == await self._stamp():
+            return False
+        self.first = ""  # once touched, it is no more asked whether
+        return True
 
     async def ask(self, questions: Sequence[Question]) -> Answers:
         """The same value as before while nothing was changed."""
         asked = tuple(questions)
-        stamp = await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
+        stamp = await self._stamp()
         if self.answers is None or not stamp or (stamp, asked) != (self.stamp, self.asked):
             self.answers = await self.sandbox.ask(self.path, asked, self.schema)
             self.asked, self.stamp = asked, stamp
         return self.answers
+
+    async def _stamp(self) -> str:
+        return await self.sandbox.stamp([self.path + suffix for suffix in SUFFIXES])
 
 
 def declared(image: bytes) -> Schema:

@@ -9,6 +9,7 @@ from agenteval.core.scenario import Check, CodeTest, GoalCheck, Limits
 from agenteval.core.summary import summarize
 from agenteval.core.trial import HandshakeStep, Turn
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.sandbox.session import Session
 from agenteval.testing import ScriptedModel, says, tool
 
 A, B = "uv run scripts/mark.py a", "uv run scripts/mark.py b"
@@ -274,3 +275,36 @@ async def test_a_written_file_is_answered_and_so_is_one_that_cannot_be(play) -> 
         "notes/n.txt/x: Not a directory\n[exit code 1]",
         "Permission denied: the rules do not allow `w.db` here. Nothing was run.",
     ]
+
+
+class Thinks(ScriptedModel):
+    """Takes the time that a real model takes, so that a world is no more new when a call runs."""
+
+    async def ask(self, messages, tools, *, seed) -> Turn:
+        await asyncio.sleep(0.1)
+        return await super().ask(messages, tools, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("parts", "asked", "ends"),
+    [
+        (("pwd", "ls .", "ls notes"), 1, (None, Outcome.STALLED)),  # at the end alone
+        (("pwd", B, "pwd"), 2, (1, Outcome.COMPLETED)),
+        (("pwd", B, "pwd", B), 2, (1, Outcome.STALLED)),
+    ],
+)
+async def test_a_world_is_asked_when_something_was_done(
+    play, monkeypatch, parts, asked, ends
+) -> None:
+    asks, ask = [], Session.ask
+    monkeypatch.setattr(Session, "ask", lambda *given: asks.append(given) or ask(*given))
+    plain = replace(play.scenario, handshake=())
+    (trial,) = await play(Thinks(*parts, says("It is over.")), scenario=plain)
+    assert (len(asks), (trial.goal_turn, trial.outcome)) == (asked, ends)
+
+
+async def test_a_goal_that_holds_from_the_start_is_reached_at_the_end(play) -> None:
+    idle = Check("nothing is marked", "SELECT count(*) FROM mark", 0)
+    scenario = replace(play.scenario, goal=(idle,), handshake=())
+    (trial,) = await play(Thinks("pwd", says("Done.")), scenario=scenario)
+    assert (trial.outcome, trial.goal_turn) == (Outcome.COMPLETED, 1)

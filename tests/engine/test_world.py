@@ -111,3 +111,24 @@ async def test_a_database_is_asked_again_only_when_it_may_have_changed(
     database = Database(world, "w.db")
     seen = [await database.ask(one) for one in questions]
     assert (world.asked, seen[-1]) == (times, Answers(broken=str(times)))
+
+
+@pytest.mark.parametrize(
+    ("stamps", "touched"),
+    [
+        (["a", "a", "a"], [False, False]),
+        (["a", "a", "b"], [False, True]),
+        (["a", "b"], [True, True]),  # once touched, no stamp is asked for again
+        (
+            [
+                "",
+            ],
+            [True, True],
+        ),  # it was too new to tell
+        (["a", ""], [True, True]),
+    ],
+)
+async def test_a_database_is_as_at_first_until_it_was_touched(stamps, touched) -> None:
+    database = Database(Stamped(iter(stamps)), "w.db")
+    await database.begin()
+    assert [await database.is_touched() for _ in touched] == touched
