@@ -75,7 +75,7 @@ class TrialRunner:
         while self.waiting:
             await self._start(self.waiting.popleft())
         loop, ending = self.loops[self.last], self.parts[self.last].ending
-        goal = await self.watch.judged(self._turn)
+        goal = await self.watch.judged(max(0, len(self.loops[""].turns) - 1))
         ended = outcome(
             ending,
             goal_met=all(check.held for check in goal),
@@ -96,8 +96,8 @@ class TrialRunner:
 
     async def read(self, requests: Sequence[Sent]) -> None:
         await self.reading.check(requests, self.model.health)
-        if not any(record.execution for record in self.loops[""].calls):  # nothing has run yet
-            await self.watch.begin()
+        if self.prompt.goal and not any(record.execution for record in self.loops[""].calls):
+            await self.watch.database.begin()
 
     async def made(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
@@ -108,14 +108,10 @@ class TrialRunner:
             await self._follow(agent, record.turn, record.position)
 
     async def ended(self) -> Ending | None:
-        await self.watch.note_goal(self._turn)
+        await self.watch.note_goal(len(self.loops[""].turns) - 1)
         turns = (turn for loop in self.loops.values() for turn in loop.turns)
         tokens = sum(turn.usage.completion_tokens for turn in turns)
         return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
-
-    @property
-    def _turn(self) -> int:
-        return max(0, len(self.loops[""].turns) - 1)
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""

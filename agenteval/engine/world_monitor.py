@@ -51,24 +51,11 @@ class WorldMonitor:
             if self._is_new(one.name, str(next(iter(row.values()))))
         ]
 
-    async def begin(self) -> None:
-        """Hear that the model has answered, and that its first call is about to run."""
-        await self.database.begin()
-
     async def note_goal(self, turn: int) -> None:
-        """Look whether the goal holds after this turn, until it once does.
-
-        A goal asks for something to be done: it is not looked for in a world as it was made.
-        """
-        if self.goal_turn is not None or not await self._is_to_judge():
-            return
-        if all(one.held for one in await self._checked()):
-            first = all(one.held for one in (*self._traced(), *await self._tested()))
-            self.goal_turn = turn if first else None
-
-    async def _is_to_judge(self) -> bool:
-        asked = self.answers is not None or not self.prompt.goal
-        return asked or await self.database.is_touched()
+        """Look whether the goal holds after this turn, until it once does; not in a new world."""
+        known = self.goal_turn is not None or not await self.database.is_touched()
+        if not known and all(check.held for check in await self._checked()):
+            await self.judged(turn)
 
     async def judged(self, turn: int) -> tuple[GoalCheck, ...]:
         """Every check of the goal, every trace and every test, as the world is after this turn."""

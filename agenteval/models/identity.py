@@ -85,7 +85,7 @@ def _absent(url: str, cause: str) -> UsageError:
         f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
         f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
         "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "
-        "with --base-url; or try a simulated model: --model sim/qwen3.6-35b"
+        "URL; or try a simulated model: agenteval run --model sim/qwen3.6-35b"
     )
 
 

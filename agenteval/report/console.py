@@ -33,7 +33,7 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
     if view.sentences:
         _print_title(console, SAID, simulated=view.simulated)
         _print_list(console, view.sentences)
-    if view.runs and not view.compared:
+    if view.runs:
         _print_title(console, "In short", simulated=view.simulated)
         console.print(Text(SHORT_NOTE, style="dim"))
         _print_list(console, in_short(view))

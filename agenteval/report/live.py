@@ -1,4 +1,7 @@
-"""What is shown while runs go on: trials, the error rate so far, and the time left."""
+"""What is shown while runs go on: trials, errors and calls so far, and the time left.
+
+A rate comes with its interval when the run has ended.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,17 +18,17 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 from rich.text import Text
 
 from agenteval.protocols import TrialKey
 from agenteval.report.tables import MARK
-from agenteval.stats.rates import clustered
 
 REFRESHES = 4  # a second
 
 
 class Tally:
-    """The calls of one run so far, by trial. Cheap to feed; its rate is made when it is drawn."""
+    """The calls of one run so far, by trial. Cheap to feed; they are added up when it is drawn."""
 
     def __init__(self) -> None:
         self._trials: dict[TrialKey, tuple[int, int]] = {}
@@ -42,8 +45,10 @@ class Tally:
 
     def __str__(self) -> str:
         # The drawing thread reads while the run writes: a copy of the values is taken at once.
-        rate = clustered(tuple(self._trials.values()))
-        return f"errors {rate.per_100()}{f', {self._voids} void' if self._voids else ''}"
+        trials = tuple(self._trials.values())
+        errors, calls = (sum(one[at] for one in trials) for at in range(2))
+        void = f", {self._voids} void" if self._voids else ""
+        return f"{errors} error{'' if errors == 1 else 's'}, {calls} calls{void}"
 
 
 class RunProgress:
@@ -68,11 +73,13 @@ class Live:
         self._progress = progress
 
     def run(self, label: str, *, trials: int, simulated: bool) -> RunProgress:
-        """A new line, for a run of so many trials."""
+        """A new line, for a run of so many trials; none where nothing is left to play."""
         self._progress.start()  # not before: a run that cannot begin draws nothing
         tally = Tally()
-        mark = f" [bold yellow]{MARK}[/]" if simulated else ""
-        task = self._progress.add_task(f"{escape(label)}{mark}", total=trials, tally=tally)
+        mark = f"[bold yellow]{MARK}[/]" if simulated else ""
+        task = self._progress.add_task(
+            escape(label), total=trials, mark=mark, tally=tally, visible=trials > 0
+        )
         return RunProgress(self._progress, task, tally)
 
 
@@ -80,14 +87,15 @@ class Live:
 def live(console: Console) -> Iterator[Live]:
     """Draw on this console until the block ends; the last state stays."""
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=12),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, ratio=1)),
+        TextColumn("{task.fields[mark]}", table_column=Column(no_wrap=True)),
+        BarColumn(bar_width=8),
         MofNCompleteColumn(),
         TextColumn("trials"),
-        _TallyColumn(),
+        _TallyColumn(table_column=Column(no_wrap=True)),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    progress = Progress(*columns, console=console, refresh_per_second=REFRESHES)
+    progress = Progress(*columns, console=console, refresh_per_second=REFRESHES, expand=True)
     try:
         yield Live(progress)
     finally:
@@ -96,7 +104,7 @@ def live(console: Console) -> Iterator[Live]:
 
 
 class _TallyColumn(ProgressColumn):
-    """Errors per 100 calls so far, with interval and n."""
+    """Errors and calls so far."""
 
     max_refresh = 1 / REFRESHES
 

@@ -90,10 +90,10 @@ def meant(
             f"{word!r} begins the ids of {len(fitting)} runs in {where} (newest: "
             f"{', '.join(fitting[:SHOWN])}); give more of the one you mean"
         )
-    raise UsageError(
-        f"no run {word!r} in {where} (newest: {', '.join(known[:SHOWN]) or 'none yet'}); "
-        "`agenteval show` lists all"
-    )
+    like = sorted({run.model for run in runs if word and word in run.model})
+    newest = f"newest: {', '.join(known[:SHOWN]) or 'none yet'}"
+    near = f"models like it: {', '.join(like)}" if like else newest
+    raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:

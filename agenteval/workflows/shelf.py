@@ -8,6 +8,7 @@ from pathlib import Path
 from agenteval import store as parts
 from agenteval.core.outcome import Outcome
 from agenteval.errors import UsageError
+from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.listed import Listed, ListedTable, listed, listed_tables
 from agenteval.store.location import Location, meant, passed_over
@@ -50,8 +51,8 @@ def listing(
 
 
 def errors_of(run: Listed) -> Rate:
-    """Errors of its calls, clustered by trial."""
-    return clustered(run.errors)
+    """Errors of its calls, about its scenarios, as `show RUN` gives them."""
+    return clustered(run.errors, Layout(scenarios=run.played))
 
 
 def reached(run: Listed) -> Rate:

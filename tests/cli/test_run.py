@@ -179,6 +179,13 @@ def test_the_list_tells_runs_apart_and_takes_a_part_of_them(cli) -> None:
     assert none.out.startswith("No such runs in ")
 
 
+def test_the_list_and_a_run_tell_one_interval(cli) -> None:
+    cli("run", "-m", "sim/qwen3.6-35b", "--trials", "3", "mail", "media/rendered-plot")
+    (listed,) = json.loads(cli("show", "--json").out)["runs"]
+    (shown,) = json.loads(cli("show", "last", "--json").out)["models"]
+    assert {key: shown["errors"][key] for key in listed["errors"]} == listed["errors"]
+
+
 def test_a_model_names_its_last_run_and_what_last_means_is_told(cli) -> None:
     for model in ("sim/qwen3.5-27b", "sim/qwen3.6-35b"):
         cli("run", "-m", model, "--trials", "1", "media/rendered-plot")

@@ -31,11 +31,23 @@ def test_the_last_state_of_each_run_stays_on_the_screen(terminal):
         play(line, 2, "d", void=True)
         play(lines.run("local [a]", trials=2, simulated=False), 1, "aa")
     first, second = terminal.file.getvalue().splitlines()
-    assert first.startswith("sim/moe SIMULATED ")
-    assert "2/3 trials errors 33.33 [" in first
-    assert "] n=3, 1 void" in first
+    assert first.startswith("sim/moe ")
+    assert " SIMULATED " in first
+    assert "2/3 trials 1 error, 3 calls, 1 void " in first
     assert second.startswith("local [a]  ")
-    assert "1/2 trials errors 0.00 [0.0, " in second
+    assert "1/2 trials 0 errors, 2 calls " in second
+
+
+def test_a_line_stays_one_line_on_a_narrow_terminal():
+    narrow = Console(file=io.StringIO(), width=80, color_system=None)
+    with live(narrow) as lines:
+        name = "qwen3-coder-480b-a35b-instruct-fp8"
+        play(lines.run(name, trials=1_000, simulated=True), 1, "ad" * 5_000)
+        lines.run("finished", trials=0, simulated=False)
+    (line,) = narrow.file.getvalue().splitlines()
+    assert line.startswith("qwen3-coder")
+    assert "… SIMULATED " in line
+    assert "1/1000 trials 5000 errors, 10000 calls" in line
 
 
 def test_a_quiet_console_shows_nothing():
