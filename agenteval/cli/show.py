@@ -232,7 +232,6 @@ def counts(
 
     - `agenteval compare published.csv` compares without storing
     """
-    with workflows.views.opened(store) as there:
-        for one in workflows.ingest.import_counts(file, there):
-            calls, errors = sum(one.counts.calls), sum(one.counts.errors)
-            typer.echo(f"{one.id}  {errors} errors in {calls} calls")
+    for one in workflows.ingest.import_counts(file, store):
+        calls, errors = sum(one.counts.calls), sum(one.counts.errors)
+        typer.echo(f"{one.id}  {errors} errors in {calls} calls")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall, Verdict
 from agenteval.core.malformed import Blame, MalformedCall, Repair
@@ -21,8 +21,10 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
-from agenteval.store.rows import CallRow, TrialRow, TurnRow
 from agenteval.store.summaries import INTERRUPTED, Values, summary_values
+
+if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
+    from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
@@ -54,7 +56,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
     }
 
 
-def turn_value(row: TurnRow) -> Turn:
+def turn_value(row: "TurnRow") -> Turn:
     return Turn(
         text=row.text,
         calls=tuple(map(written_call, row.calls)),
@@ -73,7 +75,7 @@ def turn_value(row: TurnRow) -> Turn:
     )
 
 
-def _timing(row: TurnRow) -> Timing | None:
+def _timing(row: "TurnRow") -> Timing | None:
     if row.first_piece is None:
         return None
     gaps = (row.gap_mean, row.gap_median, row.gap_p95, row.gap_longest)
@@ -126,7 +128,7 @@ def call_values(
     }
 
 
-def call_value(row: CallRow) -> CallRecord:
+def call_value(row: "CallRow") -> CallRecord:
     return CallRecord(
         turn=row.turn,
         position=row.position,
@@ -152,7 +154,7 @@ def _finding_fields(finding: Finding) -> Values:
     return finding._asdict() | shown
 
 
-def _verdict(row: CallRow) -> Verdict:
+def _verdict(row: "CallRow") -> Verdict:
     findings = [_finding(finding) for finding in row.findings]
     return Allowed() if row.allowed else Denied.explained(findings)
 
@@ -166,13 +168,13 @@ def _finding(stored: dict[str, Any]) -> Finding:
     )
 
 
-def _execution(row: CallRow) -> Execution | None:
+def _execution(row: "CallRow") -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
     return Execution(row.exit_code, row.output, row.seconds, row.limit, row.cut)
 
 
-def trial_value(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Trial:
+def trial_value(row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]") -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
     ended = bool(row.outcome)
     return Trial(
@@ -219,7 +221,7 @@ def agent_fields(part: AgentPart) -> Values:
     }
 
 
-def _agents(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Iterator[AgentPart]:
+def _agents(row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]") -> Iterator[AgentPart]:
     for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
         yield replace(
             part,
@@ -228,12 +230,12 @@ def _agents(row: TrialRow, turns: list[TurnRow], calls: list[CallRow]) -> Iterat
         )
 
 
-def _kept_agents(row: TrialRow) -> Iterator[AgentPart]:
+def _kept_agents(row: "TrialRow") -> Iterator[AgentPart]:
     for stored in row.agents:
         yield AgentPart(**(stored | {"ending": Ending(stored["ending"])}))
 
 
-def _agents_in_flight(turns: list[TurnRow]) -> Iterator[AgentPart]:
+def _agents_in_flight(turns: "list[TurnRow]") -> Iterator[AgentPart]:
     """Of a trial that never ended it is not known who asked for an agent."""
     for label in dict.fromkeys(turn.agent for turn in turns if turn.agent):
         name, _, number = label.rpartition("/")

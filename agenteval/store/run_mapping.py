@@ -1,19 +1,17 @@
 """Between rows and runs, their looks, crashes and replaced trials, and imported counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import JSON, Column, func
+from sqlalchemy import JSON, Column
 from sqlmodel import Field, Session, SQLModel, col, or_, select
 
-from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, Look, ModelCard, Options, Run
+from agenteval.core.run import Look, Run
 from agenteval.core.summary import ImportedCounts
-from agenteval.core.trial import Trial
 from agenteval.errors import Cause
-from agenteval.store.rows import CrashRow, LookRow, RunRow, TrialRow, TurnRow
+from agenteval.store.rows import LookRow, RunRow, TrialRow
 from agenteval.store.summaries import INTERRUPTED
 
 
@@ -43,43 +41,8 @@ def run_row(run: Run) -> RunRow:
     )
 
 
-def run_value(
-    row: RunRow,
-    trials: tuple[Trial, ...],
-    looks: tuple[Look, ...] = (),
-    replaced: Mapping[str, int] | None = None,
-) -> Run:
-    return Run(
-        id=row.id,
-        model=ModelCard(**row.card),
-        started=row.started,
-        seed=row.seed,
-        trials_planned=row.trials_planned,
-        max_turns=row.max_turns,
-        concurrency=row.concurrency,
-        sandbox=row.sandbox,
-        prefork=row.prefork,
-        protocol=row.protocol,
-        taxonomy=row.taxonomy,
-        policies=row.policies,
-        complete=row.complete,
-        second_reader=row.second_reader,
-        trials=trials,
-        looks=looks,
-        options=Options(**row.options) if row.options else None,
-        scenarios=row.scenarios,
-        per_token=row.per_token,
-        replaced=replaced or {},
-        effort=None if row.seconds is None else Effort(row.seconds, row.joules),
-    )
-
-
 def look_row(run_id: str, look: Look) -> LookRow:
     return LookRow(run_id=run_id, **asdict(look))
-
-
-def look_value(row: LookRow) -> Look:
-    return Look(**row.model_dump(exclude={"id", "run_id"}))
 
 
 IN_FORCE = col(TrialRow.replaced).is_(False)
@@ -99,29 +62,6 @@ def set_aside(session: Session, run_id: str, *, voids: bool) -> Sequence[tuple[s
     aside = [(row.scenario, row.number) for row in rows]
     session.commit()
     return aside
-
-
-def replaced(session: Session, run_id: str) -> Mapping[str, int]:
-    """How many trials were played again, by the cause of their void."""
-    query = select(TrialRow.cause, func.count()).where(TrialRow.run_id == run_id, ~IN_FORCE)
-    return dict(session.exec(query.group_by(TrialRow.cause)).all())
-
-
-NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
-
-
-def crashes(session: Session, run_id: str) -> tuple[Crash, ...]:
-    query = select(CrashRow).where(CrashRow.run_id == run_id).order_by(col(CrashRow.id))
-    return tuple(Crash(row.at, row.said) for row in session.exec(query))
-
-
-def requests(session: Session, run_id: str) -> int:
-    """Those that were answered, those sent again, and those that made a trial void."""
-    of_run = TrialRow.run_id == run_id
-    turns = select(func.count(col(TurnRow.id))).join(TrialRow).where(of_run)
-    again = select(func.coalesce(func.sum(TrialRow.retries), 0)).where(of_run)
-    failed = select(func.count()).where(of_run, col(TrialRow.cause).not_in(NO_REQUEST))
-    return sum(int(session.exec(query).one()) for query in (turns, again, failed))
 
 
 class ImportedRow(SQLModel, table=True):
@@ -150,16 +90,4 @@ def imported_row(imported: ImportedCounts) -> ImportedRow:
         by_trial=counts.by_trial,
         calls=list(counts.calls),
         by_class={name: list(errors) for name, errors in counts.by_class.items()},
-    )
-
-
-def imported_value(row: ImportedRow) -> ImportedCounts:
-    by_class = {name: tuple(errors) for name, errors in row.by_class.items()}
-    return ImportedCounts(
-        id=row.id,
-        model=ModelCard(**row.card),
-        imported=row.imported,
-        source=row.source,
-        trials=tuple((scenario, trial) for scenario, trial in row.trials),
-        counts=ErrorCounts(tuple(row.calls), by_class, by_trial=row.by_trial),
     )

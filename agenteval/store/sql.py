@@ -1,37 +1,31 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, event, text
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
-from sqlmodel import Session, col, create_engine, select
+from sqlmodel import Session, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.core.trial import Trial
 from agenteval.errors import HostError, UsageError
-from agenteval.store import mapping, run_mapping
+from agenteval.store import loading, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
-from agenteval.store.rows import CallRow, CrashRow, LookRow, RunRow, TagsRow, TrialRow, TurnRow
+from agenteval.store.rows import CrashRow, RunRow, TagsRow, TrialRow
 from agenteval.store.run_mapping import (
     IN_FORCE,
     ImportedRow,
-    crashes,
     imported_row,
-    imported_value,
-    replaced,
-    requests,
     set_aside,
 )
-from agenteval.store.summaries import Query, known, summaries, tables_known
+from agenteval.store.summaries import Query, known, tables_known
 
 
 class SqlStore:
@@ -105,12 +99,6 @@ class SqlStore:
             session.add(row)
             session.commit()
 
-    def imported(self) -> Mapping[str, ImportedCounts]:
-        """All imported counts by their ids, newest first."""
-        with Session(self._engine) as session:
-            rows = session.exec(select(ImportedRow).order_by(col(ImportedRow.imported).desc()))
-            return {row.id: imported_value(row) for row in rows}
-
     def close_run(
         self,
         run_id: str,
@@ -144,25 +132,14 @@ class SqlStore:
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
-        with Session(self._engine) as session:
-            rows = session.exec(select(RunRow).order_by(col(RunRow.started).desc())).all()
-            return [run_mapping.run_value(row, ()) for row in rows]
+        with self.connect() as connection:
+            ask = self.query(connection)
+            return [loading.without_trials(ask, run.id) for run in known(ask)]
 
     def load(self, run_id: str) -> Run:
-        """A whole run, by what names it (`store.names`). Raises UsageError."""
-        with Session(self._engine) as session:
-            row = self._find(session, run_id)
-            trials = session.exec(
-                select(TrialRow)
-                .where(TrialRow.run_id == row.id, IN_FORCE)
-                .order_by(TrialRow.scenario, col(TrialRow.number))
-            ).all()
-            turns = _by_trial(session.exec(_rows_of(TurnRow, row.id)).all())
-            calls = _by_trial(session.exec(_rows_of(CallRow, row.id)).all())
-            ended = (
-                mapping.trial_value(trial, turns[trial.id], calls[trial.id]) for trial in trials
-            )
-            return _run(session, row, tuple(ended))
+        """A whole run, by what names it (`store.location`). Raises UsageError."""
+        with self.connect() as connection:
+            return loading.load(self.query(connection), run_id, where=self.shown)
 
     @staticmethod
     def query(connection: Connection) -> Query:
@@ -171,10 +148,8 @@ class SqlStore:
 
     def summarized(self, run_id: str) -> tuple[Run, tuple[TrialSummary, ...]]:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
-        with Session(self._engine) as session:
-            row = self._find(session, run_id)
-            run = _run(session, row, ())
-            return run, summaries(self.query(session.connection()), row.id)
+        with self.connect() as connection:
+            return loading.summarized(self.query(connection), run_id, where=self.shown)
 
     def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
@@ -214,49 +189,9 @@ class SqlStore:
 
     def meant(self, word: str, *, whatever: bool = False) -> str:
         """The id of the run or of the imported counts that a user means. Raises UsageError."""
-        with Session(self._engine) as session:
-            return self._meant(session, word, whatever=whatever)
-
-    def _meant(self, session: Session, word: str, *, whatever: bool = False) -> str:
-        ask = self.query(session.connection())
-        return meant(word, known(ask), tables_known(ask), where=self.shown, whatever=whatever)
-
-    def _find(self, session: Session, word: str) -> RunRow:
-        found = self._meant(session, word)
-        row = session.get(RunRow, found)
-        if row is None:
-            raise UsageError(
-                f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
-                "compares them with others, and a gate can have them as its baseline"
-            )
-        return row
-
-
-def _run(session: Session, row: RunRow, trials: tuple[Trial, ...]) -> Run:
-    run = run_mapping.run_value(row, trials, _looks(session, row.id), replaced(session, row.id))
-    return replace(run, requests=requests(session, row.id), crashes=crashes(session, row.id))
-
-
-def _looks(session: Session, run_id: str) -> tuple[Look, ...]:
-    query = select(LookRow).where(LookRow.run_id == run_id).order_by(col(LookRow.number))
-    return tuple(map(run_mapping.look_value, session.exec(query).all()))
-
-
-def _rows_of(table: type[TurnRow] | type[CallRow], run_id: str) -> Any:
-    """All turns or calls of one run, in the order they happened."""
-    return (
-        select(table)
-        .join(TrialRow, col(TrialRow.id) == col(table.trial_id))
-        .where(TrialRow.run_id == run_id)
-        .order_by(col(table.id))
-    )
-
-
-def _by_trial(rows: Sequence[Any]) -> Mapping[int | None, list[Any]]:
-    grouped: dict[int | None, list[Any]] = defaultdict(list)
-    for row in rows:
-        grouped[row.trial_id].append(row)
-    return grouped
+        with self.connect() as connection:
+            ask, where = self.query(connection), self.shown
+            return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
 
 
 def _prepare_sqlite(engine: Engine, url: str) -> None:

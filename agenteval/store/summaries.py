@@ -13,30 +13,19 @@ from typing import Any
 import msgspec
 
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
-from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
-from agenteval.core.run import Effort, Look, ModelCard, Options, Run
 from agenteval.core.scenario import GoalCheck
-from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
+from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError
-from agenteval.store.gate_looks import READ
-from agenteval.store.location import SCHEMA, Known, Location, from_column, meant
+from agenteval.store.location import SCHEMA, Known, Location, from_column
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 Values = dict[str, Any]  # of one row, by column
 
 INTERRUPTED = "interrupted before it ended"
 
-# The columns that a run has as they are: the first of those that are asked for.
-_PLAIN = ("id", "started", "seed", "trials_planned", "max_turns", "concurrency", "sandbox",
-          "protocol", "taxonomy")  # fmt: skip
-_RUN = """SELECT id, started, seed, trials_planned, max_turns, concurrency, sandbox, protocol,
-    taxonomy, prefork, complete, seconds, joules, card, policies, options, scenarios
-    FROM run WHERE id = :run"""
-_TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
-    FROM imported WHERE id = :run"""
 _KNOWN = """SELECT run.id, run.model, tags.labels, run.simulated, EXISTS (SELECT 1 FROM trial
     WHERE run_id = run.id AND NOT replaced AND outcome NOT IN ('', 'void'))
     FROM run LEFT JOIN tags ON tags.run_id = run.id ORDER BY started DESC, run.id DESC"""
@@ -112,6 +101,7 @@ def opened(store: str) -> Iterator[Query]:
     try:
         if not _is_current(connection):
             _widen(store)
+        connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
         raise UsageError(f"--store {where}: not a store of agenteval ({error})") from error
@@ -150,48 +140,6 @@ def known(query: Query) -> list[Known]:
 def tables_known(query: Query) -> list[str]:
     """The ids of imported counts, newest first."""
     return [row[0] for row in query(_TABLES)]
-
-
-def load_summary(query: Query, word: str) -> RunSummary:
-    """The summary of a run or a table, by what names it (`store.names`). Raises UsageError."""
-    runs, tables = known(query), tables_known(query)
-    found = meant(word, runs, tables, where="the store")
-    if found in tables:
-        return _of_table(*query(_TABLE, run=found)[0])
-    looks = tuple(Look(*row) for row in query(READ, run=found))
-    return RunSummary.of(_run(*query(_RUN, run=found)[0], looks=looks), summaries(query, found))
-
-
-def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
-    *plain, prefork, complete, seconds, joules, card, policies, options, scenarios = row
-    given = decoded(options)
-    return Run(
-        **dict(zip(_PLAIN, plain, strict=True)),
-        model=ModelCard(**decoded(card)),
-        prefork=bool(prefork),
-        policies=decoded(policies),
-        complete=bool(complete),
-        looks=looks,
-        options=Options(**given) if given else None,
-        scenarios=decoded(scenarios),
-        effort=None if seconds is None else Effort(seconds, joules),
-    )
-
-
-def _of_table(*row: Any) -> RunSummary:
-    """Raises UsageError for counts of which it is not known what belongs together."""
-    name, imported, source, card, trials, by_trial, calls, by_class = row
-    named = [(scenario, trial) for scenario, trial in decoded(trials)]
-    if not by_trial or not all(scenario for scenario, _ in named):
-        raise UsageError(
-            f"{name}: its table does not name the scenario and trial of each line; as calls of one "
-            "trial resemble each other, no bound would hold. Import a table with these columns, or "
-            "see `agenteval compare`"
-        )
-    classes = {key: tuple(errors) for key, errors in decoded(by_class).items()}
-    counts = ErrorCounts(tuple(decoded(calls)), classes)
-    model = ModelCard(**decoded(card))
-    return RunSummary.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
 
 
 def decoded(column: Any) -> Any:

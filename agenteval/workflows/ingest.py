@@ -1,10 +1,11 @@
 """Reading what was measured elsewhere: published tables of counts, and the logs of vLLM."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
 from agenteval.config.models import load_models
 from agenteval.config.roots import roots
 from agenteval.core.run import ModelCard
@@ -16,22 +17,20 @@ from agenteval.formats.vllm_log import VllmLog, log_lines
 from agenteval.report.speed import LogView
 from agenteval.stats.loads import loads
 
-if TYPE_CHECKING:  # a log needs no store, whose import takes a second
-    from agenteval.store.sql import SqlStore
 
-
-def import_counts(file: Path, store: "SqlStore") -> Iterator[ImportedCounts]:
+def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     """Store a published table, one entry for each of its models. Raises UsageError."""
     tables, now = load_counts(file), datetime.now(UTC)
     known = cards(tables)
-    for model, table in tables.items():
-        name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
-        stamp = now.isoformat(timespec="milliseconds")
-        imported = ImportedCounts(
-            store.free_id(name), known[model], stamp, str(file), table.trials, table.counts
-        )
-        store.add_imported(imported)
-        yield imported
+    with closing(parts.sql.SqlStore(store)) as there:
+        for model, table in tables.items():
+            name = f"{now:%Y%m%d-%H%M%S}-{model.replace('/', '-').replace(' ', '-')}"
+            stamp = now.isoformat(timespec="milliseconds")
+            imported = ImportedCounts(
+                there.free_id(name), known[model], stamp, str(file), table.trials, table.counts
+            )
+            there.add_imported(imported)
+            yield imported
 
 
 def cards(models: Iterable[str]) -> Mapping[str, ModelCard]:

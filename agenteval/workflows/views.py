@@ -2,8 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +24,9 @@ from agenteval.report.side import Side
 from agenteval.report.speed import Served
 from agenteval.report.view import ClassText, View
 from agenteval.stats.speeds import run_speed
-from agenteval.store.location import Location
-from agenteval.store.sql import SqlStore
+from agenteval.store import loading
+from agenteval.store.location import Location, meant
+from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.taxonomy.judge import judge
 from agenteval.workflows.gating import declared
@@ -81,28 +81,10 @@ def _read(where: str, text: str) -> tuple[_Line, ToolCall]:
     return line, ToolCall(line.session, line.call.name, line.call.arguments, arguments)
 
 
-@contextmanager
-def reading(store: str) -> Iterator[SqlStore]:
-    """The store at this file or URL, which must be there. Raises UsageError."""
-    Location(store).check_there()
-    with opened(store) as found:
-        yield found
-
-
-@contextmanager
-def opened(store: str) -> Iterator[SqlStore]:
-    """The store at this file or URL, made where there is none. Raises UsageError."""
-    found = SqlStore(store)
-    try:
-        yield found
-    finally:
-        found.close()
-
-
 def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Whole runs, by what names them. Raises UsageError."""
-    with reading(store) as found:
-        return [found.load(name) for name in names]
+    with opened(store) as query:
+        return [loading.load(query, name, where=str(Location(store))) for name in names]
 
 
 def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:
@@ -132,8 +114,8 @@ def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None 
     if all(name.endswith(".csv") for name in names):
         sides = [side for name in names for side in _of_file(name)]
     else:
-        with reading(store) as found:
-            sides = [side for name in names for side in _sides(name, found)]
+        with opened(store) as query:
+            sides = [side for name in names for side in _sides(name, query, str(Location(store)))]
     if len(sides) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
@@ -143,15 +125,15 @@ def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None 
     )
 
 
-def _sides(name: str, store: SqlStore) -> list[Side]:
+def _sides(name: str, query: Query, where: str) -> list[Side]:
     """The models behind one name: as many as its file has."""
     if name.endswith(".csv"):
         return _of_file(name)
-    found = store.meant(name)
-    if imported := store.imported().get(found):
-        scenarios = [scenario for scenario, _ in imported.trials]
-        return [Side.of_counts(imported.model, imported.counts, scenarios)]
-    return [Side.of_run(*store.summarized(found))]
+    if (found := meant(name, known(query), tables := tables_known(query), where=where)) in tables:
+        table = loading.imported(query, found)
+        scenarios = [scenario for scenario, _ in table.trials]
+        return [Side.of_counts(table.model, table.counts, scenarios)]
+    return [Side.of_run(*loading.summarized(query, found, where=where))]
 
 
 def _of_file(name: str) -> list[Side]:

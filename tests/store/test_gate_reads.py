@@ -12,7 +12,8 @@ from agenteval.core.run import Conditions, Effort, Look
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Execution
 from agenteval.errors import UsageError
-from agenteval.store.summaries import load_summary, opened
+from agenteval.store.loading import load_summary
+from agenteval.store.summaries import opened
 from agenteval.testing import card
 
 __all__ = ["store"]

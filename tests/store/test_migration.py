@@ -15,7 +15,7 @@ from agenteval.core.run import ModelCard, Run
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
-from agenteval.store import summaries
+from agenteval.store import loading, summaries
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 
@@ -141,7 +141,7 @@ def test_a_summary_that_was_counted_otherwise_is_counted_anew_from_its_calls(tmp
         connection.execute('UPDATE run SET card = \'{"name": "m", "served_id": "m"}\'')
     connection.close()
     with summaries.opened(path) as query:
-        found = summaries.load_summary(query, "r1")
+        found = loading.load_summary(query, "r1")
     assert found.trials == tuple(map(summarize, RUN.trials))
 
 

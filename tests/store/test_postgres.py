@@ -12,8 +12,9 @@ from test_sql_store import RUN as NEW_RUN
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
+from agenteval.store.loading import load_summary
 from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import load_summary, opened
+from agenteval.store.summaries import opened
 
 VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns

@@ -1,0 +1,157 @@
+"""Runs as they are stored: summarized, without their trials, or whole; by plain SQL.
+
+Asked through `store.summaries`, so that a SQLite file is read without an ORM: importing one takes
+longer than most commands may.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from string import ascii_lowercase, digits
+from types import SimpleNamespace
+from typing import Any
+
+from agenteval.core.counts import ErrorCounts
+from agenteval.core.run import Crash, Effort, Look, ModelCard, Options, Run
+from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
+from agenteval.core.trial import Trial
+from agenteval.errors import Cause, UsageError
+from agenteval.store.gate_looks import READ
+from agenteval.store.location import from_column, meant
+from agenteval.store.mapping import trial_value
+from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
+
+# Columns, those marked: {} of JSON, * of any text, ? of truth.
+RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
+    complete? seconds joules second_reader{} card{} policies{} options{} scenarios{} per_token"""
+TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
+    handshake{} goal{} goal_turn agents{}"""
+TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
+    reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
+    gap_longest garbles{} repairs{} repeats* model* raw* ended calls{}"""
+CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed? findings{}
+    objection* reply* exit_code output* seconds limit cut?"""
+_MARKS, _NAMES = "{}*?", f"{ascii_lowercase}{digits}_"
+_READ: dict[str, Callable[[Any], Any]] = {
+    "{}": decoded,
+    "*": lambda text: None if text is None else from_column(text),
+    "?": bool,
+}
+_OF_RUN = 'FROM "{}" AS one JOIN trial ON trial.id = one.trial_id WHERE trial.run_id = :run'
+_TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
+    FROM imported WHERE id = :run"""
+_CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
+_REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
+_TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
+_TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
+NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
+
+
+def load_summary(query: Query, word: str) -> RunSummary:
+    """The summary of a run or a table, by what names it (`store.names`). Raises UsageError."""
+    runs, tables = known(query), tables_known(query)
+    found = meant(word, runs, tables, where="the store")
+    if found in tables:
+        return _of_table(imported(query, found))
+    return RunSummary.of(_run(query, found), summaries(query, found))
+
+
+def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[TrialSummary, ...]]:
+    """A run without its trials, and their summaries. Raises UsageError."""
+    found = named(query, word, where=where)
+    return without_trials(query, found), summaries(query, found)
+
+
+def load(query: Query, word: str, *, where: str) -> Run:
+    """A whole run, by what names it. Raises UsageError."""
+    found = named(query, word, where=where)
+    return replace(without_trials(query, found), trials=tuple(_trials(query, found)))
+
+
+def named(query: Query, word: str, *, where: str) -> str:
+    """The id of a run, and of nothing else. Raises UsageError."""
+    tables = tables_known(query)
+    found = meant(word, known(query), tables, where=where)
+    if found in tables:
+        raise UsageError(
+            f"{found} holds imported counts: no run stands behind them. `agenteval compare` "
+            "compares them with others, and a gate can have them as its baseline"
+        )
+    return found
+
+
+def without_trials(query: Query, run: str) -> Run:
+    """The run of this id, with what is told of it beside its trials."""
+    return replace(
+        _run(query, run),
+        replaced=dict(tuple(row) for row in query(_REPLACED, run=run)),
+        requests=_requests(query, run),
+        crashes=tuple(Crash(*row) for row in query(_CRASHES, run=run)),
+    )
+
+
+def _run(query: Query, run: str) -> Run:
+    (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
+    known = vars(row)
+    seconds, joules, card, options = map(known.pop, ("seconds", "joules", "card", "options"))
+    return Run(
+        **known,
+        model=ModelCard(**card),
+        options=Options(**options) if options else None,
+        effort=None if seconds is None else Effort(seconds, joules),
+        looks=tuple(Look(*look) for look in query(READ, run=run)),
+    )
+
+
+def _requests(query: Query, run: str) -> int:
+    """Those that were answered, those sent again, and those that made a trial void."""
+    trials = query(_TRIALS, run=run)
+    answered = int(query(_TURNS, run=run)[0][0])
+    return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
+
+
+def _trials(query: Query, run: str) -> Iterator[Trial]:
+    of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
+    turns, calls = (_by_trial(query, *one, run) for one in ((TURN, "turn"), (CALL, "call")))
+    for trial in _rows(query, TRIAL, of_run, run):
+        yield trial_value(trial, turns.pop(trial.id, []), calls.pop(trial.id, []))
+
+
+def _by_trial(query: Query, columns: str, table: str, run: str) -> dict[int, list[Any]]:
+    grouped: dict[int, list[Any]] = defaultdict(list)
+    for row in _rows(query, columns, f"{_OF_RUN.format(table)} ORDER BY one.id", run):
+        grouped[row.trial_id].append(row)
+    return grouped
+
+
+def _rows(query: Query, columns: str, source: str, run: str) -> Iterator[Any]:
+    """Rows by the names of their columns, with the values that the ORM gives."""
+    names = [column.rstrip(_MARKS) for column in columns.split()]
+    marks = [column.lstrip(_NAMES) for column in columns.split()]
+    reads = [(at, _READ[mark]) for at, mark in enumerate(marks) if mark]
+    asked = ", ".join(f'one."{name}"' for name in names)
+    for row in query(f"SELECT {asked} {source}", run=run):
+        values = list(row)
+        for at, read in reads:
+            values[at] = read(values[at])
+        yield SimpleNamespace(**dict(zip(names, values, strict=True)))
+
+
+def imported(query: Query, table: str) -> ImportedCounts:
+    """The imported counts of this id."""
+    name, when, source, card, trials, by_trial, calls, by_class = query(_TABLE, run=table)[0]
+    classes = {key: tuple(errors) for key, errors in decoded(by_class).items()}
+    named = tuple((scenario, trial) for scenario, trial in decoded(trials))
+    counts = ErrorCounts(tuple(decoded(calls)), classes, by_trial=bool(by_trial))
+    return ImportedCounts(name, ModelCard(**decoded(card)), when, source, named, counts)
+
+
+def _of_table(found: ImportedCounts) -> RunSummary:
+    """Raises UsageError for counts of which it is not known what belongs together."""
+    if not found.counts.by_trial or not all(scenario for scenario, _ in found.trials):
+        raise UsageError(
+            f"{found.id}: its table does not name the scenario and trial of each line; as calls of "
+            "one trial resemble each other, no bound would hold. Import a table with these "
+            "columns, or see `agenteval compare`"
+        )
+    return RunSummary.of_table(found)
