@@ -11,6 +11,7 @@ from agenteval.core.served import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor
+from agenteval.errors import OutgrownError
 from agenteval.protocols import Model
 
 
@@ -34,7 +35,8 @@ class TrialContext(Protocol):
 class AgentLoop:
     """An agent at work. What it gathered is true at any moment, however it ends.
 
-    `agent` is its label in the trial; `reason` says what it did again and again, if it looped.
+    `agent` is its label in the trial; `reason` says what it did again and again, if it looped, and
+    what the server said of a conversation that outgrew the context.
     """
 
     agent: str
@@ -58,6 +60,9 @@ class AgentLoop:
             return await self._turns()
         except TimeoutError:
             return Ending.TIME
+        except OutgrownError as error:
+            self.reason = str(error)
+            return Ending.CONTEXT
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
