@@ -70,18 +70,14 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
-    looks = workflows.interim_looks
+    looks, about = workflows.interim_looks, workflows.gating.declared(None)  # slips are told first
     watch = looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
-    about = workflows.gating.declared(None)  # a slip in gate.toml is told before the run
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
-        output.show_runs(
-            runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json, brief=True
-        )
-    code = _broken(runs, void_limit / 100, interrupted=interrupted)
-    verdict = 0 if code in {130, o.FAULT} else _verdict(runs, watch, store, quiet=as_json)
-    raise typer.Exit(code or verdict)
+        output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
+    code = _broken(runs, void_limit, interrupted=interrupted)
+    raise typer.Exit(code or _verdict(runs, watch, store, quiet=as_json))
 
 
 run.__doc__ = HELP
@@ -109,7 +105,7 @@ def _broken(runs: "Sequence[Run]", limit: float, *, interrupted: bool) -> int:
         typer.echo(f"Cut off. agenteval run --resume {runs[-1].id} goes on", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
-    if told := workflows.views.voids_beyond(runs, limit):
+    if told := workflows.views.voids_beyond(runs, limit / 100):
         typer.echo("\n".join(told), err=True)
         typer.echo(
             "Look at the server's log; `--resume RUN --retry-void` plays them again", err=True

@@ -35,8 +35,7 @@ class TrialContext(Protocol):
 class AgentLoop:
     """An agent at work. What it gathered is true at any moment, however it ends.
 
-    `agent` is its label in the trial; `reason` says what it did again and again, if it looped, and
-    what the server said of a conversation that outgrew the context.
+    `agent` is its label in the trial; `reason` says what it did again and again, or outgrew.
     """
 
     agent: str
@@ -71,8 +70,7 @@ class AgentLoop:
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)
             for position, call in enumerate(turn.calls):
-                record = await self.executor.handle(number, position, call)
-                await self._made(record)
+                await self._made(await self.executor.handle(number, position, call))
             if ending := await self._ending(turn):
                 return ending
         return Ending.TURNS

@@ -89,8 +89,8 @@ class TrialRunner:
 
     def broken(self, error: InfrastructureError) -> Trial:
         """The trial as far as it came, void."""
-        trial = self._trial(Outcome.VOID, str(error))
-        return replace(trial, ending=Ending.BROKEN, cause=error.cause)
+        void = self._trial(Outcome.VOID, str(error))
+        return replace(void, ending=Ending.BROKEN, cause=error.cause)
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
@@ -145,8 +145,9 @@ class TrialRunner:
         if not refused and len(started) > limits.count:  # the first agent is none of them
             refused = f"more than {limits.count} agents"
         ending = Ending.REFUSED if refused else Ending.BROKEN
-        number, depth = len(self.parts), parent.depth + 1
-        part = AgentPart(request.agent.name, number, parent.number, depth, ending)
+        part = AgentPart(
+            request.agent.name, len(self.parts), parent.number, parent.depth + 1, ending
+        )
         return replace(part, reason=refused, turn=request.turn, position=request.position)
 
     def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
@@ -170,8 +171,7 @@ class TrialRunner:
             scene=self,
         )
         self.parts[part.label], self.loops[part.label] = part, loop
-        ending = await loop.play()
-        part = replace(part, ending=ending, reason=loop.reason)
+        part = replace(part, ending=await loop.play(), reason=loop.reason)
         self.parts[part.label], self.last = part, part.label
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:

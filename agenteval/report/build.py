@@ -23,6 +23,7 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
+from agenteval.report.voids import with_voids
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of, share_of
 
@@ -162,24 +163,8 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
         influence=(found := influence(counts.total()) if counts.by_trial else None),
         largest=_called(side, found.at) if found else "",
-        with_voids=_with_voids(side.score, about) if side.score else None,
+        with_voids=with_voids(side.score, about) if side.score else None,
     )
-
-
-FEW_VOIDS = 0.02  # of all trials: up to here it makes no difference how they are counted
-
-
-def _with_voids(scored: Score, about: Estimand) -> tuple[Rate, Rate] | None:
-    if scored.void_share <= FEW_VOIDS:
-        return None
-    trials = (*scored.counted, *scored.voids)
-    layout = Layout(about, played(trials))
-    made = [(one.all_errors[0], one.calls) for one in trials]
-    worse = [
-        (errors + one.void, calls + one.void)
-        for one, (errors, calls) in zip(trials, made, strict=True)
-    ]
-    return clustered(made, layout), clustered(worse, layout)
 
 
 def _called(side: Side, at: int) -> str:

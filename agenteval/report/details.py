@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.plain import visible
 from agenteval.core.served import Spread
-from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
 from agenteval.report.goals import goal_rows
@@ -21,6 +19,7 @@ from agenteval.report.tables import (
     share,
 )
 from agenteval.report.view import RunView, ScenarioView, View
+from agenteval.report.voids import cause_rows
 from agenteval.stats.rates import Rate, clustered
 
 UNSEEN = Cell("not observable")
@@ -115,28 +114,6 @@ def summary_tables(view: View) -> tuple[Table, ...]:
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
-def void_lines(view: View) -> list[str]:
-    """One line for each cause of voids: which trials, and why; a traceback is told elsewhere."""
-    return [
-        _void_line(run, [void for void in run.score.voids if void.cause is cause])
-        for run in view.runs
-        for cause in dict.fromkeys(void.cause for void in run.score.voids)
-    ]
-
-
-NAMED = 3  # void trials of one cause
-
-
-def _void_line(run: RunView, voids: Sequence[TrialSummary]) -> str:
-    names = ", ".join(f"{void.scenario} #{void.number}" for void in voids[:NAMED])
-    if len(voids) > 1:
-        more = ", ..." if len(voids) > NAMED else ""
-        names = f"{len(voids)} of {run.played} trials ({names}{more})"
-    first = voids[0]
-    said = visible(first.reason.partition("\n")[0]) or "no reason was kept"
-    return f"{run.label}: {names}: {first.cause}: {said}" if first.cause else f"{names}: {said}"
-
-
 def _behaviour(views: Sequence[RunView]) -> Table:
     again = [view.aftermath.after_denied for view in views]
     rows = (
@@ -174,8 +151,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     rows += goal_rows(views)
     rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
     rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
-    causes = sorted({str(one.cause) for view in views for one in view.score.voids if one.cause})
-    rows += [row(f"void: {cause}", (plain(_by(view, cause)) for view in views)) for cause in causes]
+    rows += cause_rows(views)
     for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
         if any(map(count, views)):
             rows.append(row(name, (plain(count(view)) for view in views)))
@@ -186,10 +162,6 @@ def _outcomes(views: Sequence[RunView]) -> Table:
         rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
     columns = heads(views, lambda view: f"n={view.score.trials} trials")
     return Table("How trials ended", "Trials, share and 95 % interval.", columns, tuple(rows))
-
-
-def _by(view: RunView, cause: str) -> int:
-    return sum(one.cause == cause for one in view.score.voids)
 
 
 def _crashes(view: RunView) -> Cell:
