@@ -57,11 +57,9 @@ class AgentLoop:
         self.messages += self.prompt.messages
         try:
             return await self._turns()
-        except TimeoutError:
-            return Ending.TIME
-        except OutgrownError as error:
+        except (TimeoutError, OutgrownError) as error:
             self.reason = str(error)
-            return Ending.CONTEXT
+            return Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""

@@ -145,9 +145,8 @@ class TrialRunner:
         if not refused and len(started) > limits.count:  # the first agent is none of them
             refused = f"more than {limits.count} agents"
         ending = Ending.REFUSED if refused else Ending.BROKEN
-        part = AgentPart(
-            request.agent.name, len(self.parts), parent.number, parent.depth + 1, ending
-        )
+        number, depth = len(self.parts), parent.depth + 1
+        part = AgentPart(request.agent.name, number, parent.number, depth, ending)
         return replace(part, reason=refused, turn=request.turn, position=request.position)
 
     def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
