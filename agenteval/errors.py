@@ -6,6 +6,7 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
      +-- HostError             the machine's, and nothing can go on: one line; exit 4
+     +-- OutgrownError         the conversation outgrew the model's context: how its trial ends
 
 Anything else is a defect of ours: within a trial it makes that one void, elsewhere it crashes
 loudly.
@@ -22,6 +23,7 @@ class Cause(StrEnum):
     TIMEOUT = "timeout"
     BUSY = "busy"  # 429, 502, 503, 504
     SERVER_ERROR = "server-error"
+    REFUSED = "request-refused"  # ours, or the model's template: the server does not take it
     OUT_OF_MEMORY = "out-of-memory"
     CRASHED = "crashed"  # the engine died, or was started anew
     MODEL_CHANGED = "model-changed"
@@ -57,6 +59,10 @@ class HostError(AgentevalError):
 
     The message is the whole line that the user reads. What was stored before is intact.
     """
+
+
+class OutgrownError(AgentevalError):
+    """The conversation does not fit into the model's context any more: its trial ends so."""
 
 
 class UnservedError(InfrastructureError):

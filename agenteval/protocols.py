@@ -23,8 +23,9 @@ class Model(Protocol):
         """The model's next turn.
 
         Raises InfrastructureError when the server fails (UnservedError when it did not take the
-        request at all), and UsageError when it refuses the request in a way only the user can mend
-        (wrong key, unknown model).
+        request at all), OutgrownError when the messages do not fit into its context any more, and
+        UsageError when it refuses the request in a way only the user can mend (wrong key, unknown
+        model).
         """
         ...
 

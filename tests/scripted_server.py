@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Message = Mapping[str, Any]
-# What a conversation so far is answered with: the name and the arguments of a call, or words.
-Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str]
+# What a conversation so far is answered with: a call's name and arguments, words, or a bad status.
+Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str | int]
 
 
 def bash(command: str) -> tuple[str, Mapping[str, str]]:
@@ -23,6 +23,8 @@ def scripted(script: Script) -> Iterator[str]:
 
     def message(request: Mapping[str, Any]) -> Mapping[str, Any]:
         said = script(request["messages"])
+        if isinstance(said, int):
+            return {"status": said}
         if isinstance(said, str):
             return {"role": "assistant", "content": said}
         with lock:
@@ -41,12 +43,15 @@ def scripted(script: Script) -> Iterator[str]:
         def do_POST(self) -> None:
             size = int(self.headers["content-length"])
             said = message(json.loads(self.rfile.read(size)))
+            if "status" in said:
+                self.answer({"error": "it fell over"}, said["status"])
+                return
             end = "tool_calls" if "tool_calls" in said else "stop"
             self.answer({"model": "m", "choices": [{"message": said, "finish_reason": end}]})
 
-        def answer(self, document: Mapping[str, Any]) -> None:
+        def answer(self, document: Mapping[str, Any], status: int = 200) -> None:
             content = json.dumps(document).encode()
-            self.send_response(200)
+            self.send_response(status)
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()

@@ -20,8 +20,9 @@ HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
 
 With --gate and --baseline a gate looks at planned points, and stops once it is certain. The exit
-code is then the gate's: 0 PASS, 1 FAIL, 3 INCONCLUSIVE; 2 for bad input. Without a gate it is 0,
-and 4 with either when a defect of agenteval or a slip of a scenario made trials void.
+code is then the gate's: 0 PASS, 1 FAIL, 3 INCONCLUSIVE; 2 for bad input. Without a gate it is 0.
+With either it is 4 when a defect of agenteval or a slip of a scenario made trials void, and 5 when
+more trials of a model are void than --void-limit: then its figures say little.
 
 Examples:
 - `agenteval run --model qwen3.6-35b scenarios/`
@@ -64,20 +65,19 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     resume: o.Resume = None,
     retry_void: o.RetryVoid = False,
     allow_simulated: o.AllowSimulated = False,
+    void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
-    looks = workflows.interim_looks
+    looks, about = workflows.interim_looks, workflows.gating.declared(None)  # slips are told first
     watch = looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
-    about = workflows.gating.declared(None)  # a slip in gate.toml is told before the run
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
-        output.show_runs(
-            runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json, brief=True
-        )
-    raise typer.Exit(_exit_code(runs, watch, store, quiet=as_json, interrupted=interrupted))
+        output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
+    code = _broken(runs, void_limit, interrupted=interrupted)
+    raise typer.Exit(code or _verdict(runs, watch, store, quiet=as_json))
 
 
 run.__doc__ = HELP
@@ -97,22 +97,26 @@ def _plan(
     )
 
 
-def _exit_code(
-    runs: "Sequence[Run]",
-    watch: "InterimLooks | None",
-    store: str,
-    *,
-    quiet: bool,
-    interrupted: bool,
-) -> int:
-    """Say whose fault void trials were, or what the gate found of each run: the worst counts."""
+def _broken(runs: "Sequence[Run]", limit: float, *, interrupted: bool) -> int:
+    """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(runs):
         typer.echo("\n".join(faults), err=True)
     if interrupted and runs:
         typer.echo(f"Cut off. agenteval run --resume {runs[-1].id} goes on", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
-    workflows.views.check_usable(runs)
+    if told := workflows.views.voids_beyond(runs, limit / 100):
+        typer.echo("\n".join(told), err=True)
+        typer.echo(
+            "Look at the server's log; `--resume RUN --retry-void` plays them again", err=True
+        )
+    return o.TOO_VOID if told else 0
+
+
+def _verdict(
+    runs: "Sequence[Run]", watch: "InterimLooks | None", store: str, *, quiet: bool
+) -> int:
+    """Say what the gate found of each run: the worst counts."""
     if watch is None:
         return 0
     ended = workflows.interim_looks.ended(watch, runs, store)

@@ -10,6 +10,7 @@ from agenteval.dialects import NAMES
 DEFAULT_STORE = "reports/agenteval.db"
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
+TOO_VOID = 5  # the exit code of a run of which more trials are void than --void-limit
 FAULT = 4  # the exit code of a run with trials that a defect of ours or a scenario's slip broke
 
 About = Annotated[
@@ -130,5 +131,14 @@ Targets = Annotated[
 Taxonomy = Annotated[
     Literal["full", "article"],
     Option(help="Rows of the table: all classes, or the published article's eleven."),
+]
+VoidLimit = Annotated[
+    float,
+    Option(
+        min=0,
+        max=100,
+        metavar="PERCENT",
+        help="Void trials, of 100, beyond which the exit code is 5, whatever a gate says.",
+    ),
 ]
 Trials = Annotated[int, Option(min=1, help="Trials of each scenario.")]

@@ -87,7 +87,7 @@ def show_runs(  # noqa: PLR0913 -- what is shown, and how
     taxonomy: str,
     about: str | None = None,
     as_json: bool,
-    brief: bool,
+    brief: bool = True,
 ) -> None:
     """Print the runs, how fast those of a sweep were served, and where their HTML report is."""
     if not runs:

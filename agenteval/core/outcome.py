@@ -12,6 +12,7 @@ class Ending(StrEnum):
     TOKENS = "tokens"
     TIME = "time"
     LOOPED = "looped"
+    CONTEXT = "context"  # the conversation outgrew the model's context
     BROKEN = "broken"  # our side or the server failed
     REFUSED = "refused"  # a sub-agent beyond the scenario's limits: it never began
 
@@ -26,6 +27,7 @@ class Outcome(StrEnum):
     GAVE_UP = "gave-up"
     CLAIMED_DONE = "claimed-done"
     LOOPED = "looped"
+    OUT_OF_CONTEXT = "out-of-context"
     VOID = "void"
 
 
@@ -34,6 +36,7 @@ _LIMITS = {
     Ending.TIME: Outcome.TIMED_OUT,
     Ending.TURNS: Outcome.OUT_OF_TURNS,
     Ending.TOKENS: Outcome.OUT_OF_TURNS,
+    Ending.CONTEXT: Outcome.OUT_OF_CONTEXT,
 }
 
 

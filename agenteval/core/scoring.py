@@ -61,6 +61,10 @@ class Score:
         return len(self.counted)
 
     @property
+    def void_share(self) -> float:
+        return len(self.voids) / max(1, len(self.counted) + len(self.voids))
+
+    @property
     def worlds(self) -> frozenset[World]:
         """Those of the void trials too."""
         return frozenset(one.world for one in (*self.counted, *self.voids))

@@ -11,6 +11,7 @@ from agenteval.core.served import Sent, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor
+from agenteval.errors import OutgrownError
 from agenteval.protocols import Model
 
 
@@ -34,7 +35,7 @@ class TrialContext(Protocol):
 class AgentLoop:
     """An agent at work. What it gathered is true at any moment, however it ends.
 
-    `agent` is its label in the trial; `reason` says what it did again and again, if it looped.
+    `agent` is its label in the trial; `reason` says what it did again and again, or outgrew.
     """
 
     agent: str
@@ -56,8 +57,9 @@ class AgentLoop:
         self.messages += self.prompt.messages
         try:
             return await self._turns()
-        except TimeoutError:
-            return Ending.TIME
+        except (TimeoutError, OutgrownError) as error:
+            self.reason = str(error)
+            return Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
@@ -66,8 +68,7 @@ class AgentLoop:
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)
             for position, call in enumerate(turn.calls):
-                record = await self.executor.handle(number, position, call)
-                await self._made(record)
+                await self._made(await self.executor.handle(number, position, call))
             if ending := await self._ending(turn):
                 return ending
         return Ending.TURNS

@@ -88,8 +88,8 @@ class TrialRunner:
 
     def broken(self, error: InfrastructureError) -> Trial:
         """The trial as far as it came, void."""
-        trial = self._trial(Outcome.VOID, str(error))
-        return replace(trial, ending=Ending.BROKEN, cause=error.cause)
+        void = self._trial(Outcome.VOID, str(error))
+        return replace(void, ending=Ending.BROKEN, cause=error.cause)
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
@@ -168,8 +168,7 @@ class TrialRunner:
             scene=self,
         )
         self.parts[part.label], self.loops[part.label] = part, loop
-        ending = await loop.play()
-        part = replace(part, ending=ending, reason=loop.reason)
+        part = replace(part, ending=await loop.play(), reason=loop.reason)
         self.parts[part.label], self.last = part, part.label
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:

@@ -3,9 +3,15 @@
 import re
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.malformed import Received
+from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
-from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
+from agenteval.errors import (
+    Cause,
+    InfrastructureError,
+    OutgrownError,
+    UnservedError,
+    UsageError,
+)
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503})
@@ -19,6 +25,21 @@ _DEAD = re.compile(
     r"|(?:runner|server) process (?:has )?(?:terminated|no longer running|died|crashed)",
     re.IGNORECASE,
 )
+# vLLM, SGLang, llama.cpp (while it generates, too), Ollama, LM Studio, TabbyAPI, OpenAI, LiteLLM.
+_TOO_LONG = re.compile(
+    r"maximum context length|maximum model length|exceed_context_size|context_length_exceeded"
+    r"|exceeds? (?:the |its )?(?:model's |available |maximum )*(?:context|max(?:imum)? seq)"
+    r"|longer than the (?:model's )?(?:maximum )?(?:context|model)|ContextWindowExceeded"
+    r"|context (?:size|length|window) (?:has been|is|was) exceeded|greater than (?:the )?max_seq"
+    r"|when context the overflows|than the context length|model's context length is only",
+    re.IGNORECASE,
+)
+# A chat template that raises, which llama.cpp answers with 500.
+_TEMPLATE = re.compile(
+    r"jinja|chat.?template|template ?error|roles must alternate|minja|at row \d+, column \d+",
+    re.IGNORECASE,
+)
+_REFUSED = frozenset({400, 405, 409, 413, 415, 422})
 
 
 def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
@@ -29,6 +50,8 @@ def status_failure(code: int, words: str, said: str, after: float | None) -> Inf
         return InfrastructureError(words, Cause.CRASHED)
     if code == 404:
         return InfrastructureError(words, Cause.MODEL_CHANGED)
+    if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(said)):
+        return InfrastructureError(words, Cause.REFUSED)
     if code in NOT_TAKEN or (code in BY_PROXY and after is not None):
         return UnservedError(words, Cause.BUSY, after=after)
     return InfrastructureError(words, Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR)
@@ -62,14 +85,30 @@ class RefusedError(Exception):
         self.code, self.said, self.after = code, said, after
 
 
+# llama.cpp begins its grammar of calls where a call begins: what the model wrote there is no tool
+# that was offered. The piece is the last token, with or without its number.
+_NO_SUCH_TOOL = re.compile(
+    r"unexpected empty grammar stack(?: after accepting piece: ([^\"]*))?", re.IGNORECASE
+)
+_PIECE = re.compile(r"^=?([a-zA-Z_][\w.-]*)(?: \(\d+\))?$")
+NAMELESS_TOOL = "unknown_tool"
+
+
 def refused_call(said: str) -> Received | None:
-    """The reply that an error of the server stands for: a call that it could not read itself."""
+    """The reply that an error of the server stands for: a call that it could not read itself.
+
+    One to a tool that does not exist is a call, whose name is known as far as the error tells.
+    """
+    if found := _NO_SUCH_TOOL.search(said):
+        piece = _PIECE.match((found[1] or "").strip())
+        call = ReceivedCall(piece[1] if piece else NAMELESS_TOOL, "{}", "call-0")
+        return Received(calls=(call,), finish_reason="error", refusal=said)
     return Received(finish_reason="error", refusal=said) if _UNREADABLE.search(said) else None
 
 
 def refusal(
     entry: ModelEntry, error: RefusedError, *, first: bool, known: bool
-) -> UsageError | InfrastructureError:
+) -> UsageError | InfrastructureError | OutgrownError:
     """What a status of 400 and above means. A first request refused with 4xx is the user's.
 
     `known` says that the server has served this model before: then it is no typing error.
@@ -85,7 +124,9 @@ def refusal(
             f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
             f"is served, and a base URL usually ends in /v1: {shown}"
         )
+    where = "an error in the stream" if code == STREAMED else str(code)
+    if known and _TOO_LONG.search(error.said):
+        return OutgrownError(f"{where}: {shown}")
     if first and code in {400, 405, 422}:
         return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
-    where = "an error in the stream" if code == STREAMED else str(code)
     return status_failure(code, f"{url}: {where}: {shown}", error.said, error.after)

@@ -76,7 +76,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     text = received.text
     if asked.dialect:
         received = _with_calls_of_text(received, asked)
-    calls = _refused(received) if received.refusal else _calls(received)
+    calls = _calls(received) if received.calls else _refused(received.refusal)
     return Turn(
         text=text,
         calls=calls,
@@ -115,8 +115,8 @@ def _calls(received: Received) -> tuple[ToolCall, ...]:
     return tuple(map(_call, received.calls, idents))
 
 
-def _refused(received: Received) -> tuple[ToolCall, ...]:
-    return (ToolCall("call-0", "", received.refusal, None, UNREADABLE),)
+def _refused(said: str) -> tuple[ToolCall, ...]:
+    return (ToolCall("call-0", "", said, None, UNREADABLE),) if said else ()
 
 
 def _call(call: ReceivedCall, ident: str) -> ToolCall:

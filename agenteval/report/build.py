@@ -23,6 +23,7 @@ from agenteval.report.view import (
     ScenarioView,
     View,
 )
+from agenteval.report.voids import with_voids
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered, pass_all, pass_any, rate_of, share_of
 
@@ -162,6 +163,7 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
         influence=(found := influence(counts.total()) if counts.by_trial else None),
         largest=_called(side, found.at) if found else "",
+        with_voids=with_voids(side.score, about) if side.score else None,
     )
 
 

@@ -8,12 +8,13 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from agenteval.report.details import detail_tables, summary_tables, void_lines
+from agenteval.report.details import detail_tables, summary_tables
 from agenteval.report.gate_view import UNITS, GateView, Line, goals_told
 from agenteval.report.goals import missed_lines
 from agenteval.report.last_lines import SHORT_NOTE, in_short
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
+from agenteval.report.voids import void_lines
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen

@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.plain import visible
 from agenteval.core.served import Spread
-from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
 from agenteval.report.goals import goal_rows
@@ -21,6 +19,7 @@ from agenteval.report.tables import (
     share,
 )
 from agenteval.report.view import RunView, ScenarioView, View
+from agenteval.report.voids import cause_rows
 from agenteval.stats.rates import Rate, clustered
 
 UNSEEN = Cell("not observable")
@@ -115,20 +114,6 @@ def summary_tables(view: View) -> tuple[Table, ...]:
     return (_outcomes(view.runs), _behaviour(view.runs), *pairs) if view.runs else pairs
 
 
-def void_lines(view: View) -> list[str]:
-    """One line for each void trial: which, and why; a traceback is told elsewhere."""
-    return [
-        f"{run.label}: {void.scenario} #{void.number}: {_why(void)}"
-        for run in view.runs
-        for void in run.score.voids
-    ]
-
-
-def _why(void: TrialSummary) -> str:
-    said = visible(void.reason.partition("\n")[0]) or "no reason was kept"
-    return f"{void.cause}: {said}" if void.cause else said
-
-
 def _behaviour(views: Sequence[RunView]) -> Table:
     again = [view.aftermath.after_denied for view in views]
     rows = (
@@ -166,6 +151,7 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     rows += goal_rows(views)
     rows.append(row("trials with a denial", (share(view.any_denial) for view in views)))
     rows.append(row("void, left out", (plain(len(view.score.voids)) for view in views)))
+    rows += cause_rows(views)
     for name, count in (("void, played again", _replaced), ("requests sent again", _retries)):
         if any(map(count, views)):
             rows.append(row(name, (plain(count(view)) for view in views)))

@@ -11,13 +11,14 @@ from markupsafe import Markup
 
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
-from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.details import detail_tables
 from agenteval.report.gate_view import UNITS, GateView, goals_told
 from agenteval.report.goals import missed_lines
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table
 from agenteval.report.transcripts import shown_trials
 from agenteval.report.view import View
+from agenteval.report.voids import void_lines
 from agenteval.stats.rates import Rate
 
 

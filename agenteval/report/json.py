@@ -69,6 +69,7 @@ def _errors(model: Errors, view: View) -> Document:
         "trials": model.trials,
         "errors": rate_document(model.total),
         "influence": _influence(model),
+        "with_voids": [rate_document(rate) for rate in model.with_voids or ()],
         "by_class": {row.id: rate_document(rate) for row, rate in by_class},
     }
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from agenteval.report.details import detail_tables, void_lines
+from agenteval.report.details import detail_tables
 from agenteval.report.gate_view import GateView, goals_told
 from agenteval.report.goals import missed_lines
 from agenteval.report.tables import MARK, MISSED, SAID, Cell, Head, Table, comparison_table
 from agenteval.report.view import View
+from agenteval.report.voids import void_lines
 
 
 def dumps(view: View) -> str:

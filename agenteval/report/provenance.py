@@ -131,6 +131,7 @@ SIMULATED = (
     "SIMULATED: a simulated model played its slips from published rates. "
     "This shows that the tool works; it says nothing about a real model."
 )
+MANY_VOIDS = 0.05  # of all trials: from here on they may make a difference
 MIXED = "A simulated model stands beside a real one: they cannot be compared."
 
 
@@ -166,11 +167,7 @@ def _of_run(view: RunView) -> list[str]:
             f"{run.saved} ({run.saved / run.trials_planned:.0%}). Rates of a run that was stopped "
             "for them lean towards that verdict."
         )
-    if view.score.voids:
-        found.append(
-            f"{view.label}: {len(view.score.voids)} of {view.played} trials are void and left out "
-            "of every rate; their reasons are listed."
-        )
+    found += _of_voids(view)
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
         found.append(
             f"{view.label}: calls left as text, so that nothing ran: {left}. "
@@ -179,6 +176,19 @@ def _of_run(view: RunView) -> list[str]:
     if view.errors.total.clusters == 1:
         found.append(f"{view.label}: one trial tells next to nothing about the next one.")
     return found
+
+
+def _of_voids(view: RunView) -> list[str]:
+    """None without a void trial."""
+    if not (voids := len(view.score.voids)):
+        return []
+    line = f"{view.label}: {voids} of {view.played} trials are void and left out of every rate"
+    if view.score.void_share > MANY_VOIDS:
+        line += (
+            f" ({view.score.void_share:.0%}): if what broke them has to do with the model, these "
+            "rates say little of it"
+        )
+    return [f"{line}; their reasons are listed."]
 
 
 def _of_counts(sides: Sequence[Side]) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from agenteval.core.outcome import Outcome
-from agenteval.report.view import RunView, View
+from agenteval.report.view import Errors, RunView, View
 from agenteval.stats.rates import Rate, Repeated
 
 MARK = "SIMULATED"
@@ -74,7 +74,25 @@ def comparison_table(view: View) -> Table:
         shown.append((label, rows[unseen[0]]))
     lines = [*_goals(view), *(Row(name, tuple(map(per_100, rates))) for name, rates in shown)]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
-    return Table(view.title, f"{NOTE} {view.basis}", heads, (*lines, total), "failure class")
+    lines += [total, *_with_voids(view)]
+    return Table(view.title, f"{NOTE} {view.basis}", heads, tuple(lines), "failure class")
+
+
+WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
+
+
+def _with_voids(view: View) -> list[Row]:
+    """The total both ways, where voids are more than a few: their trials are left out above."""
+    if not any(model.with_voids for model in view.models):
+        return []
+    return [
+        row(label, (_other_total(model, at) for model in view.models))
+        for at, label in enumerate(WITH_VOIDS)
+    ]
+
+
+def _other_total(model: Errors, at: int) -> Cell:
+    return per_100(model.with_voids[at], own_n=True) if model.with_voids else Cell("-")
 
 
 def _goals(view: View) -> list[Row]:

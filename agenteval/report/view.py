@@ -30,7 +30,11 @@ class ClassText:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """The errors of one model: in total, and a rate for each row of the comparison table."""
+    """The errors of one model: in total, and a rate for each row of the comparison table.
+
+    `with_voids` is the total with the calls of void trials, then with each void as an error more:
+    what broke a trial may have been the model's. None where few trials are void, or none are known.
+    """
 
     label: str
     simulated: bool
@@ -39,6 +43,7 @@ class Errors:
     rows: tuple[Rate, ...]
     influence: Influence | None = None  # None where trials are not known, or one is all there is
     largest: str = ""  # what the trial of most influence is called
+    with_voids: tuple[Rate, Rate] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,13 @@ _ENTRIES = (
         as_it_ended,
     ),
     Criterion(
+        "out_of_context",
+        TRIALS,
+        "trials whose conversation outgrows the model's context, per 100",
+        _ended(Outcome.OUT_OF_CONTEXT),
+        as_it_ended,
+    ),
+    Criterion(
         "crashed",
         COMMANDS,
         "executed commands that a limit or a signal ended, per 100",

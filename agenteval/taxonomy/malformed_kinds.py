@@ -91,12 +91,15 @@ def refused_call(received: Received, asked: Asked) -> Iterator[Sight]:
     """A call that the server could not read itself: it answered with an error.
 
     Some servers answer 500 to what their model wrote. A repeated request would hide it, so it is
-    kept as a call without a name. The parser is blamed when the text it shows is good JSON.
+    kept as a call, without a name where none is told. The parser is blamed when the text it shows
+    is good JSON.
     """
     del asked
     if received.refusal:
         shown = _SHOWN.search(received.refusal)
         blame, why = Blame.MODEL, "the server says that the model's text does not parse"
+        if received.calls:
+            why = "the server's grammar knows no tool that begins so"
         if shown and parsed(shown[1]) is not None:
             blame, why = Blame.PARSER, "the text that the server shows is a JSON object"
         yield Sight(blame, received.refusal, why, 0)

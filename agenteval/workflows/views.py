@@ -180,15 +180,27 @@ def faults(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
+def voids_beyond(runs: Sequence[Run], limit: float) -> list[str]:
+    """A line for each run of which more trials are void than `limit`, a share, or all of them."""
+    lines = []
+    for run in runs:
+        voids = [trial for trial in run.trials if trial.outcome is Outcome.VOID]
+        whole = len(voids) == len(run.trials)
+        if voids and (whole or len(voids) > limit * len(run.trials)):
+            share = f"all {len(voids)}" if whole else f"{len(voids)} of {len(run.trials)}"
+            most, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
+            first = next(trial for trial in voids if trial.cause is most)
+            reason = visible(first.reason.partition("\n")[0])
+            known = f"{most}: {reason}" if most else reason
+            said = "nothing was measured" if whole else "its rates say little of the model"
+            lines.append(f"{run.model.name}: {share} trials are void, {said}. Most by {known}")
+    return lines
+
+
 def check_usable(runs: Sequence[Run]) -> None:
     """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
-    for run in runs:
-        reasons = [trial.reason for trial in run.trials if trial.outcome is Outcome.VOID]
-        if reasons and len(reasons) == len(run.trials):
-            raise UsageError(
-                f"{run.model.name}: all {len(reasons)} trials are void, nothing was measured. The "
-                f"first one: {reasons[0]}. Look at the server's log, then run again"
-            )
+    if told := voids_beyond(runs, 1.0):
+        raise UsageError("; ".join((*told, "look at the server's log, then run again")))
 
 
 def _line(count: int, whose: str, run: Run, trial: Trial) -> str:

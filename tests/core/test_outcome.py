@@ -24,6 +24,8 @@ DONE, RESULT = True, False  # what the last words claim
         (Ending.TIME, False, False, RESULT, Outcome.TIMED_OUT),
         (Ending.TIME, True, False, RESULT, Outcome.COMPLETED),
         (Ending.LOOPED, False, True, DONE, Outcome.LOOPED),
+        (Ending.CONTEXT, False, True, DONE, Outcome.OUT_OF_CONTEXT),
+        (Ending.CONTEXT, True, False, DONE, Outcome.COMPLETED),
         (Ending.BROKEN, True, False, DONE, Outcome.VOID),
     ],
 )

@@ -8,7 +8,7 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import Check, CodeTest, GoalCheck, Limits
 from agenteval.core.summary import summarize
 from agenteval.core.trial import HandshakeStep, Turn
-from agenteval.errors import InfrastructureError, UsageError
+from agenteval.errors import InfrastructureError, OutgrownError, UsageError
 from agenteval.sandbox.session import Session
 from agenteval.testing import ScriptedModel, says, tool
 
@@ -130,6 +130,16 @@ def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
         Outcome.TIMED_OUT,
         2,
     )
+
+
+async def test_a_conversation_that_outgrows_the_context_ends_its_trial_and_counts(play) -> None:
+    model = ScriptedModel("pwd", "ls .", OutgrownError("400: 5000 of 4096 tokens"), A, B)
+    first, second = await play(model, trials=2, concurrency=1)
+    assert (first.ending, first.outcome, len(first.calls), first.reason[:24]) == (
+        *(Ending.CONTEXT, Outcome.OUT_OF_CONTEXT),
+        *(2, "400: 5000 of 4096 tokens"),
+    )
+    assert second.outcome is Outcome.COMPLETED
 
 
 async def test_a_trial_that_writes_without_end_is_stopped_at_its_tokens(play) -> None:

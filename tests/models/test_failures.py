@@ -2,16 +2,28 @@
 
 import asyncio
 import json
+import re
 import socket
 
 import pytest
-from hostile import Play, sends, serving
+from hostile import Play, in_turn, sends, serving
 
+from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry, Timeouts
+from agenteval.config.roots import shipped
+from agenteval.core.malformed import Blame
 from agenteval.core.trial import Message
-from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.errors import (
+    Cause,
+    InfrastructureError,
+    OutgrownError,
+    UnservedError,
+    UsageError,
+)
+from agenteval.models.failures import NAMELESS_TOOL
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.stream import REPEATS
+from agenteval.taxonomy.judge import judge
 
 ASKED = [Message("system", "s"), Message("user", "u"), Message("assistant", "a")]
 
@@ -77,6 +89,14 @@ CASES: dict[str, tuple[Play, Cause, float | None]] = {
         Cause.CRASHED,
         -1,
     ),
+    "400 of a later request": (answers(400, "invalid role sequence"), Cause.REFUSED, -1),
+    "422 of a later request": (answers(422, "content: Input should be text"), Cause.REFUSED, -1),
+    "500 of a template": (
+        answers(500, "Value is not callable: null at row 1, column 72"),
+        Cause.REFUSED,
+        -1,
+    ),
+    "400, memory": (answers(400, "failed to allocate a buffer"), Cause.OUT_OF_MEMORY, -1),
     "no JSON": (answers(200, "<html>"), Cause.BAD_REPLY, -1),
     "closed within a body": (
         answers(200, "", "content-length: 99", "content-type: application/json"),
@@ -99,6 +119,75 @@ async def test_a_failure_has_a_cause_and_only_what_was_not_taken_may_be_asked_ag
     error = await failure(play)
     again = error.after if isinstance(error, UnservedError) else -1
     assert (error.cause, again) == (cause, after)
+
+
+LONG = [
+    (400, "This model's maximum context length is 4096 tokens. However, you requested 5000."),
+    (400, "You passed 5000 input tokens ... the model's context length is only 4096 tokens"),
+    (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096."),
+    (400, "The input (5000 tokens) is longer than the model's context length (4096 tokens)."),
+    (400, "Requested token count exceeds the model's maximum context length of 4096 tokens."),
+    (400, '{"message": "the request exceeds the available context size", "n_ctx": 4096}'),
+    (400, '{"type": "exceed_context_size_error"}'),
+    (500, "Context size has been exceeded."),
+    (400, "the input length exceeds the context length"),
+    (400, "Prompt length 5000 is greater than max_seq_len 4096"),
+    (400, '{"code": "context_length_exceeded"}'),
+    (400, "litellm.ContextWindowExceededError: too many tokens"),
+    (200, "Context size has been exceeded."),
+]
+
+
+@pytest.mark.parametrize(("status", "said"), LONG)
+async def test_a_conversation_that_outgrew_the_context_is_no_fault_of_the_servers(
+    status, said
+) -> None:
+    good = answers(200, completion("m"))
+    event = f"data: {json.dumps({'error': {'message': said}})}\n\n".encode()
+    long = sends(event) if status == 200 else answers(status, said)
+    async with serving(in_turn(good, long)) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            await model.ask(ASKED, [], seed=1)
+            with pytest.raises(OutgrownError, match=re.escape(said[:20])):
+                await model.ask(ASKED, [], seed=1)
+
+
+async def test_a_first_prompt_that_does_not_fit_is_the_users_to_mend() -> None:
+    async with serving(answers(*LONG[0])) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            with pytest.raises(UsageError, match="maximum context length"):
+                await model.ask(ASKED[:2], [], seed=1)
+
+
+GRAMMAR = "got exception: Unexpected empty grammar stack after accepting piece: "
+
+
+@pytest.mark.parametrize(
+    ("piece", "name"),
+    [
+        ("<tool_call>", NAMELESS_TOOL),
+        ("=list (40972)", "list"),
+        ("lookup", "lookup"),
+        ('{"', NAMELESS_TOOL),
+        (" (198)", NAMELESS_TOOL),
+    ],
+)
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_tool_that_the_servers_grammar_does_not_know_is_a_call_to_it(
+    piece, name, streamed
+) -> None:
+    said = json.dumps({"error": {"code": 500, "message": GRAMMAR + piece}})
+    play = sends(f"data: {said}\n\n".encode()) if streamed else answers(500, said)
+    async with serving(play) as url, OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+        turn = await model.ask(ASKED, [], seed=1)
+    (call,), (seen,) = turn.calls, turn.malformed
+    verdict = judge(call, load_policy("notes", roots=[shipped()]))
+    assert (call.name, call.arguments, verdict.primary.failure_class) == (
+        name,
+        {},
+        "hallucinated-tool",
+    )
+    assert (seen.kind, seen.blame, "grammar" in seen.why) == ("refused-call", Blame.MODEL, True)
 
 
 async def test_nobody_at_the_port_was_not_asked() -> None:

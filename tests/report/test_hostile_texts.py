@@ -6,7 +6,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
 from agenteval.report import html
 from agenteval.report.build import build_view
-from agenteval.report.details import void_lines
+from agenteval.report.voids import void_lines
 from agenteval.testing import denied, run, says, sub_agent, tool, trial
 
 HIDING = "a\0b\x1b[31mc\u202egpj.exe\u200b\x7f\x9b"

@@ -7,13 +7,14 @@ import pytest
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
+from agenteval.errors import Cause
 from agenteval.report.build import build_comparison, build_counts_view, build_view
 from agenteval.report.details import detail_tables
 from agenteval.report.last_lines import in_short
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.provenance import provenance_table
 from agenteval.report.side import Side
-from agenteval.report.tables import comparison_table
+from agenteval.report.tables import WITH_VOIDS, comparison_table
 from agenteval.testing import card, denied, run, says, trial
 
 LIST = "uv run notes.py list"
@@ -133,9 +134,21 @@ def test_the_last_lines_of_runs_without_calls_or_trials_say_so():
     assert in_short(nothing)[0].endswith(": no trial counts, nothing is known.")
 
 
+@pytest.mark.parametrize(("voids", "both"), [(0, []), (2, []), (3, [(3, 103), (6, 106)])])
+def test_where_more_than_two_in_100_are_void_the_total_is_told_with_them_too(voids, both):
+    """Each trial makes one call; three of the calls that count are denied, none of the others."""
+    cause = {"outcome": Outcome.VOID, "cause": Cause.TIMEOUT, "reason": "no reply"}
+    trials = [trial(denied(LIST) if at < 3 else LIST, number=at) for at in range(100 - voids)]
+    trials += [trial(LIST, LIST, number=at, **cause) for at in range(100 - voids, 100)]
+    (model,) = build_view([run(*trials)]).models
+    assert (model.total.count, model.total.n) == (3, 100 - voids)
+    found = [(rate.count, rate.n) for rate in model.with_voids or ()]
+    assert found == both
+
+
 def test_classes_that_nobody_showed_share_a_row_and_published_rows_do_not(runs, view):
     labels = [row.label for row in comparison_table(view).rows]
-    assert labels[-2:] == ["1 class not seen", "total"]
+    assert labels[-4:] == ["1 class not seen", "total", *WITH_VOIDS]
     more = build_view(runs[1:2], classes=view.rows)
     assert comparison_table(more).rows[-2].label == "4 classes not seen, each"
     folded = build_view(runs, fold={"pipe-to-filter": "bash", "never": "never"})

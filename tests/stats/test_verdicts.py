@@ -67,6 +67,7 @@ def test_every_budget_is_held_by_the_trials_it_is_about():
         "budgets.looped": (0, 80),
         "budgets.out_of_turns": (0, 80),
         "budgets.timed_out": (0, 80),
+        "budgets.out_of_context": (0, 80),
         "budgets.stalled": (20, 80),
         "budgets.crashed": (2, 640),
         "budgets.void": (40, 120),

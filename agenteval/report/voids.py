@@ -1,0 +1,60 @@
+"""Void trials as they are told: which, by what cause, and what the rates would be with them."""
+
+from collections.abc import Sequence
+
+from agenteval.core.plain import visible
+from agenteval.core.scoring import Score
+from agenteval.core.summary import TrialSummary
+from agenteval.report.tables import Row, plain, row
+from agenteval.report.view import RunView, View
+from agenteval.stats.estimand import Estimand, Layout
+from agenteval.stats.rates import Rate, clustered
+
+FEW = 0.02  # of all trials: up to here it makes no difference how voids are counted
+NAMED = 3  # trials of one cause
+
+
+def with_voids(scored: Score, about: Estimand) -> tuple[Rate, Rate] | None:
+    """All errors, with the calls of void trials; then with each void as an error more.
+
+    None where few trials are void.
+    """
+    if scored.void_share <= FEW:
+        return None
+    trials = (*scored.counted, *scored.voids)
+    layout = Layout(about, [one.scenario for one in trials])
+    made = [one.all_errors for one in trials]
+    worse = [
+        (errors + one.void, calls + one.void)
+        for one, (errors, calls) in zip(trials, made, strict=True)
+    ]
+    return clustered(made, layout), clustered(worse, layout)
+
+
+def void_lines(view: View) -> list[str]:
+    """One line for each cause of voids: which trials, and why; a traceback is told elsewhere."""
+    return [
+        _line(run, [void for void in run.score.voids if void.cause is cause])
+        for run in view.runs
+        for cause in dict.fromkeys(void.cause for void in run.score.voids)
+    ]
+
+
+def _line(run: RunView, voids: Sequence[TrialSummary]) -> str:
+    names = ", ".join(f"{void.scenario} #{void.number}" for void in voids[:NAMED])
+    if len(voids) > 1:
+        more = ", ..." if len(voids) > NAMED else ""
+        names = f"{len(voids)} of {run.played} trials ({names}{more})"
+    first = voids[0]
+    said = visible(first.reason.partition("\n")[0]) or "no reason was kept"
+    return f"{run.label}: {names}: " + (f"{first.cause}: {said}" if first.cause else said)
+
+
+def cause_rows(views: Sequence[RunView]) -> list[Row]:
+    """How many trials of each run each cause made void."""
+    causes = sorted({str(one.cause) for view in views for one in view.score.voids if one.cause})
+    return [row(f"void: {cause}", (plain(_by(view, cause)) for view in views)) for cause in causes]
+
+
+def _by(view: RunView, cause: str) -> int:
+    return sum(one.cause == cause for one in view.score.voids)
