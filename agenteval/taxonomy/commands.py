@@ -18,7 +18,7 @@ _COMPUTED = (SubstitutionKind.PARAMETER, SubstitutionKind.ARITHMETIC)
 @failure_class(
     bad=["timeout 60 uv run scripts/notes.py list", "env FOO=1 uv run scripts/notes.py list"],
     good=["uv run scripts/notes.py add 'timeout 60 x'", "uv run scripts/notes.py show timeout"],
-    cure="Run `{alone}` without anything before it; a time limit is already kept.",
+    cure="Run `{alone}` without anything before it.",
     seen_in=["wrapped"],
     slip="timeout 30 {}",
     article=ArticleRow.TIMEOUT,
@@ -33,7 +33,8 @@ def wrapper_prefix(call: DeniedCall) -> Seen | None:
         if not part.via:
             outer = part
         elif outer and PREFIXES.issuperset(part.via):
-            return Seen(call.span(outer.words.extent[0], part.words.extent[0]))
+            hint = "a time limit is already kept" if "timeout" in part.via else ""
+            return Seen(call.span(outer.words.extent[0], part.words.extent[0]), hint)
     return None
 
 
@@ -71,7 +72,7 @@ def env_assignment(call: DeniedCall) -> Seen | None:
         "uv run bash +O extglob --rcfile x -c ls",
     ],
     good=["uv run scripts/notes.py add \"bash -c 'x'\"", "uv run scripts/notes.py show eval"],
-    cure="Send the inner command itself: it already runs in bash.",
+    cure="Run `{alone}` itself: it already runs in bash.",
     seen_in=["code"],
     slip="bash -c '{quoted}'",
 )
@@ -93,7 +94,7 @@ def nested_shell(call: DeniedCall) -> Seen | None:
         "perl -ne 'print' notes/2026-01-12.md",
     ],
     good=["uv run scripts/notes.py add 'python -c x'", "uv run scripts/echo.py -c 'print(1)'"],
-    cure="Use a listed script; code of your own may not run.",
+    cure="Code of your own may not run.",
     seen_in=["code"],
     slip="python3 -c 'import sqlite3; print(sqlite3.sqlite_version)'",
     article=ArticleRow.CODE,
@@ -126,7 +127,7 @@ def wrong_runner(call: DeniedCall) -> Seen | None:
 
     Another interpreter, an option before the script, its path alone, or its name without `.py`.
     """
-    part, (_, at, hint) = call.misses[Miss.RUNNER]
+    part, (_, at, hint, _, _) = call.misses[Miss.RUNNER]
     return Seen(call.span(part.words.extent[0], part.words.place(at)[1]), hint)
 
 
@@ -176,7 +177,7 @@ def _missed(call: DeniedCall, miss: Miss) -> Seen | None:
     missed = call.misses.get(miss)
     if missed is None:
         return None
-    part, (_, at, hint) = missed
+    part, (_, at, hint, _, _) = missed
     facets = () if miss is Miss.SCRIPT or miss is Miss.OPTION else harm(part.words)
     return new(Seen, (call.word(part, at), hint, facets, False))
 

@@ -1,6 +1,8 @@
 """A denied call with all that the failure classes ask about it."""
 
+import json
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import itemgetter
@@ -152,7 +154,8 @@ _LONGEST_TOKEN = 80
 def residue(text: str) -> tuple[int, int] | None:
     """Where marks of a template stand before or behind a command."""
     if text.lstrip()[:1] in _FIRST and (found := _BEFORE.match(text)):
-        return (found.end() - len(found[0].strip()), found.end())
+        start = found.end() - len(found[0].lstrip())
+        return start, start + len(found[0].strip())
     if text.rstrip()[-1:] in _LAST and (
         found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
     ):
@@ -175,6 +178,40 @@ def typographic(text: str) -> tuple[int, int] | None:
     bare = _QUOTED.sub(lambda found: "_" * len(found[0]), text)
     found = _TYPOGRAPHIC.search(bare)
     return found.span() if found else None
+
+
+def without_residue(text: str) -> str:
+    """The command that stands between marks of a template, or in the JSON of the call."""
+    while found := residue(text):
+        if text.startswith("{", found[0]):
+            return _in_json(text)
+        text = (text[: found[0]] + text[found[1] :]).strip()
+    return text
+
+
+def _in_json(text: str) -> str:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    found = found.get("arguments", found)
+    found = found.get("command", found.get("cmd", "")) if isinstance(found, dict) else ""
+    return found if isinstance(found, str) else ""
+
+
+_PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
+
+
+def untyped(text: str) -> str:
+    """The command with plain characters in place of typographic ones."""
+    while found := typographic(text):
+        one = text[found[0]]
+        kind = unicodedata.category(one)
+        plain = _PLAIN.get(one) or {"Pd": "--", "Zs": " ", "Sm": "--"}.get(kind, "")
+        if one in _PLAIN:
+            found = (found[0], found[0] + 1)
+        text = text[: found[0]] + plain + text[found[1] :]
+    return text
 
 
 _FIELDS = ShellFacts._fields

@@ -23,6 +23,7 @@ from agenteval.core.span import new
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen
+from agenteval.taxonomy.hints import Ways
 from agenteval.taxonomy.mended import facts_of
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
@@ -140,14 +141,15 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
-    alone, stated = denied.alone, denied.policy.stated
+    ways, stated = Ways(denied), denied.policy.stated
+    is_listed = bool(denied.alone)
     findings = []
     for failure_class, seen in found:
-        span, hint, facets, _ = seen
-        if alone:
+        facets = seen.facets
+        if is_listed:
             facets += ("script-listed",)
         if failure_class.id in stated:
             facets += ("rule-stated",)
-        cure = hint or failure_class.cured(alone)
-        findings.append(new(Finding, (failure_class.id, span, cure, facets)))
+        hint = ways.hint(failure_class, seen)
+        findings.append(new(Finding, (failure_class.id, seen.span, hint, facets)))
     return findings

@@ -37,7 +37,7 @@ def stderr_redirect(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py search 'a > b'",
         "uv run scripts/db_query.py --sql 'select 1<2'",
     ],
-    cure=ALONE + " and read its output; write files with the write tool.",
+    cure=ALONE + " and read its output.",
     seen_in=[RedirectKind.FILE, RedirectKind.INPUT],
     slip="{} > out.txt",
 )

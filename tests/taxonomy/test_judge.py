@@ -162,7 +162,7 @@ def test_an_objection_denies_what_the_policy_allows() -> None:
     assert judge(call, DEMO).allowed
     verdict = deny(call, DEMO, objection="bashlex reads: git, status x")
     assert [finding.failure_class for finding in verdict.findings] == ["ambiguous-shell"]
-    assert verdict.findings[0].hint == "bashlex reads: git, status x"
+    assert verdict.findings[0].hint.startswith("bashlex reads: git, status x. Allowed are ")
 
 
 def test_a_script_that_no_world_has_is_hallucinated_and_one_that_has_it_unlisted() -> None:
@@ -214,19 +214,21 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
 @pytest.mark.parametrize(
     ("command", "first", "hint"),
     [
-        ("cat <<'E' >f\nx\nE", "heredoc", "Write the file with the write tool."),
-        ("tee f <<'E'\nx\nE", "heredoc", "Write the file with the write tool."),
+        ("cat <<'E' >notes/f\nx\nE", "heredoc", "Write `notes/f` with the write tool."),
+        ("tee notes/f <<'E'\nx\nE", "heredoc", "Write `notes/f` with the write tool."),
+        ("cat <<'E' >f\nx\nE", "heredoc", "Run one listed command alone and give the text"),
         ("ls; wc <<'E' >f\nx\nE", "heredoc", "Run one listed command alone and give the text"),
         ("while read x; do ls; done <<< y", "heredoc", "Run one listed command alone and give"),
-        ("cat <f <<< x", "heredoc", "Run one listed command alone and give the text"),
+        ("cat <f <<< x", "heredoc", "Read `f` with the read tool."),
         ("A=1; timeout 5 ls", "shell-chain", "Run one listed command alone"),
         ("git log $A; echo $B", "shell-chain", "Run one listed command alone"),
-        ("echo $B", "bare-binary", "use what is listed"),
-        ("choco install x", "bare-binary", "use what is listed"),
+        ("echo $B", "bare-binary", "echo is not listed. Allowed are `git status`"),
+        ("choco install x", "bare-binary", "choco is not listed. Allowed are `git status`"),
         ("git log $A", "bad-arguments", "quote $A or write it out"),
-        ("bun install", "bare-binary", "use what is listed"),
-        ('for f in *; do node "$f"; done', "control-flow", "Run one listed command alone"),
-        ("git log <a b>", "shell-syntax-error", "write a value in place of `<a b>`"),
+        ("bun install", "bare-binary", "bun is not listed. Allowed are `git status`"),
+        ('for f in *; do node "$f"; done', "control-flow", "make one call for each value."),
+        ("if true; then git status; fi", "control-flow", "Run `git status` alone, and decide"),
+        ("git log <a b>", "shell-syntax-error", "write a value in place of <a b>: bash"),
     ],
 )
 def test_a_hint_is_about_what_the_command_does(command: str, first: str, hint: str) -> None:
@@ -509,7 +511,7 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
 def test_a_text_too_long_for_bash_is_told_so(command: str) -> None:
     (found,) = judge(bash(command), DEMO).findings
     assert found.failure_class == "other-shell"
-    assert found.hint == "200010 bytes of text; bash takes at most 131071"
+    assert found.hint.startswith("200010 bytes of text; bash takes at most 131071. ")
 
 
 def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:
