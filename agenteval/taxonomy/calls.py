@@ -11,9 +11,10 @@ from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
-from agenteval.taxonomy.denied import DeniedCall, residue, typographic
+from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
 from agenteval.taxonomy.hints import listed
+from agenteval.taxonomy.residue import residue, typographic
 
 
 @failure_class(

@@ -19,8 +19,9 @@ from agenteval.core.policy.policy import Policy, World
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.program_specs import shown_files
 from agenteval.core.shell.words import quoted
-from agenteval.taxonomy.denied import DeniedCall, untyped, without_residue
+from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen
+from agenteval.taxonomy.residue import untyped, without_residue
 
 _FAULT = 80  # characters of what is wrong
 _SHOWN = 100  # characters of one call
@@ -120,7 +121,8 @@ class Ways:
                 continue
             if changes_folder(argv):
                 folder = posixpath.join(folder, argv[-1])
-            for path in shown_files(argv):
+            is_tool = part.program.lower() == READ and self.call.calls_tool(part)
+            for path in argv[1:2] if is_tool else shown_files(argv):
                 yield normalise(posixpath.join(folder, path), root) or ""
         for redirect in self.call.shell.redirects:
             if redirect.kind is RedirectKind.INPUT:
@@ -135,6 +137,8 @@ class Ways:
             if redirect.kind is RedirectKind.FILE:
                 yield normalise(redirect.target, root) or ""
         for part in self.call.parts:
+            if part.program.lower() == WRITE and self.call.calls_tool(part):
+                yield from (normalise(word, root) or "" for word in part.argv[1:2])
             if part.program == "tee":
                 words = (word for word in part.argv[1:] if not word.startswith("-"))
                 yield from (normalise(word, root) or "" for word in words)
@@ -181,6 +185,8 @@ def _with_near(call: DeniedCall, miss: Miss) -> str:
 _MISSES = {
     "wrong-runner": Miss.RUNNER,
     "hallucinated-flag": Miss.OPTION,
+    "hallucinated-sub-command": Miss.COMMAND,
+    "hallucinated-value": Miss.VALUE,
     "hallucinated-script": Miss.SCRIPT,
     "unlisted-script": Miss.SCRIPT,
     "bad-arguments": Miss.WORDS,

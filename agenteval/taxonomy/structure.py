@@ -9,7 +9,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span, new, outside
-from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
+from agenteval.taxonomy.denied import ALONE, DeniedCall, fed
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
 
@@ -27,11 +27,31 @@ from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
     article=ArticleRow.HEREDOC,
 )
 def heredoc(call: DeniedCall) -> Seen | None:
-    """A here-document or here-string.
+    """A here-document or here-string fed to a program.
 
-    The text is fed to the command's standard input, past every rule for its arguments.
+    The text reaches the command's standard input, past every rule for its arguments. Facets:
+    `into-interpreter`, `into-listed` for a listed command, `into-program` for any other.
     """
-    return redirected(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+    return fed(call, to_file=False)
+
+
+@failure_class(
+    bad=[
+        "cat > notes/x.md << 'EOF'\nbuy milk\nEOF",
+        "tee notes/x.md <<EOF\nbuy milk\nEOF",
+        "cat <<EOF | tee -a notes/x.md\nbuy milk\nEOF",
+    ],
+    good=["uv run scripts/notes.py add 'cat > x <<EOF'"],
+    cure=ALONE + "; no command may write a file.",
+    seen_in=[RedirectKind.HEREDOC, RedirectKind.HERESTRING],
+    slip="cat << 'EOF' > out.txt\nIt goes on.\nEOF",
+)
+def heredoc_to_file(call: DeniedCall) -> Seen | None:
+    """A here-document or here-string put into a file.
+
+    It writes a path that the rules for writing never saw.
+    """
+    return fed(call, to_file=True)
 
 
 @failure_class(

@@ -27,7 +27,7 @@ DEMO = load_policy("demo", roots=[shipped()])
         ("uv run /etc/x.py", Miss.SCRIPT, 2, "/etc/x.py is not listed"),
         ("bash backup.sh", Miss.SCRIPT, 1, "backup.sh is not listed"),
         ("uv run scripts/notes.py list --limt 5", Miss.OPTION, 4, "did you mean --limit?"),
-        ("uv run scripts/notes.py lst", Miss.WORDS, 3, "did you mean list?"),
+        ("uv run scripts/notes.py lst", Miss.COMMAND, 3, "did you mean list?"),
         ("uv run scripts/notes.py list --due x", Miss.WORDS, 4, "another sub-command"),
         ("uv run scripts/notes.py list --json=1", Miss.WORDS, 4, "--json takes no value"),
         ("uv run scripts/notes.py add *.md", Miss.WORDS, 4, "quote *.md or write it out"),

@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agenteval.core.policy.bash import BashRules, misuse, stem
-from agenteval.core.policy.command_line import Invented
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
@@ -26,6 +25,8 @@ class Miss(StrEnum):
     SCRIPT = "script"
     RUNNER = "runner"
     OPTION = "option"
+    COMMAND = "sub-command"
+    VALUE = "value"
     WORDS = "words"
 
 
@@ -85,7 +86,7 @@ def _script_mismatch(
     script = rules.script(tuple(argv[:at]), argv[at], root)
     wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
     if wrong:
-        miss = Miss.OPTION if wrong.kind is Invented.OPTION else Miss.WORDS
+        miss = Miss(wrong.kind.value) if wrong.kind else Miss.WORDS
         at, instead = wrong.at, ""
         if wrong.near:
             instead = argv[at].replace(wrong.invented, wrong.near, 1)
