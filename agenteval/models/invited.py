@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.policy.arguments import READ, WRITE
+from agenteval.core.policy.bash import ScriptRule
+from agenteval.core.policy.command_line import Argument, CommandLine
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import UNKNOWN_WORLD as _WORLD
 from agenteval.core.policy.policy import Policy, admitted_path
@@ -111,6 +113,15 @@ def _unlisted_script(ground: Ground) -> Written | None:
 
 def _hallucinated_flag(ground: Ground) -> Written | None:
     """An option that the script, whose command line is known, does not have."""
+    for command, script in _calls_of_scripts(ground):
+        known = tuple(script.line.flags())
+        free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
+        return next((_bash(f"{command} {flag}") for flag in free), None)
+    return None
+
+
+def _calls_of_scripts(ground: Ground) -> Iterator[tuple[str, ScriptRule]]:
+    """The right commands that run a script whose command line is known, each with its rule."""
     for command in ground.commands:
         read = read_simple(command)
         argv = read.argv if isinstance(read, Simple) else ()
@@ -118,10 +129,33 @@ def _hallucinated_flag(ground: Ground) -> Written | None:
             at = len(script.runner)
             runs = tuple(argv[:at]) == script.runner and len(argv) > at
             if runs and normalise(argv[at], _WORLD.root) == script.path:
-                known = tuple(script.line.flags())
-                free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
-                return next((_bash(f"{command} {flag}") for flag in free), None)
+                yield command, script
+
+
+def _hallucinated_sub_command(ground: Ground) -> Written | None:
+    """A sub-command that the script does not have, in place of the right one."""
+    for command, script in _calls_of_scripts(ground):
+        words = command.split(" ")
+        found = [word for word in words if word in script.line.commands]
+        if found:
+            return _bash(command.replace(f" {found[0]}", f" {found[0]}-all", 1))
     return None
+
+
+def _hallucinated_value(ground: Ground) -> Written | None:
+    """A value to choose that is none of those that can be chosen."""
+    for command, script in _calls_of_scripts(ground):
+        for argument in _arguments(script.line):
+            for choice in argument.choices:
+                if command.endswith(f" {choice}") or f" {choice} " in command:
+                    return _bash(command.replace(f" {choice}", f" {choice}-all", 1))
+    return None
+
+
+def _arguments(line: CommandLine) -> Iterator[Argument]:
+    yield from (*line.options.values(), *line.positionals)
+    for command in line.commands.values():
+        yield from _arguments(command)
 
 
 def _other_shell(ground: Ground) -> Written | None:
@@ -145,6 +179,8 @@ _FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
         _wrong_runner,
         _unlisted_script,
         _hallucinated_flag,
+        _hallucinated_sub_command,
+        _hallucinated_value,
         _other_shell,
     )
 }

@@ -4,7 +4,6 @@ import json
 import re
 import unicodedata
 
-from agenteval.core.call import BASH
 from agenteval.core.nearest import names
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.bash import BashRules
@@ -12,8 +11,10 @@ from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
-from agenteval.taxonomy.denied import DeniedCall, residue, typographic
+from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
+from agenteval.taxonomy.hints import listed
+from agenteval.taxonomy.residue import residue, typographic
 
 
 @failure_class(
@@ -68,8 +69,8 @@ def hallucinated_tool(call: DeniedCall) -> Seen | None:
 
 
 def _tool_hint(name: str, call: DeniedCall) -> str:
-    if start := _script_behind(name, call.policy.bash):
-        return f"{name} is no tool: run `{start}` with {BASH}"
+    if start := tuple(_script_behind(name, call.policy.bash).split()):
+        return f"{name} is no tool of its own. {listed(call.policy, call.world, start)}"
     near = names(frozenset(call.policy.tools)).nearest(name)
     offered = ", ".join(call.policy.tools)
     return f"there is no tool {name}: " + (f"did you mean {near}?" if near else f"use {offered}")
@@ -233,7 +234,7 @@ def _error(call: DeniedCall, error: Span) -> Seen:
     start, end, text = error
     for found in _PLACEHOLDER.finditer(call.text, max(start - _NEAR, 0), end + _NEAR):
         if found.start() <= end and start <= found.end() and end - start < len(found[0]) + _NEAR:
-            hint = f"write a value in place of `{found[0]}`: bash takes < and > for redirects"
+            hint = f"write a value in place of {found[0]}: bash takes < and > for redirects"
             return Seen(call.span(*found.span()), hint)
     if text:
         return Seen(error)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from agenteval import plugins
-from agenteval.taxonomy import calls, commands, redirects, structure
+from agenteval.taxonomy import calls, commands, invented, structure, surroundings
 from agenteval.taxonomy.failure_class import ArticleRow, FailureClass, classes_of
 from agenteval.taxonomy.version import SHIPPED_VERSION
 
 GROUP = "agenteval.failure_classes"
-_FAMILIES = (calls, structure, redirects, commands)
+_FAMILIES = (calls, structure, surroundings, invented, commands)
 SHIPPED = tuple(found for family in _FAMILIES for found in classes_of(family))
 
 
@@ -30,7 +30,7 @@ def _is_one_or_some(found: object) -> bool:
 
 
 _PLUGGED = tuple(_plugged())
-_LAST = classes_of(commands)
+_LAST = SHIPPED[SHIPPED.index(surroundings.wrapper_prefix) :]
 _CLASSES = (*SHIPPED[: -len(_LAST)], *(each for _, each in _PLUGGED), *_LAST)
 # Stored with every verdict, so it names whoever else explains.
 TAXONOMY_VERSION = "+".join(
@@ -41,7 +41,7 @@ TAXONOMY_VERSION = "+".join(
 def failure_classes() -> tuple[FailureClass, ...]:
     """Every class, in the order of the families above and within each that of its source.
 
-    Those of plug-ins stand before `commands`, which explains whatever program was asked for.
+    Those of plug-ins stand before those that explain whatever program was asked for.
     """
     return _CLASSES
 

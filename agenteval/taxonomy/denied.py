@@ -1,12 +1,12 @@
 """A denied call with all that the failure classes ask about it."""
 
-import re
 from collections.abc import Mapping, Sequence
-from itertools import compress
+from itertools import compress, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from agenteval.core.call import ToolCall
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import changes_folder
 from agenteval.core.policy.mismatch import Miss, Missed, Part
 from agenteval.core.policy.patterns import normalise
@@ -15,11 +15,14 @@ from agenteval.core.policy.policy import (
     World,
     admits_redirect,
 )
-from agenteval.core.shell.facts import Redirect, RedirectKind, ShellFacts
+from agenteval.core.shell.facts import Command, Redirect, RedirectKind, ShellFacts
+from agenteval.core.shell.harm import harm, is_familiar
 from agenteval.core.shell.leaves import Construct
+from agenteval.core.shell.programs import after_runner, interpreter
 from agenteval.core.shell.simple_command import NotSimple, Obstacle
 from agenteval.core.span import Span, new
 from agenteval.taxonomy.failure_class import Seen
+from agenteval.taxonomy.residue import residue, typographic
 
 
 class DeniedCall(NamedTuple):
@@ -90,6 +93,8 @@ class DeniedCall(NamedTuple):
         signs += self.misses
         if Miss.SCRIPT in self.misses:
             signs.append("there" if self._may_exist(self.misses[Miss.SCRIPT]) else "nowhere")
+        if any(part.program.lower() in self.policy.tools for part in self.parts):
+            signs.append("tool")
         for part in self.parts:
             if part.via:
                 signs.append("wrapped")
@@ -117,6 +122,28 @@ class DeniedCall(NamedTuple):
             signs.append("move")
         return signs
 
+    def calls_tool(self, part: Part) -> bool:
+        """Whether a tool is meant, and no program of its name, nor the builtin read."""
+        name = part.program.lower()
+        if name not in self.policy.tools or part.admitted:
+            return False
+        if name not in {READ, WRITE}:
+            return name != BASH and not is_familiar(name)
+        first = part.argv[1] if len(part.argv) > 1 else "-"
+        is_path = "." in first or "/" in first
+        return not first.startswith("-") and (is_path or len(self.parts) == 1)
+
+    @property
+    def harms(self) -> tuple[str, ...]:
+        """What any command in it could do that reaches beyond reading, whatever stands around it.
+
+        Of a single command its own class tells.
+        """
+        if len(self.parts) < 2 and not self.shell.substitutions:
+            return ()
+        found = {each for part in self.parts if not part.admitted for each in harm(part.words)}
+        return tuple(each for each in _HARMS if each in found)
+
     @property
     def move(self) -> Span | None:
         """The change of folder that no construct allows beside other commands."""
@@ -138,45 +165,7 @@ class DeniedCall(NamedTuple):
         return ""
 
 
-_MARK = (
-    r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"
-    r"|<\|\w+\|>|\[/?TOOL_CALLS?\])"
-)
-_BEFORE = re.compile(
-    rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_MARK}|\{{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
-)
-_BEHIND = re.compile(rf"(?:{_MARK}|```)\s*\Z")
-_LONGEST_TOKEN = 80
-
-
-def residue(text: str) -> tuple[int, int] | None:
-    """Where marks of a template stand before or behind a command."""
-    if text.lstrip()[:1] in _FIRST and (found := _BEFORE.match(text)):
-        return (found.end() - len(found[0].strip()), found.end())
-    if text.rstrip()[-1:] in _LAST and (
-        found := _BEHIND.search(text, max(len(text.rstrip()) - _LONGEST_TOKEN, 0))
-    ):
-        return found.start(), found.start() + len(found[0].rstrip())
-    return None
-
-
-_FIRST, _LAST = frozenset("`$<[{"), frozenset("`>]")
-_QUOTED = re.compile(r"'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
-_TYPOGRAPHIC = re.compile(
-    "(?<=\\s)[\u2010-\u2015\u2212]+(?=[A-Za-z])|[\u200b-\u200d\u2060\ufeff]+"
-    "|[\u00a0\u2000-\u200a\u202f\u3000]+|[\u201c\u201d]|(?<!\\w)[\u2018\u2019]"
-)
-
-
-def typographic(text: str) -> tuple[int, int] | None:
-    """Where a typographic character stands outside quotes, in place of a plain one."""
-    if text.isascii():
-        return None
-    bare = _QUOTED.sub(lambda found: "_" * len(found[0]), text)
-    found = _TYPOGRAPHIC.search(bare)
-    return found.span() if found else None
-
-
+_HARMS = ("network", "destructive")
 _FIELDS = ShellFacts._fields
 _KIND = itemgetter(0)
 _CONSTRUCTS = {
@@ -188,6 +177,16 @@ _CONSTRUCTS = {
 }
 
 
+def missed(call: DeniedCall, miss: Miss) -> Seen | None:
+    """The first command that no rule fits for this reason, at the word that shows it."""
+    found = call.misses.get(miss)
+    if found is None:
+        return None
+    part, (_, at, hint, _, _) = found
+    facets = harm(part.words) if miss is Miss.WORDS or miss is Miss.PROGRAM else ()
+    return new(Seen, (call.word(part, at), hint, facets, False))
+
+
 ALONE = "Run `{alone}` alone"  # how many cures begin
 
 
@@ -197,3 +196,36 @@ def redirected(call: DeniedCall, *wanted: RedirectKind) -> Seen | None:
         if redirect.kind in wanted and not call.opens(redirect):
             return new(Seen, (redirect.span, "", (), False))
     return None
+
+
+def fed(call: DeniedCall, *, to_file: bool) -> Seen | None:
+    """The first here-document that goes into a file, or to a program."""
+    shell = call.shell
+    by_place = {one.span[:2]: each for each in shell.commands for one in each.redirects}
+    behind = {a.extent: b for line in shell.pipelines for a, b in pairwise(line)}
+    for redirect in shell.redirects:
+        if redirect.kind in _HERE and not call.opens(redirect):
+            fed = by_place.get(redirect.span[:2])
+            target = _into(call, fed, behind.get(fed.extent)) if fed else "into-program"
+            if (not target) is to_file:
+                return Seen(redirect.span, facets=(target,) if target else ())
+    return None
+
+
+_HERE = (RedirectKind.HEREDOC, RedirectKind.HERESTRING)
+
+
+def _into(call: DeniedCall, fed: Command, behind: Command | None) -> str:
+    """What a here-document of this command feeds, as a facet; "" for a file."""
+    kinds = {redirect.kind for redirect in fed.redirects}
+    if fed.program in {"cat", ""}:
+        if RedirectKind.FILE in kinds:
+            return ""
+        fed = behind or fed
+    if fed.program == "tee":
+        return ""
+    if call.policy.bash.admits(fed.argv, fed.words.dynamic) if fed.argv else False:
+        return "into-listed"
+    at = after_runner(fed.argv)
+    is_code = at < len(fed.argv) and interpreter(fed.argv[at])
+    return "into-interpreter" if is_code else "into-program"

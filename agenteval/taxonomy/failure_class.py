@@ -33,7 +33,7 @@ class ArticleRow(StrEnum):
 
 
 class Seen(NamedTuple):
-    """The part of a call that shows a class. `hint` is the cure where it can be specific.
+    """The part of a call that shows a class. `hint` says what is wrong where the title does not.
 
     `despite` says that it is closed even where the policy allows the construct as such.
     """
@@ -49,7 +49,7 @@ Look = Callable[["DeniedCall"], Seen | None]
 
 @dataclass(frozen=True, slots=True)
 class FailureClass:
-    """One entry of the taxonomy. `cure` is the hint when `look` gives none of its own.
+    """One entry of the taxonomy. `cure` is how such a call is mended (`hints.Ways`).
 
     Where it speaks of the listed command inside the denied one, `cure_in_general` does not.
     `construct` is what a policy may allow by name: where it does, only what is closed
@@ -75,8 +75,8 @@ class FailureClass:
     article: ArticleRow = ArticleRow.OTHER
 
     def cured(self, alone: str) -> str:
-        """The cure, about the listed command inside the denied one; "" where there is none."""
-        return self.cure.replace("{alone}", alone) if alone else self.cure_in_general
+        """The cure, about the listed command inside the denied one."""
+        return self.cure.replace("{alone}", alone)
 
 
 def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named where it is given

@@ -16,13 +16,14 @@ from agenteval.core.policy.policy import (
 )
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.leaves import read_leaves
-from agenteval.core.shell.programs import interpreter
+from agenteval.core.shell.programs import SHELLS, base_name, interpreter
 from agenteval.core.shell.simple_command import UNREADABLE, NotSimple, Simple, read_simple
 from agenteval.core.shell.wrappers import is_wrapper
 from agenteval.core.span import new
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION, failure_classes
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen
+from agenteval.taxonomy.hints import Ways
 from agenteval.taxonomy.mended import facts_of
 
 __all__ = ["TAXONOMY_VERSION", "deny", "judge", "judge_many"]
@@ -62,7 +63,8 @@ def _holds_others(argv: Sequence[str]) -> bool:
 @lru_cache(maxsize=1024)
 def _wraps(program: str) -> bool:
     """Whether a simple command may hold another that matters: sudo x, but not python x."""
-    return not interpreter(program) and program != "uv" and is_wrapper(program)
+    is_runner = program == "uv" or (interpreter(program) and base_name(program) not in SHELLS)
+    return not is_runner and is_wrapper(program)
 
 
 def deny(
@@ -140,14 +142,17 @@ def _worth_a_look(signs: frozenset[str]) -> tuple[FailureClass, ...]:
 
 
 def _findings(found: Iterable[tuple[FailureClass, Seen]], denied: DeniedCall) -> list[Finding]:
-    alone, stated = denied.alone, denied.policy.stated
-    findings = []
+    ways, stated = Ways(denied), denied.policy.stated
+    is_listed, harms = bool(denied.alone), denied.harms
+    findings: list[Finding] = []
     for failure_class, seen in found:
-        span, hint, facets, _ = seen
-        if alone:
+        facets = seen.facets
+        if harms and not findings:
+            facets += tuple(each for each in harms if each not in facets)
+        if is_listed:
             facets += ("script-listed",)
         if failure_class.id in stated:
             facets += ("rule-stated",)
-        cure = hint or failure_class.cured(alone)
-        findings.append(new(Finding, (failure_class.id, span, cure, facets)))
+        hint = ways.hint(failure_class, seen)
+        findings.append(new(Finding, (failure_class.id, seen.span, hint, facets)))
     return findings

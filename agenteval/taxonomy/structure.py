@@ -9,7 +9,7 @@ from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span, new, outside
-from agenteval.taxonomy.denied import ALONE, DeniedCall, redirected
+from agenteval.taxonomy.denied import ALONE, DeniedCall, fed
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
 
 
@@ -27,25 +27,31 @@ from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
     article=ArticleRow.HEREDOC,
 )
 def heredoc(call: DeniedCall) -> Seen | None:
-    """A here-document or here-string.
+    """A here-document or here-string fed to a program.
 
-    The text is fed to the command's standard input, past every rule for its arguments.
+    The text reaches the command's standard input, past every rule for its arguments. Facets:
+    `into-interpreter`, `into-listed` for a listed command, `into-program` for any other.
     """
-    seen = redirected(call, RedirectKind.HEREDOC, RedirectKind.HERESTRING)
-    return _about_writing(call, seen) if seen else None
+    return fed(call, to_file=False)
 
 
-_WRITE = "Write the file with the write tool."
+@failure_class(
+    bad=[
+        "cat > notes/x.md << 'EOF'\nbuy milk\nEOF",
+        "tee notes/x.md <<EOF\nbuy milk\nEOF",
+        "cat <<EOF | tee -a notes/x.md\nbuy milk\nEOF",
+    ],
+    good=["uv run scripts/notes.py add 'cat > x <<EOF'"],
+    cure=ALONE + "; no command may write a file.",
+    seen_in=[RedirectKind.HEREDOC, RedirectKind.HERESTRING],
+    slip="cat << 'EOF' > out.txt\nIt goes on.\nEOF",
+)
+def heredoc_to_file(call: DeniedCall) -> Seen | None:
+    """A here-document or here-string put into a file.
 
-
-def _about_writing(call: DeniedCall, seen: Seen) -> Seen:
-    """The same, with that hint when all that its command does with it is to put it into a file."""
-    for command in call.shell.commands:
-        if any(redirect.span is seen.span for redirect in command.redirects):
-            kinds = {redirect.kind for redirect in command.redirects}
-            writes = command.program == "cat" and RedirectKind.FILE in kinds
-            return seen._replace(hint=_WRITE) if writes or command.program == "tee" else seen
-    return seen
+    It writes a path that the rules for writing never saw.
+    """
+    return fed(call, to_file=True)
 
 
 @failure_class(
@@ -164,7 +170,7 @@ def process_substitution(call: DeniedCall) -> Seen | None:
         "uv run scripts/notes.py show ${x:-`date`}",
     ],
     good=["uv run scripts/notes.py add '$(date)'", 'uv run scripts/notes.py add "5 \\$(x)"'],
-    cure="Run the inner command in a call of its own and write its result out.",
+    cure="Run `{alone}` in a call of its own and write its result out.",
     construct=Construct.COMMAND_SUBSTITUTION,
     seen_in=[SubstitutionKind.COMMAND, SubstitutionKind.PARAMETER, Obstacle.EXPANSION],
     slip='echo "$({})"',
@@ -200,7 +206,7 @@ def _in_expansion(call: DeniedCall) -> Seen | None:
         "notes() { uv run scripts/notes.py list; }",
     ],
     good=["uv run scripts/notes.py add 'for x in y; do z; done'", "uv run scripts/notes.py add if"],
-    cure=ALONE + ", one call for each value, and decide between calls.",
+    cure=ALONE + ", and decide between calls.",
     seen_in=["control", "negations"],
     slip="for n in 1 2; do {}; done",
 )
@@ -210,7 +216,12 @@ def control_flow(call: DeniedCall) -> Seen | None:
     It runs commands that depend on what happens on the way: the agent should decide that itself,
     from the result of each call.
     """
-    return _first((*call.shell.control, *call.shell.negations))
+    seen = _first((*call.shell.control, *call.shell.negations))
+    is_loop = seen is not None and seen.span.text.startswith(_LOOPS)
+    return seen._replace(hint="make one call for each value") if seen and is_loop else seen
+
+
+_LOOPS = ("for ", "while ", "until ", "select ")
 
 
 @failure_class(

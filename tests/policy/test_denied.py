@@ -87,7 +87,7 @@ def test_a_denial_names_its_rule(tmp_path: Path) -> None:
     verdict = judge(call, policy(tmp_path, RULES))
     assert isinstance(verdict, Denied)
     assert [each.hint for each in verdict.findings if each.failure_class == "bad-arguments"] == [
-        "`git push *` is denied, whatever else is allowed"
+        "git push * is denied, whatever else is allowed. Allowed is `git`."
     ]
 
 

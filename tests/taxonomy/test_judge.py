@@ -162,7 +162,7 @@ def test_an_objection_denies_what_the_policy_allows() -> None:
     assert judge(call, DEMO).allowed
     verdict = deny(call, DEMO, objection="bashlex reads: git, status x")
     assert [finding.failure_class for finding in verdict.findings] == ["ambiguous-shell"]
-    assert verdict.findings[0].hint == "bashlex reads: git, status x"
+    assert verdict.findings[0].hint.startswith("bashlex reads: git, status x. Allowed are ")
 
 
 def test_a_script_that_no_world_has_is_hallucinated_and_one_that_has_it_unlisted() -> None:
@@ -203,6 +203,20 @@ def test_a_construct_that_the_policy_names_is_no_failure_class(tmp_path: Path) -
         ("git diff", "read-only"),
         ("git status | head", "script-listed"),
         ("ls | head", "rule-stated"),
+        ("ls | xargs rm", "destructive"),
+        ("cd x && curl y", "network"),
+        ("bash -c 'rm -rf x'", "destructive"),
+        ("timeout 5 rm x", "destructive"),
+        ('uv run scripts/notes.py add "$(curl x)"', "network"),
+        ("echo hi", "no-op"),
+        ("true", "no-op"),
+        ("python3 - <<'E'\nx\nE", "into-interpreter"),
+        ("cat <<'E' | uv run python\nx\nE", "into-interpreter"),
+        ("cat <<'E' | uv run scripts/notes.py add -\nx\nE", "into-listed"),
+        ("wc <<'E'\nx\nE", "into-program"),
+        ("for x in y; do ls; done <<'E'\nx\nE", "into-program"),
+        ("cat <<'E'\nx\nE", "into-program"),
+        ("<<'E'\nx\nE", "into-program"),
     ],
 )
 def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
@@ -214,19 +228,31 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
 @pytest.mark.parametrize(
     ("command", "first", "hint"),
     [
-        ("cat <<'E' >f\nx\nE", "heredoc", "Write the file with the write tool."),
-        ("tee f <<'E'\nx\nE", "heredoc", "Write the file with the write tool."),
+        ("cat <<'E' >notes/f\nx\nE", "heredoc-to-file", "Write `notes/f` with the write tool."),
+        ("tee notes/f <<'E'\nx\nE", "heredoc-to-file", "Write `notes/f` with the write tool."),
+        ("cat <<'E' >f\nx\nE", "heredoc-to-file", "Run one listed command alone; no command may"),
+        ("read notes/x", "tool-as-command", "read is a tool: call it by itself. Read `notes/x`"),
+        (
+            "write notes/x y",
+            "tool-as-command",
+            "write is a tool: call it by itself. Write `no",
+        ),
+        ("ls; read x", "shell-chain", "Run one listed command alone, one command a call"),
+        ("read -r x", "bare-binary", "read is not listed. Allowed are"),
+        ("read", "bare-binary", "read is not listed. Allowed are"),
+        ("bash", "bare-binary", "bash is not listed. Allowed are"),
         ("ls; wc <<'E' >f\nx\nE", "heredoc", "Run one listed command alone and give the text"),
         ("while read x; do ls; done <<< y", "heredoc", "Run one listed command alone and give"),
-        ("cat <f <<< x", "heredoc", "Run one listed command alone and give the text"),
+        ("cat <f <<< x", "heredoc", "Read `f` with the read tool."),
         ("A=1; timeout 5 ls", "shell-chain", "Run one listed command alone"),
         ("git log $A; echo $B", "shell-chain", "Run one listed command alone"),
-        ("echo $B", "bare-binary", "use what is listed"),
-        ("choco install x", "bare-binary", "use what is listed"),
+        ("echo $B", "bare-binary", "echo is not listed. Allowed are `git status`"),
+        ("choco install x", "bare-binary", "choco is not listed. Allowed are `git status`"),
         ("git log $A", "bad-arguments", "quote $A or write it out"),
-        ("bun install", "bare-binary", "use what is listed"),
-        ('for f in *; do node "$f"; done', "control-flow", "Run one listed command alone"),
-        ("git log <a b>", "shell-syntax-error", "write a value in place of `<a b>`"),
+        ("bun install", "bare-binary", "bun is not listed. Allowed are `git status`"),
+        ('for f in *; do node "$f"; done', "control-flow", "make one call for each value."),
+        ("if true; then git status; fi", "control-flow", "Run `git status` alone, and decide"),
+        ("git log <a b>", "shell-syntax-error", "write a value in place of <a b>: bash"),
     ],
 )
 def test_a_hint_is_about_what_the_command_does(command: str, first: str, hint: str) -> None:
@@ -360,7 +386,7 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ("if ! { ls; }; then ls; fi; while :; do if a; then b; fi done", "shell-chain"),
         ("for d in *; do (cd $d; ls) done", "control-flow"),
         ("cat <<\\E", "heredoc"),
-        ("cat <<'E' >f\nit's", "heredoc"),
+        ("cat <<'E' >f\nit's", "heredoc-to-file"),
         ('python3 -c "print(f\'${row[\\"a\\"].sum():.2f}\')"', "inline-code"),
         ('git show "${x[@]:2:5@Q}"', "bad-arguments"),
         ("cd \\\\host$\\home", "bare-binary"),
@@ -509,7 +535,7 @@ def test_what_a_permitted_construct_still_closes_has_the_class_of_it(
 def test_a_text_too_long_for_bash_is_told_so(command: str) -> None:
     (found,) = judge(bash(command), DEMO).findings
     assert found.failure_class == "other-shell"
-    assert found.hint == "200010 bytes of text; bash takes at most 131071"
+    assert found.hint.startswith("200010 bytes of text; bash takes at most 131071. ")
 
 
 def test_a_command_that_starts_in_another_folder_is_a_blocked_path() -> None:

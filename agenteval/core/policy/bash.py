@@ -184,13 +184,6 @@ class BashRules:
     def stems(self) -> Names:
         return Names(self.by_stem, alike=_ALIKE)
 
-    @cached_property
-    def sample(self) -> str:
-        """The first few ways in which a call may begin, in words."""
-        starts = list(dict.fromkeys(start for starts in self.listed.values() for start in starts))
-        shown = [f"`{start}`" for start in (starts or [rule.text for rule in self.patterns])[:4]]
-        return f"use what is listed: {', '.join(shown)}" if shown else "bash may run nothing here"
-
 
 # Wrappers that a rule may reach through, with how many words of their own; no options.
 THROUGH = {"timeout": 1, "nice": 0, "nohup": 0, "setsid": 0, "env": 0}

@@ -179,13 +179,15 @@ def helps_of(parser: Parser, prefix: str = "-") -> tuple[str, ...]:
 class Misuse:
     """Why a command line does not fit, and at which word; past the last, something is missing.
 
-    `invented` is what exists nowhere in the script: an option, a sub-command, a choice's value.
+    `invented` is what exists nowhere in the script: an option, a sub-command, a choice's value;
+    `near` is what exists and is like it.
     """
 
     at: int
     hint: str
     invented: str = ""
     kind: "Invented | None" = None
+    near: str = ""
 
 
 class Invented(StrEnum):
@@ -201,7 +203,7 @@ def no_such(what: Invented, at: int, word: str, known: Collection[str]) -> Misus
     shown = [name for name in sorted(known) if name.lstrip("-+/") not in {"h", "help"}]
     near = names(frozenset(shown)).nearest(word)
     cure = f"did you mean {near}?" if near else f"use {', '.join(shown) or 'none'}"
-    return Misuse(at, f"there is no {what} {word}: {cure}", word, what)
+    return Misuse(at, f"there is no {what} {word}: {cure}", word, what, near)
 
 
 def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -> Misuse:
@@ -216,7 +218,10 @@ def unknown_option(script: CommandLine, line: CommandLine, at: int, name: str) -
 def bad_value(argument: Argument, at: int, value: str, fault: str) -> Misuse:
     """`fault` is what is wrong with the value; of a choice a plain word was made up."""
     is_made_up = bool(argument.choices) and value.replace("-", "").replace("_", "").isalnum()
-    return Misuse(at, fault, value, Invented.VALUE) if is_made_up else Misuse(at, fault)
+    if not is_made_up:
+        return Misuse(at, fault)
+    near = names(frozenset(argument.choices)).nearest(value)
+    return Misuse(at, fault, value, Invented.VALUE, near)
 
 
 def owed(

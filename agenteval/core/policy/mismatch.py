@@ -7,7 +7,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from agenteval.core.policy.bash import BashRules, misuse, stem
-from agenteval.core.policy.command_line import Invented
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.shell.facts import Command
 from agenteval.core.shell.harm import is_familiar
@@ -26,21 +25,28 @@ class Miss(StrEnum):
     SCRIPT = "script"
     RUNNER = "runner"
     OPTION = "option"
+    COMMAND = "sub-command"
+    VALUE = "value"
     WORDS = "words"
 
 
 class Mismatch(NamedTuple):
-    """Why no rule fits: at which word (one past the last when some are missing), and the cure."""
+    """Why no rule fits: at which word (one past the last when some are missing), and what is wrong.
+
+    `instead` may stand in place of the words from `since` to that one; "" where nothing is like it.
+    """
 
     miss: Miss
     at: int
     hint: str
+    since: int = 0
+    instead: str = ""
 
 
 @lru_cache(maxsize=1024)  # agents know few programs
 def unlisted(rules: BashRules, program: str) -> Mismatch:
     """Why a command is denied that is strange to the rules."""
-    return Mismatch(Miss.PROGRAM, 0, _nearest_listed(rules, program))
+    return _unlisted(rules, Miss.PROGRAM, 0, program)
 
 
 def mismatch(
@@ -52,7 +58,7 @@ def mismatch(
 ) -> Mismatch:
     """Why the command, which `rules.admits` denied, is denied."""
     if rule := rules.denial(argv, dynamic):
-        return Mismatch(Miss.WORDS, 0, f"`{rule.text}` is denied, whatever else is allowed")
+        return Mismatch(Miss.WORDS, 0, f"{rule.text} is denied, whatever else is allowed")
     if not only_itself(argv[0]):
         at = script_at(argv)
         if at is not None:
@@ -60,8 +66,8 @@ def mismatch(
         inner = after_runner(argv)
         if inner and inner < len(argv):
             if starts := _without_suffix(rules, argv[inner], root):
-                return _other_start(starts, argv, inner)
-            return Mismatch(Miss.PROGRAM, inner, _nearest_listed(rules, argv[inner]))
+                return _other_start(starts, inner)
+            return _unlisted(rules, Miss.PROGRAM, inner, argv[inner])
     return (
         _nearest_rule(rules.rules_for(argv[0]), argv, dynamic)
         or _nearest_runner(rules, argv)
@@ -75,15 +81,18 @@ def _script_mismatch(
     starts = rules.listed.get(normalise(argv[at], root) or argv[at], ())
     if not starts:
         if starts := _without_suffix(rules, argv[at], root):
-            return _other_start(starts, argv, at)
-        return Mismatch(Miss.SCRIPT, at, _nearest_listed(rules, argv[at]))
+            return _other_start(starts, at)
+        return _unlisted(rules, Miss.SCRIPT, at, argv[at])
     script = rules.script(tuple(argv[:at]), argv[at], root)
     wrong = script and misuse(script.line, argv, at + 1, dynamic=dynamic, root=root)
     if wrong:
-        is_option = wrong.kind is Invented.OPTION
-        return Mismatch(Miss.OPTION if is_option else Miss.WORDS, wrong.at, wrong.hint)
+        miss = Miss(wrong.kind.value) if wrong.kind else Miss.WORDS
+        at, instead = wrong.at, ""
+        if wrong.near:
+            instead = argv[at].replace(wrong.invented, wrong.near, 1)
+        return Mismatch(miss, at, wrong.hint, at, instead)
     patterns = [rule for rule in rules.rules_for(argv[0]) if rule.agreeing(argv, dynamic) > at]
-    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, argv, at)
+    return _nearest_rule(patterns, argv, dynamic) or _other_start(starts, at)
 
 
 def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
@@ -91,10 +100,8 @@ def _without_suffix(rules: BashRules, path: str, root: str) -> tuple[str, ...]:
     return rules.listed.get(f"{normalise(path, root) or path}.py", ())
 
 
-def _other_start(starts: Sequence[str], argv: Sequence[str], at: int) -> Mismatch:
-    return Mismatch(
-        Miss.RUNNER, at, f"run it as `{starts[0]}`, not as `{' '.join(argv[: at + 1])}`"
-    )
+def _other_start(starts: Sequence[str], at: int) -> Mismatch:
+    return Mismatch(Miss.RUNNER, at, f"it is called as {starts[0]}", 0, starts[0])
 
 
 def _nearest_rule(
@@ -107,7 +114,10 @@ def _nearest_rule(
     best = patterns[agreeing.index(at)]
     if at in dynamic:
         return Mismatch(Miss.WORDS, at, f"quote {argv[at]} or write it out: bash would expand it")
-    return Mismatch(Miss.WORDS, at, f"allowed is `{best.text}`")
+    return Mismatch(Miss.WORDS, at, f"the rule is {best.text}" if best.wild else _OTHER_WORDS)
+
+
+_OTHER_WORDS = "it is listed with other words"
 
 
 def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> Mismatch | None:
@@ -116,13 +126,15 @@ def _nearest_runner(rules: BashRules, argv: Sequence[str]) -> Mismatch | None:
     if script is None:
         return None
     at = sum(a == b for a, b in zip(script.runner, argv, strict=False))
-    return Mismatch(Miss.WORDS, at, f"allowed is `{script.start}`")
+    return Mismatch(Miss.WORDS, at, f"the rule is {script.start}")
 
 
-def _nearest_listed(rules: BashRules, program: str) -> str:
-    """The cure for a program or script that is not listed, by what its name may mean."""
+def _unlisted(rules: BashRules, miss: Miss, at: int, program: str) -> Mismatch:
+    """A program or script that is not listed, with the script that its name may mean."""
     near = "" if is_familiar(program) else rules.stems.nearest(stem(program))
-    return f"did you mean `{rules.by_stem[near]}`?" if near else rules.sample
+    instead = rules.by_stem[near] if near else ""
+    fault = f"{program} is not listed" + (f": did you mean {instead}?" if near else "")
+    return Mismatch(miss, at, fault, 0, instead)
 
 
 # What only runs the command after it: timeout 5 X is X, as far as the rules for X go.

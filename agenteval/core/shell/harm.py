@@ -19,7 +19,7 @@ _DESTRUCTIVE = names(
     " poweroff reboot rename rm rmdir setfacl shred shutdown srm su sudo truncate umount unlink"
     " userdel usermod wipefs"
 )
-_READ_ONLY = (FILTERS - {"tee"}) | names(
+_READ_ONLY = FILTERS | names(
     "[ ack ag arch b2sum basename bzcat cal cd cksum cloc cmp comm date df diff diff3 dir dirname"
     " dirs dmesg du echo env exa expr eza false fd fdfind file find free getconf getent groups help"
     " history hostname id info iostat jobs join last ldd locale locate ls lsblk lscpu lsof lspci"
@@ -28,6 +28,7 @@ _READ_ONLY = (FILTERS - {"tee"}) | names(
     " tokei top tree true tsort type uname uptime vmstat whatis whereis which who whoami xzcat yes"
     " zcat zgrep zless"
 )
+_NO_OP = names("echo true : false sleep")
 # By program, what its sub-commands do; "" is the program without one.
 _BY_COMMAND: Mapping[str, str] = {
     "git": "network: clone fetch ls-remote pull push;"
@@ -55,7 +56,7 @@ _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
 
 def harm(words: Simple | Words) -> _Facets:
-    """`network`, `destructive` and `read-only`, as far as names tell."""
+    """`network`, `destructive`, `read-only` and `no-op`, as far as names tell."""
     program = base_name(words.first)
     look = _LOOKS.get(program)
     return look(words.argv) if look else _KNOWN.get(program, ())
@@ -102,8 +103,8 @@ def _sort(argv: Sequence[str]) -> _Facets:
 
 def _by_name() -> Mapping[str, _Facets]:
     known: dict[str, _Facets] = {}
-    kinds = ("network", _NETWORK), ("destructive", _DESTRUCTIVE), ("read-only", _READ_ONLY)
-    for facet, programs in kinds:
+    reaching = ("network", _NETWORK), ("destructive", _DESTRUCTIVE)
+    for facet, programs in (*reaching, ("read-only", _READ_ONLY), ("no-op", _NO_OP)):
         known |= {program: (*known.get(program, ()), facet) for program in programs}
     return known
 

@@ -1,6 +1,7 @@
 """What programs do with words that nobody checked: run others, write, delete, read, reach hosts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from agenteval.core.shell.programs import after_runner, base_name, interpreter, names
 
@@ -131,6 +132,56 @@ def left_open(words: Sequence[str]) -> str:
     if program in _WRAPPERS and (inner := _behind(words)):
         return left_open(inner)
     return _OF_PROGRAM.get(program, "")
+
+
+class _Shows(NamedTuple):
+    """How a program shows files: words before them, options with a value, and with which not."""
+
+    operands: int
+    valued: frozenset[str]
+    other: tuple[str, ...]
+
+
+_SHOWS: tuple[tuple[str, int, str, str], ...] = (
+    ("cat nl tac less more bat batcat", 0, "", ""),
+    ("head tail", 0, "-n -c --lines --bytes", "-f --follow"),
+    ("wc sort uniq cut", 0, "-k -t -d -f -c -b -S -T", "-o --output --files0-from"),
+    ("sed gsed", 1, "-e -f -l --expression --file", "-i --in-place"),
+    ("awk gawk jq", 1, "-F -v -f --arg", "-i"),
+)
+_SEARCHES = "grep egrep fgrep rg"
+_SEARCH = _Shows(1, names("-A -B -C -m -e -f -g -t --include --exclude"), ("-r", "-R", "--rec"))
+_SHOWN_BY = {
+    program: _Shows(operands, names(valued), tuple(other.split()))
+    for programs, operands, valued, other in _SHOWS
+    for program in programs.split()
+} | dict.fromkeys(_SEARCHES.split(), _SEARCH)
+_PROGRAM_GIVEN = names("-e -f --expression --file")
+
+
+def shown_files(argv: Sequence[str]) -> list[str]:
+    """The files that a command of these words only shows, searches or counts; none in doubt."""
+    shows = _SHOWN_BY.get(base_name(argv[0]))
+    if shows is None:
+        return []
+    left, files, words = shows.operands, list[str](), iter(argv[1:])
+    for word in words:
+        if any(_is_option(word, each) for each in shows.other):
+            return []
+        if word in shows.valued:
+            next(words, "")
+            left -= word in _PROGRAM_GIVEN
+        elif not word.startswith("-"):
+            files.append(word)
+    files = files[max(left, 0) :]
+    return files if shows is not _SEARCH else [each for each in files if "." in base_name(each)[1:]]
+
+
+def _is_option(word: str, option: str) -> bool:
+    """Whether a word is the option, with a value or among letters too."""
+    if word[:1] != "-" or option.startswith("--") or word.startswith("--"):
+        return word.startswith(option)
+    return option[1] in word
 
 
 def _sub_command(words: Sequence[str]) -> str:

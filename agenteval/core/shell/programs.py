@@ -11,7 +11,7 @@ def names(text: str) -> frozenset[str]:
 
 FILTERS = names(
     "awk base64 bat cat column cut egrep fgrep fmt fold gawk grep head hexdump jq less more nl od"
-    " paste rev rg sed sort strings tac tail tee tr uniq wc xxd yq"
+    " paste rev rg sed sort strings tac tail tr uniq wc xxd yq"
 )
 SHELLS = names("ash bash dash fish ksh sh zsh")
 

@@ -46,6 +46,14 @@ _ESCAPE_IN_DOUBLE = re.compile(r'\\(?:\n|([\\"$`]))')
 QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
 
 
+_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+
+
+def quoted(word: str) -> str:
+    """A word as shell text, in single quotes where it needs any."""
+    return word if _SAFE.fullmatch(word) else "'" + word.replace("'", "'\\''") + "'"
+
+
 def unquote(raw: str) -> tuple[str, str]:
     """The text of a `MIXED` word after quote removal, and what stands outside its quotes."""
     value: list[str] = []

@@ -1,0 +1,122 @@
+"""The shortest calls that a policy allows: what a hint can show of each rule, word for word."""
+
+from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice, zip_longest
+from typing import NamedTuple
+
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.policy.arguments import READ
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind
+from agenteval.core.policy.patterns import CommandPattern, WordPattern
+from agenteval.core.policy.policy import Policy, World, allows
+from agenteval.core.shell.words import quoted
+
+_MOST = 200  # calls of a policy; a list that allows more shows the first
+_VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
+
+
+class Example(NamedTuple):
+    """A call of bash that is allowed as it stands; `rule` numbers the rule that it is of."""
+
+    argv: tuple[str, ...]
+    text: str
+    rule: int
+    of_script: bool
+
+
+@lru_cache(maxsize=64)
+def examples(policy: Policy, world: World) -> tuple[Example, ...]:
+    """One for each rule for bash, and for each sub-command of a script; capitals are values."""
+    if BASH not in policy.tools:
+        return ()
+    calls = islice(_calls(policy, world.files or policy.files), _MOST)
+    plain = len(policy.bash.patterns)
+    found = (
+        Example(tuple(argv), " ".join(map(quoted, argv)), rule, rule >= plain)
+        for rule, argv in calls
+    )
+    return tuple(each for each in found if allowed(policy, world, BASH, command=each.text))
+
+
+@lru_cache(maxsize=64)
+def readable(policy: Policy, world: World) -> str:
+    """A file that is there and may be read; "" where none is known."""
+    known = sorted(world.files or policy.files)
+    named = (path for path in policy.read.allow if "*" not in path)
+    return next((path for path in (*known, *named) if allowed(policy, world, READ, path=path)), "")
+
+
+def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
+    """Whether the policy has the tool and allows it this."""
+    return tool in policy.tools and allows(ToolCall("", tool, "", arguments), policy, world)
+
+
+def nearest(found: Sequence[Example], argv: Sequence[str]) -> list[Example]:
+    """Those that begin as `argv` does; else one of each rule, of programs and scripts in turn."""
+    agreeing = [_agreeing(each.argv, argv) for each in found]
+    best = max(agreeing, default=0)
+    if best:
+        return [each for each, agrees in zip(found, agreeing, strict=True) if agrees == best]
+    firsts = list({each.rule: each for each in reversed(found)}.values())[::-1]
+    kinds = [[each for each in firsts if each.of_script is kind] for kind in (False, True)]
+    return [each for both in zip_longest(*kinds) for each in both if each]
+
+
+def _agreeing(words: Sequence[str], argv: Sequence[str]) -> int:
+    for number, (word, other) in enumerate(zip(words, argv, strict=False)):
+        if word != other:
+            return number
+    return min(len(words), len(argv))
+
+
+def _calls(policy: Policy, files: Collection[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    known = sorted(files)
+    for number, pattern in enumerate(policy.bash.patterns):
+        yield number, _of_pattern(pattern, known)
+    for number, script in enumerate(policy.bash.scripts, len(policy.bash.patterns)):
+        for words in _of_line(script.line):
+            yield number, (*script.runner, script.path, *words)
+
+
+def _of_pattern(pattern: CommandPattern, files: Sequence[str]) -> list[str]:
+    words = [_word(word, files) for word in pattern.words]
+    if pattern.rest is None or pattern.fewest == len(words):
+        return words
+    return [*words, _word(pattern.rest, files)]
+
+
+def _word(word: WordPattern, files: Sequence[str]) -> str:
+    if not word.wild:
+        return word.text
+    return next(filter(word.matches, files), word.text.replace("*", "NAME"))
+
+
+def _of_line(line: CommandLine) -> Iterator[list[str]]:
+    """What is asked for, and no more: once for each sub-command."""
+    words = list(_required(line))
+    if line.command_optional or not line.commands:
+        yield words
+    for name, command in line.commands.items():
+        for further in _of_line(command):
+            yield [*words, name, *further]
+
+
+def _required(line: CommandLine) -> Iterator[str]:
+    given = {each.name for each in line.own_options() if each.required}
+    for group in line.groups:
+        if group.required and given.isdisjoint(group.names):
+            given.add(group.names[0])
+    for option in line.own_options():
+        if option.name in given:
+            yield option.name
+            if option.kind is not Kind.FLAG:
+                yield from [_value(option)] * max(option.fewest, 1)
+    for positional in line.positionals:
+        yield from [_value(positional)] * positional.fewest
+
+
+def _value(argument: Argument) -> str:
+    if argument.choices:
+        return argument.choices[0]
+    return _VALUES.get(argument.kind) or argument.name.strip("-+/").upper()

@@ -1,0 +1,136 @@
+"""Failure classes of what a model made up, or calls as it is not called: tools and scripts."""
+
+from agenteval.core.policy.mismatch import Miss
+from agenteval.taxonomy.denied import DeniedCall, missed
+from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class
+
+
+@failure_class(
+    bad=["read notes/2026-01-12.md", "write notes/x.md 'buy milk'", "todo 'buy milk'", "read x"],
+    good=["uv run scripts/notes.py add 'read notes/2026-01-12.md'"],
+    seen_in=["tool"],
+    slip="read README.md",
+)
+def tool_as_command(call: DeniedCall) -> Seen | None:
+    """A tool called as if it were a command.
+
+    The tool is there, and bash knows no such program: what it was to do never began.
+    """
+    for part in call.parts:
+        if call.calls_tool(part):
+            name = part.program.lower()
+            return Seen(call.word(part, 0), f"{name} is a tool: call it by itself")
+    return None
+
+
+@failure_class(
+    bad=[
+        "python scripts/notes.py list",
+        "uv run -q scripts/notes.py list",
+        "uv run python scripts/notes.py list",
+        "./scripts/notes.py list",
+        "uv run scripts/db_query --sql 'select 1'",
+        "python3 scripts/notes list",
+    ],
+    good=["uv run ./scripts/notes.py list", "python3 scripts/report.py"],
+    seen_in=[Miss.RUNNER],
+)
+def wrong_runner(call: DeniedCall) -> Seen | None:
+    """A listed script called in another way than the rule for it says.
+
+    Another interpreter, an option before the script, its path alone, or its name without `.py`.
+    """
+    part, (_, at, hint, _, _) = call.misses[Miss.RUNNER]
+    return Seen(call.span(part.words.extent[0], part.words.place(at)[1]), hint)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/youtube_fetcher.py --limit 5",
+        "uv run notes.py list",
+        "bash scripts/go.sh",
+    ],
+    good=[
+        "uv run scripts/notes.py list",
+        "uv run scripts/notes.py show scripts/youtube_fetcher.py",
+    ],
+    seen_in=["nowhere"],
+    article=ArticleRow.SCRIPT,
+)
+def hallucinated_script(call: DeniedCall) -> Seen | None:
+    """A script that does not exist.
+
+    The model made its name up, or left out its folder. Seen only where the files of the world are
+    known; elsewhere such a call is an unlisted script.
+    """
+    return missed(call, Miss.SCRIPT)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/food_management.py list",
+        "bash scripts/backup.sh",
+        "uv run scripts/../../evil.py",
+        "python3 /tmp/x.py",
+    ],
+    good=["uv run ./scripts/notes.py list", "uv run ../workspace/scripts/notes.py list"],
+    seen_in=["there"],
+    article=ArticleRow.SCRIPT,
+)
+def unlisted_script(call: DeniedCall) -> Seen | None:
+    """A script that is not on the allow list, though it is, or may be, there.
+
+    Plausible names are no permission: what the script does was never agreed on.
+    """
+    return missed(call, Miss.SCRIPT)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/opencode_manager.py run --no-agent step_evaluator go",
+        "uv run scripts/notes.py list --verbose",
+        "uv run scripts/notes.py add x --command search-videos",
+    ],
+    good=[
+        "uv run scripts/opencode_manager.py run --no-attach --agent step_evaluator go",
+        "uv run scripts/notes.py list --lim 5",
+        "uv run scripts/notes.py add -- --verbose",
+    ],
+    seen_in=[Miss.OPTION],
+)
+def hallucinated_flag(call: DeniedCall) -> Seen | None:
+    """An option that the script does not have.
+
+    The script is listed and its real options are known; this one was made up.
+    """
+    return missed(call, Miss.OPTION)
+
+
+@failure_class(
+    bad=["uv run scripts/notes.py lst", "uv run scripts/ralf.py update-stage 1 done"],
+    good=["uv run scripts/notes.py list", "uv run scripts/notes.py add lst"],
+    seen_in=[Miss.COMMAND],
+)
+def hallucinated_sub_command(call: DeniedCall) -> Seen | None:
+    """A sub-command that the script does not have.
+
+    The script is listed and its real sub-commands are known; this one was made up.
+    """
+    return missed(call, Miss.COMMAND)
+
+
+@failure_class(
+    bad=[
+        "uv run scripts/context_cache.py --command search-videos --key x",
+        "uv run scripts/db_query.py --sql 'select 1' --format xml",
+        "uv run scripts/ralf.py update-stage-status 1 finished",
+    ],
+    good=["uv run scripts/context_cache.py --command search --key search-videos"],
+    seen_in=[Miss.VALUE],
+)
+def hallucinated_value(call: DeniedCall) -> Seen | None:
+    """A value that is none of those an option or argument takes.
+
+    The values to choose from are known; this plain word was made up beside them.
+    """
+    return missed(call, Miss.VALUE)

@@ -1,0 +1,196 @@
+"""What a hint proposes is allowed: under every shipped list, and under generated ones."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from measure_hints import bash, count, followed
+
+from agenteval.config.allowlists import load_policy
+from agenteval.config.roots import shipped
+from agenteval.core.call import Denied, ToolCall
+from agenteval.core.policy.arguments import ToolRule
+from agenteval.core.policy.bash import BashRules, ScriptRule
+from agenteval.core.policy.command_line import Argument, CommandLine, Kind, OneOf
+from agenteval.core.policy.examples import examples
+from agenteval.core.policy.patterns import CommandPattern, PathRules
+from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World
+from agenteval.taxonomy.judge import deny, judge
+
+NAMES = sorted(path.stem for path in (shipped() / "allowlists").glob("*.toml"))
+SHIPPED = {name: load_policy(name, roots=[shipped()]) for name in NAMES}
+DEMO = SHIPPED["demo"]
+CORPUS = (Path(__file__).parents[1] / "corpus" / "commands.txt").read_text(encoding="utf-8")
+
+
+def hint(command: str, policy: Policy = DEMO, world: World = UNKNOWN_WORLD) -> str:
+    verdict = judge(bash(command), policy, world)
+    assert isinstance(verdict, Denied)
+    return verdict.primary.hint
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_who_follows_a_hint_is_allowed_next(name: str) -> None:
+    texts = CORPUS.removesuffix("\n").split("\n%%\n")
+    found = count(texts, SHIPPED[name])
+    assert found["over two lines"] == found["over 200 characters"] == 0
+    if examples(SHIPPED[name], UNKNOWN_WORLD):
+        assert found["allowed next"] >= 0.95 * found["denied"]
+    else:
+        assert found["allowed next"] == found["read"] > 0
+
+
+RULES = ["git status", "git diff *", "ls", "cat data/*", "echo 'a`b'", "x* y", "du -sh *", "* z"]
+SLIPS = [
+    "{}",
+    "{} | head",
+    "cd x && {}",
+    "timeout 5 {}",
+    "{} > notes/x",
+    "cat <<E >{}\nx\nE",
+    "${}",
+]
+WORDS = [*RULES, "cat a.md", "sed -n 1,2p a.md", "git push", "tee notes/x", "date", "```", "'"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(RULES), max_size=4),
+    st.sets(st.sampled_from(["bash", "read", "write"])),
+    st.sampled_from(SLIPS),
+    st.sampled_from(WORDS),
+)
+def test_a_hint_names_only_what_the_policy_has(
+    rules: list[str], tools: set[str], slip: str, word: str
+) -> None:
+    policy = Policy(
+        "p",
+        bash=BashRules(CommandPattern.parse(rule) for rule in rules),
+        read=PathRules(("**",)),
+        write=PathRules(("notes/**",)),
+        tools={name: ToolRule(name) for name in tools},
+    )
+    verdict = judge(bash(slip.replace("{}", word)), policy)
+    for finding in verdict.findings:
+        assert len(finding.hint.splitlines()) == 1
+        assert len(finding.hint) <= 200
+        told = followed(word, Denied((finding,)))
+        if told:
+            assert judge(told[1], policy).allowed
+        assert "read" in tools or "read tool" not in finding.hint
+        assert "write" in tools or "write tool" not in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("command", "way"),
+    [
+        ("cat data/a.csv", "Read `data/a.csv` with the read tool."),
+        ("head -n 5 /workspace/data/a.csv", "Read `data/a.csv` with the read tool."),
+        ("tail -5 a.md | grep x", "Read `a.md` with the read tool."),
+        ("sed -n '1,20p' a.md", "Read `a.md` with the read tool."),
+        ("sed -e p a.md", "Read `a.md` with the read tool."),
+        ("cd scripts && cat notes.py", "Read `scripts/notes.py` with the read tool."),
+        ("cat < a.md", "Read `a.md` with the read tool."),
+        ("grep -n x a.md", "Read `a.md` with the read tool."),
+        ("wc -l a.md; rm a.md", "Read `a.md` with the read tool."),
+        ("sed -i s/a/b/ a.md", "Allowed are "),
+        ("sort -o x a.md", "Allowed are "),
+        ("grep -rn x a.md", "Allowed are "),
+        ("grep -n x src", "Allowed are "),
+        ("tail -f a.md", "Allowed are "),
+        ("cat $F", "Allowed are "),
+        ("cat rendered/x", "Allowed are "),
+        ("cat ../x", "Allowed are "),
+        ("cat 'a`b'", "Allowed are "),
+        ("cat <a b>", "Allowed are "),
+        ("python scripts/notes.py list", "Run `uv run scripts/notes.py list`."),
+        ("uv run scripts/notes.py lst", "Run `uv run scripts/notes.py list`."),
+        ("uv run scripts/notes.py list --limt=5", "Run `uv run scripts/notes.py list --limit=5`."),
+        ("uv run scripts/note.py list", "Run `uv run scripts/notes.py list`."),
+        ("uv run scripts/notes.py show", "Allowed is `uv run scripts/notes.py show NOTE`."),
+        ("notes list", "Run `uv run scripts/notes.py list`."),
+        ("sha256sum data/*.csv", "Allowed is `sha256sum data/papers.csv`."),
+        ("```bash\ngit status\n```", "Run `git status`."),
+        ('{"command": "git status"}', "Run `git status`."),
+        ('{"name": "bash", "arguments": {"cmd": "git status"}}', "Run `git status`."),
+        ('{"command": ["git", "status"]}', "Allowed are "),
+        ('{"command": git}', "Allowed are "),
+        ("git status</tool_call>", "Run `git status`."),
+        ("uv run scripts/notes.py list \u2014limit 5", "Run `uv run scripts/notes.py list --lim"),
+        ("uv run scripts/notes.py add \u201cbuy milk\u201d", 'notes.py add "buy milk"`.'),
+        ("uv run scripts/notes.py\u00a0list", "Run `uv run scripts/notes.py list`."),
+        ("git\u200b status", "Run `git status`."),
+        ("timeout 5 git status", "a time limit is already kept. Run `git status` without"),
+        ("sudo git status", "Run `git status` without anything before it."),
+        ("git status > notes/x", "alone and read its output. Write `notes/x` with the write tool."),
+        ("git status > x", "Run `git status` alone and read its output."),
+        ("python -c x; git status", "Run `git status` alone, one command a call"),
+        ("echo $(date -I)", "Run `date -I` in a call of its own"),
+        ("uv run scripts/notes.py add 'a\nb' | wc", "scripts/notes.py add 'a\u2026` alone"),
+    ],
+)  # fmt: skip
+def test_the_nearest_way_is_named(command: str, way: str) -> None:
+    assert way in hint(command)
+
+
+def test_an_example_has_what_is_required_and_no_more() -> None:
+    line = CommandLine.of(
+        [
+            Argument("--all", Kind.FLAG, required=True),
+            Argument("--size", Kind.INT, required=True),
+            Argument("--more"),
+            Argument("--this"),
+        ],
+        (Argument("name"), Argument("rest", fewest=0, most=None)),
+        groups=[OneOf(("--this", "--more"), required=True), OneOf(("--all", "--more"))],
+    )
+    rules = BashRules(scripts=[ScriptRule("x.py", ("python3",), line)])
+    policy = Policy("one", bash=rules, tools={"bash": ToolRule("bash")})
+    (found,) = examples(policy, UNKNOWN_WORLD)
+    assert found.text == "python3 x.py --all --size 1 --this THIS NAME"
+
+
+def test_what_has_two_readings_is_not_proposed_again() -> None:
+    verdict = deny(bash("git status"), DEMO, objection="bashlex reads: git, status x")
+    assert verdict.primary.hint.startswith("bashlex reads: git, status x. Allowed are ")
+
+
+def test_a_read_tool_gets_an_example_where_bash_may_run_nothing() -> None:
+    world = World(frozenset({"a.md", "b.md"}))
+    assert hint("ls", SHIPPED["plain"], world) == (
+        "ls is not listed. Read `a.md` with the read tool: bash may run nothing here."
+    )
+    assert hint("ls", SHIPPED["plain"]) == (
+        "ls is not listed. No call of bash is known to be allowed: use read."
+    )
+    nothing = Policy("none", tools={"bash": ToolRule("bash")})
+    assert hint("ls", nothing) == "ls is not listed. No call of bash is known to be allowed."
+
+
+def test_a_long_way_to_write_is_left_to_the_next_call() -> None:
+    long = "notes/" + "x" * 80
+    command = f"uv run scripts/notes.py add '{'y' * 60}' > {long}"
+    assert hint(command).endswith("alone and read its output.")
+
+
+def test_a_tool_called_by_a_script_s_name_is_answered_with_a_whole_call() -> None:
+    found = judge(ToolCall("", "emit_guidance", "{}", {}), DEMO).primary
+    assert found
+    assert found.hint == (
+        "emit_guidance is no tool of its own. "
+        "Allowed is `uv run scripts/ralf.py emit-guidance --text TEXT`."
+    )
+
+
+def test_every_example_is_allowed_and_long_ones_are_shown_whole() -> None:
+    for policy in SHIPPED.values():
+        for each in examples(policy, UNKNOWN_WORLD):
+            assert judge(bash(each.text), policy).allowed
+    word = "x" * 90
+    policy = Policy(
+        "long",
+        bash=BashRules([CommandPattern.parse(f"a {word}")]),
+        tools={"bash": ToolRule("bash")},
+    )
+    assert hint("ls", policy) == f"ls is not listed. Allowed is `a {word}`."
