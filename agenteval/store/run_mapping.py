@@ -9,12 +9,12 @@ from sqlmodel import Field, Session, SQLModel, col, or_, select
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, Look, ModelCard, Options, Run
+from agenteval.core.run import Crash, Effort, Look, ModelCard, Run
 from agenteval.core.summary import ImportedCounts
 from agenteval.core.trial import Trial
 from agenteval.errors import Cause
 from agenteval.store.rows import CrashRow, LookRow, RunRow, TrialRow, TurnRow
-from agenteval.store.summaries import INTERRUPTED
+from agenteval.store.summaries import INTERRUPTED, options_value
 
 
 def run_row(run: Run) -> RunRow:
@@ -66,7 +66,7 @@ def run_value(
         second_reader=row.second_reader,
         trials=trials,
         looks=looks,
-        options=Options(**row.options) if row.options else None,
+        options=options_value(row.options),
         scenarios=row.scenarios,
         per_token=row.per_token,
         replaced=replaced or {},

@@ -172,7 +172,7 @@ def _run(*row: Any, looks: tuple[Look, ...]) -> Run:
         policies=decoded(policies),
         complete=bool(complete),
         looks=looks,
-        options=Options(**given) if given else None,
+        options=options_value(given),
         scenarios=decoded(scenarios),
         effort=None if seconds is None else Effort(seconds, joules),
     )
@@ -192,6 +192,16 @@ def _of_table(*row: Any) -> RunSummary:
     counts = ErrorCounts(tuple(decoded(calls)), classes)
     model = ModelCard(**decoded(card))
     return RunSummary.of_table(ImportedCounts(name, model, imported, source, tuple(named), counts))
+
+
+def options_value(given: dict[str, Any]) -> Options | None:
+    """None of a run of before they were kept; once an arm was called a profile."""
+    if "profile" in given:
+        given = {**given, "arm": given["profile"]}
+    return Options(**{name: given[name] for name in OPTIONS}) if given else None
+
+
+OPTIONS = tuple(Options.__dataclass_fields__)
 
 
 def decoded(column: Any) -> Any:
