@@ -24,7 +24,7 @@ from rich.table import Table
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
-from agenteval.core.prompt.profile import STRICT
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
@@ -45,7 +45,7 @@ BARE, OURS = "bare SDK", "agenteval, streaming"
 AIMS = {10: 0.5, 50: 0.3}  # of the bare SDK's own CPU, by turns
 CHUNK_AIM, CORE_AIM = 0.03, 0.25  # ms for a chunk; of a core for all streams
 TASK = [Message("system", "You echo."), Message("user", "Echo.")]
-TOOLS = schemas(STRICT, ["bash"])
+TOOLS = schemas(STRICT.profile, ["bash"])
 
 Row = dict[str, float]
 

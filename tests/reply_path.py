@@ -12,6 +12,7 @@ from rich.console import Console
 from sqlalchemy.dialects import postgresql, sqlite
 
 from agenteval.config.allowlists import load_policy
+from agenteval.config.arms import arms
 from agenteval.config.models import ModelEntry
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
@@ -22,7 +23,6 @@ from agenteval.core.outcome import Ending, outcome
 from agenteval.core.policy.policy import World
 from agenteval.core.recovery import trial_recovery
 from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
-from agenteval.dialects.registry import profiles
 from agenteval.engine import tool_texts
 from agenteval.models.chat_completions import asked_of, read_reply, request_body
 from agenteval.models.failures import RefusedError, refused_call
@@ -47,7 +47,7 @@ ENTRIES = (
         for name in ("hermes", "qwen3_coder", "json")
     ),
 )
-PROFILES = profiles()
+ARMS = arms()
 DIALECTS = (postgresql.dialect(), sqlite.dialect())
 UNSHOWN = {*range(32), 127, *range(128, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 UNSHOWN -= {ord("\n"), ord("\t")}
@@ -59,8 +59,8 @@ class ReplyPath:
 
     def turn(self, body: bytes, chance: random.Random, *, stream: bool) -> Turn | None:
         """The turn in a reply; None for one that is the server's fault."""
-        profile = profiles()[chance.choice(sorted(profiles()))]
-        schemas = tool_texts.schemas(profile, tuple(self.policy.tools))
+        arm = ARMS[chance.choice(sorted(ARMS))]
+        schemas = tool_texts.schemas(arm.profile, tuple(self.policy.tools))
         entry = chance.choice(ENTRIES)
         asked = asked_of(entry, BEGIN, schemas)
         try:
@@ -73,7 +73,7 @@ class ReplyPath:
                 return None
             usage = Usage()
         turn = turn_of(received, asked, usage=usage, raw="{}", seconds=1.0)
-        records = [self._handled(at, call, profile, chance) for at, call in enumerate(turn.calls)]
+        records = [self._handled(at, call, arm, chance) for at, call in enumerate(turn.calls)]
         said = [Message("tool", one.reply, call_id=one.call.id) for one in records]
         messages = [*BEGIN, Message("assistant", turn.text, turn.calls), *said]
         json.loads(request_body(entry, messages, schemas, 1).decode())
@@ -81,13 +81,13 @@ class ReplyPath:
         self._stored(turn, records)
         return turn
 
-    def _handled(self, at: int, call: ToolCall, profile, chance: random.Random) -> CallRecord:
+    def _handled(self, at: int, call: ToolCall, arm, chance: random.Random) -> CallRecord:
         """As `engine.hands` does, up to the sandbox."""
-        policy, meant = self.policy, profile.meant(call, tuple(self.policy.tools))
+        policy, meant = self.policy, arm.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
             policy, meant = replace(policy, tools={}), call
         verdict = judge(meant, policy, WORLD)
-        reply = "ok" if verdict.allowed else tool_texts.denial(meant, verdict, profile, policy)
+        reply = "ok" if verdict.allowed else tool_texts.denial(meant, verdict, arm, policy)
         return CallRecord(0, at, meant, verdict, reply)
 
     def _stored(self, turn: Turn, records: Sequence[CallRecord]) -> None:
@@ -98,9 +98,9 @@ class ReplyPath:
 
     def played(self, turns: Sequence[Turn], number: int) -> Trial:
         """A trial of these turns, its calls judged."""
-        profile, chance = profiles()["strict"], random.Random(1)
+        arm, chance = ARMS["strict"], random.Random(1)
         calls = tuple(
-            replace(self._handled(at, call, profile, chance), turn=which)
+            replace(self._handled(at, call, arm, chance), turn=which)
             for which, turn in enumerate(turns)
             for at, call in enumerate(turn.calls)
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from agenteval import plugins
+from agenteval.config import arms
 from agenteval.config.allowlists import load_any
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import shipped
@@ -30,7 +31,7 @@ from agenteval.workflows.reference import written_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
 CACHED = (plugins.load, plugins.leave_out, plugins._loaded, plugins._groups)
-CACHED_ABOVE = (registry.dialects, registry.profiles)
+CACHED_ABOVE = (registry.dialects, arms._arms)
 SILENT = "agenteval: plug-in {} (agenteval.{}) is left out: {}\n"
 
 

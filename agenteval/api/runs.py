@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
 
 from agenteval.api.results import DEFAULT_STORE, RunResult, load, named
+from agenteval.config.arms import USUAL as ARM
 from agenteval.core.run import Options
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -40,8 +41,8 @@ class Settings(TypedDict, total=False):
     concurrency: int
     base_url: str | None
     max_turns: int | None
-    profile: str
-    prompt_variant: str
+    arm: str
+    prompt_variant: str | None
     rules: Literal["start", "end", "both"]
     context: str
     sandbox: str | None
@@ -56,8 +57,8 @@ _DEFAULTS = Settings(
     concurrency=4,
     base_url=None,
     max_turns=None,
-    profile="strict",
-    prompt_variant="five",
+    arm=ARM,
+    prompt_variant=None,
     rules="start",
     context="0",
     sandbox=None,
@@ -106,7 +107,7 @@ async def run_async(
         seed=asked["seed"],
         concurrency=str(asked["concurrency"]),
         max_turns=asked["max_turns"],
-        profile=asked["profile"],
+        arm=asked["arm"],
         prompt_variant=asked["prompt_variant"],
         rules=asked["rules"],
         context=asked["context"],

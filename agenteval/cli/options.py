@@ -7,6 +7,7 @@ from typer import Argument, Option
 
 from agenteval.dialects import NAMES
 
+ARM = "taught/tools"
 DEFAULT_STORE = "reports/agenteval.db"
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
@@ -24,6 +25,18 @@ About = Annotated[
 AllowSimulated = Annotated[
     bool,
     Option("--allow-simulated", help="Judge simulated runs too; the verdict is marked so."),
+]
+AcrossArms = Annotated[
+    bool,
+    Option("--across-arms", help="Compare runs also where their models read different things."),
+]
+Arm = Annotated[
+    str,
+    Option(
+        help="What the model reads, and who judges: taught/tools, taught/shell, strict, "
+        f"{', '.join(NAMES)}, a plug-in's, or a file of arms/; +bare, +rule, +rules, +user or "
+        "+hint behind it say what a denial tells.",
+    ),
 ]
 AsJson = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
 Baseline = Annotated[
@@ -76,17 +89,11 @@ Prefork = Annotated[
         help="Run the fixture's own Python scripts, while unchanged, in a fork of a warm Python.",
     ),
 ]
-Profile = Annotated[
-    str,
-    Option(
-        help="Harness whose tool names, schemas and denial texts the model reads: "
-        f"{', '.join(('strict', *NAMES))}, or a plug-in's.",
-    ),
-]
 PromptVariant = Annotated[
-    str,
+    str | None,
     Option(
         help="Rules that the prompt names: none, five, all, with +tools, +after or both; or a file."
+        " Default: the arm's own.",
     ),
 ]
 Report = Annotated[

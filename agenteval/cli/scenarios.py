@@ -38,8 +38,8 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
     *,
     seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
-    profile: o.Profile = "strict",
-    prompt_variant: o.PromptVariant = "five",
+    arm: o.Arm = o.ARM,
+    prompt_variant: o.PromptVariant = None,
     rules: o.RulesPlace = "start",
     context: o.Context = "0",
 ) -> None:
@@ -53,7 +53,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval scenarios show my-scenarios/inbox --seed 7`
     """
     authoring = workflows.authoring
-    setting = authoring.load_setting(profile, prompt_variant, rules, context)
+    setting = authoring.load_setting(arm, prompt_variant, rules, context)
     for number, read in enumerate(authoring.prompts(name, seed, setting)):
         if number:
             typer.echo()
@@ -77,7 +77,7 @@ def check(
     """Prove that scenarios work, by playing them for real; exit 1 when one does not.
 
     The reference solution must reach the goal without a denial in the world of every variant, and
-    be allowed under every harness profile. A player that slips once in each class of `invites`
+    be allowed under every arm. A player that slips once in each class of `invites`
     must be denied as exactly that class, and still arrive; one that does nothing, or only claims to
     be done, must not. The prompt may name only scripts, usages and tools that there are. The same
     seed must make the same world, and a trial find nothing of another.

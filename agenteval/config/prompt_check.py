@@ -3,7 +3,9 @@
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 
+from agenteval.config.arms import arms
 from agenteval.core.policy.command_line import Argument, CommandLine, Kind
 from agenteval.core.policy.mismatch import mismatch
 from agenteval.core.policy.patterns import normalise
@@ -11,7 +13,6 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.shell.programs import script_at
-from agenteval.dialects.registry import profiles
 
 _TOKEN = re.compile(r"""[\[\]]|\.\.\.(?=[\s\]]|\Z)|(?:"[^"]*"|'[^']*'|[^\s\[\]"'])+""")
 _INDENTED = re.compile(r"^(?: {4,}|\t)(?:\$ )?(\S.*?)(?: {2,}.*| #.*)?$", re.MULTILINE)
@@ -160,16 +161,17 @@ def _usage(usage: str, policy: Policy) -> Iterator[str]:
 
 
 def _tools(told: Callable[[Setting], Prompt], tools: Sequence[str]) -> Iterator[str]:
-    names = {form.name for profile in profiles().values() for form in profile.forms.values()}
-    for profile in profiles().values():
-        prompt = told(Setting(profile=profile))
-        offered = set(profile.names(tools).values())
+    known = [replace(arm, frame="") for arm in arms().values()]  # a frame may name others
+    names = {form.name for arm in known for form in arm.profile.forms.values()}
+    for arm in known:
+        prompt = told(Setting(arm))
+        offered = set(arm.profile.names(arm.offered(tools)).values())
         found = _TOOL.findall(f"{prompt.system}\n{prompt.task}")
         named = dict.fromkeys(bold or spoken for bold, spoken in found)
         for name in named:
             if name in names - offered:
                 yield (
-                    f"the prompt names the tool {name}, which profile {profile.name} does not have "
+                    f"the prompt names the tool {name}, which arm {arm.name} does not have "
                     f"here: write {{{{ bash }}}}, {{{{ read }}}} or {{{{ write }}}}, one of tools"
                 )
                 return

@@ -5,26 +5,26 @@ from pathlib import Path
 
 from jinja2 import TemplateError
 
+from agenteval.config.arms import arm_named
 from agenteval.core.prompt.setting import VARIANTS, VERSION, Place, Setting
-from agenteval.dialects.registry import profiles
 from agenteval.errors import UsageError
 
 TOOLS = ("bash", "read", "write")
 
 
-def load_setting(profile: str, variant: str, place: Place, context: str) -> Setting:
-    """`context` is a number of tokens, such as 40k or 32768.
+def load_setting(arm: str, variant: str | None, place: Place, context: str) -> Setting:
+    """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 32768.
 
     Raises UsageError for what is unknown or no number, and for a template with a fault.
     """
-    if profile not in profiles():
-        raise UsageError(f"--profile: no profile {profile!r}. Known: {', '.join(profiles())}")
+    chosen = arm_named(arm)
+    variant = variant or chosen.rules
     rules = VARIANTS.get(variant)
     name = f"{variant}/{VERSION}"
     if rules is None:
         rules = _file(Path(variant))
         name = f"{Path(variant).name}/{hashlib.sha256(rules.encode()).hexdigest()[:8]}"
-    setting = Setting(profiles()[profile], rules, name, place, _tokens(context))
+    setting = Setting(chosen, rules, name, place, _tokens(context))
     try:
         setting.rules_for(TOOLS)
     except TemplateError as error:

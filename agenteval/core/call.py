@@ -78,7 +78,33 @@ class FileWrite(NamedTuple):
     content: str
 
 
-Runnable = BashRun | FileRead | FileWrite
+class FileEdit(NamedTuple):
+    """The path that was judged, as in `FileRead`: its one place with the `old` text gets the `new`.
+
+    The file is made where there is none and the old text is empty.
+    """
+
+    path: str
+    old: str
+    new: str
+
+
+class FileSearch(NamedTuple):
+    """Files by their names (`glob`), or lines by what stands in them (`grep`), below a folder."""
+
+    tool: str
+    pattern: str
+    folder: str
+    include: str = ""
+
+
+class Note(NamedTuple):
+    """What a model writes down for itself; it changes nothing in the world."""
+
+    text: str
+
+
+Runnable = BashRun | FileRead | FileWrite | FileEdit | FileSearch | Note
 
 
 class Allowed(NamedTuple):

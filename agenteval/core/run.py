@@ -74,8 +74,8 @@ class Options:
     seed: int
     concurrency: str  # one level, or several with a run at each
     max_turns: int | None
-    profile: str
-    prompt_variant: str
+    arm: str
+    prompt_variant: str | None  # None is the arm's own, before the run begins
     rules: Literal["start", "end", "both"]
     context: str
     sandbox: str | None
@@ -144,7 +144,7 @@ class Run:
 
 Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
 
-READ_BY_THE_MODEL = ("profile", "prompt variant", "rules", "context")  # all of them in "prompts"
+READ_BY_THE_MODEL = ("arm", "prompt variant", "rules", "context")  # all of them in "prompts"
 TAXONOMY = "taxonomy version"
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
@@ -224,8 +224,8 @@ def _with_values(name: str, values: Sequence[str]) -> str:
 def _asked(run: Run) -> Texts:
     options = run.options
     return {
-        "profile": options.profile if options else "",
-        "prompt variant": options.prompt_variant if options else "",
+        "arm": options.arm if options else "",
+        "prompt variant": (options.prompt_variant or "") if options else "",
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",
         "prompts": run.protocol,

@@ -1,6 +1,6 @@
 """What a dialect is, and which there are: one for each folder here, and those of plug-ins."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -117,19 +117,3 @@ def left_behind(policy: Policy) -> Iterator[str]:
     is_named = any(rule.matches([unnamed]) for rule in policy.bash.patterns)
     if not is_named and engine.allows(BASH, {"command": unnamed}, "/workspace"):
         yield "that a command of which no rule speaks is allowed"
-
-
-@cache
-def profiles() -> Mapping[str, Profile]:
-    """What a model can be made to read: our own first, and one for each dialect."""
-    return {STRICT.name: STRICT, **{name: each.profile for name, each in dialects().items()}}
-
-
-def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
-    """The profile whose forms these are; the strict one when no other fits."""
-    functions = [schema["function"] for schema in schemas]
-    for profile in profiles().values():
-        known = [form.schema()["function"] for form in profile.forms.values()]
-        if all(function in known for function in functions):
-            return profile
-    return STRICT

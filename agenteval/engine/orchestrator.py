@@ -152,7 +152,7 @@ class Orchestrator:
         limits = stage.scenario.limits
         async with self.backend.open(files, limits) as sandbox:
             executor = ToolExecutor(
-                self.setting.profile,
+                self.setting.arm,
                 stage.policy,
                 World(frozenset(files)),
                 sandbox,

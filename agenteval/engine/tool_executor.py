@@ -1,15 +1,15 @@
 """One tool call: judged, then run in the sandbox or denied, and answered."""
 
 import asyncio
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
+from agenteval.core.call import Allowed, BashRun, Denied, Note, Runnable, ToolCall
 from agenteval.core.policy.policy import Policy, World
-from agenteval.core.prompt.profile import Profile
+from agenteval.core.prompt.arm import Arm
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution
 from agenteval.engine import tool_texts
+from agenteval.engine.file_tools import carried_out
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Judge, Sandbox
 
@@ -18,10 +18,11 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that the scenario offers.
+    The policy's tools are those that are offered. `saved` are results that were too long to be
+    shown, by the paths under which the model was told to read them.
     """
 
-    profile: Profile
+    arm: Arm
     policy: Policy
     world: World
     sandbox: Sandbox
@@ -29,26 +30,28 @@ class ToolExecutor:
     second_reader: SecondReader
     limits: Limits
     running: asyncio.Semaphore
+    saved: dict[str, str] = field(default_factory=dict)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
-        meant = self.profile.meant(call, tuple(self.policy.tools))
+        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
             unknown = self.judge.deny(call, none, self.world)
-            reply = tool_texts.denial(call, unknown, self.profile, self.policy)
+            reply = tool_texts.denial(call, unknown, self.arm, self.policy)
             return CallRecord(turn, position, call, unknown, reply)
         verdict, objection = await self._judge(meant)
         if isinstance(verdict, Denied):
-            reply = tool_texts.denial(meant, verdict, self.profile, self.policy)
+            reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
-        reply = tool_texts.answer(execution, self.limits, self.profile, verdict.runs)
+        reply = self._answer(execution, verdict.runs)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""
-        verdict = self.judge.judge(call, self.policy, self.world)
+        world = replace(self.world, saved=frozenset(self.saved)) if self.saved else self.world
+        verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
         objection = await self.second_reader.objection(verdict.runs)
@@ -56,27 +59,24 @@ class ToolExecutor:
             return verdict, ""
         return self.judge.deny(call, self.policy, self.world, objection=objection), objection
 
+    def _answer(self, execution: Execution, runs: Runnable | None) -> str:
+        """What the model reads; what it is not shown of a command's output is kept for it."""
+        if isinstance(runs, BashRun):
+            place = tool_texts.SAVED.format(len(self.saved) + 1)
+            shown, rest = tool_texts.shown(execution.output, self.arm.cut, place)
+            execution = replace(execution, output=shown)
+            if rest:
+                self.saved[place] = rest
+        return tool_texts.answer(execution, self.limits, self.arm, runs)
+
     async def _execute(self, runs: Runnable | None) -> Execution:
         async with self.running:
             match runs:
                 case BashRun():
                     return await self.sandbox.run(runs.argv)
-                case FileRead() | FileWrite():
-                    return await self._file(runs)
+                case Note():
+                    return Execution(0, runs.text, 0.0)
                 case None:  # a policy of tools that no profile offers
                     raise ValueError("an allowed call of a tool that nothing here carries out")
-
-    async def _file(self, asked: FileRead | FileWrite) -> Execution:
-        """What is cut ends with a whole line, so that `offset` can go on behind it."""
-        started, code, cut = time.perf_counter(), 0, False
-        try:
-            if isinstance(asked, FileRead):
-                content, cut = await self.sandbox.read_lines(*asked)
-                kept = content[: content.rfind(b"\n") + 1] if cut else b""
-                text = (kept or content).decode("utf-8", "replace")
-            else:
-                await self.sandbox.write(asked.path, asked.content.encode("utf-8", "surrogatepass"))
-                text = f"wrote {len(asked.content.splitlines())} lines to {asked.path}"
-        except OSError as error:
-            code, text = 1, f"{asked.path}: {error.strerror or error}"
-        return Execution(code, text, time.perf_counter() - started, cut=cut)
+                case _:
+                    return await carried_out(runs, self.sandbox, self.policy.read, self.saved)

@@ -1,14 +1,15 @@
 """What the model reads of its tools: their schemas, and the text that follows each call.
 
-The words are the profile's (core/prompt/profile.py); only what a limit says is the same for all.
+The words are the arm's (core/prompt/arm.py); only what a limit says is the same for all.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agenteval.core.call import BASH, Denied, FileRead, Runnable, ToolCall
 from agenteval.core.policy.arguments import path_argument
-from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.policy import Policy, Quoting, World
+from agenteval.core.prompt.arm import Arm, Cut
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
@@ -21,12 +22,12 @@ def schemas(profile: Profile, tools: Sequence[str]) -> list[ToolSchema]:
     return [profile.forms[tool].schema() for tool in tools]
 
 
-def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) -> str:
+def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
     """What the model reads when a call is denied. It never names the cure.
 
     `call` is one of our own tools when its name is one of the policy's.
     """
-    finding = verdict.primary
+    finding, profile = verdict.primary, arm.profile
     names = profile.names([tool for tool in policy.tools if tool in profile.forms])
     texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
@@ -42,7 +43,8 @@ def denial(call: ToolCall, verdict: Denied, profile: Profile, policy: Policy) ->
         command=call.command or path_argument(call.arguments or {}) or call.raw,
         evidence=_faults(verdict),
         reason=call.malformed or _hint(call, finding.hint, profile),
-        rules=_rules(call.name, policy) if "{rules}" in text else "",
+        rules=_rules(call, policy) if "{rules}" in text else "",
+        rule=_json([_denying(call.name)])[1:-1] if "{rule}" in text else "",
     )
 
 
@@ -61,8 +63,13 @@ def _hint(call: ToolCall, hint: str, profile: Profile) -> str:
     return profile.retold(call.name, hint) if call.name in profile.forms else hint
 
 
-def _rules(tool: str, policy: Policy) -> str:
-    """The rules for one tool in the form in which OpenCode shows them; the last match wins."""
+def _rules(call: ToolCall, policy: Policy) -> str:
+    """The rules for one tool in the form in which OpenCode shows them; the last match wins.
+
+    Read so, a rule of ours may permit what ours denies, as it knows no `&&`: it is left out.
+    """
+    if isinstance(policy.engine, Quoting):
+        return _json(policy.engine.quoted(call.name, call.arguments or {}, World().root))
     allowed = {
         BASH: [
             *(rule.text for rule in policy.bash.patterns),
@@ -70,27 +77,68 @@ def _rules(tool: str, policy: Policy) -> str:
         ],
         "read": policy.read.allow,
         "write": policy.write.allow,
-    }.get(tool, ())
-    rules = [
-        {"permission": "*", "action": "deny", "pattern": "*"},
-        {"permission": tool, "pattern": "*", "action": "deny"},
-        *({"permission": tool, "pattern": each, "action": "allow"} for each in allowed),
-    ]
+    }.get(call.name, ())
+    subject = call.command or path_argument(call.arguments or {}) or ""
+    return _json(
+        [
+            {"permission": "*", "action": "deny", "pattern": "*"},
+            _denying(call.name),
+            *(
+                {"permission": call.name, "pattern": each, "action": "allow"}
+                for each in allowed
+                if not _permits(each, subject)
+            ),
+        ]
+    )
+
+
+def _denying(tool: str) -> Mapping[str, str]:
+    return {"permission": tool, "pattern": "*", "action": "deny"}
+
+
+def _json(rules: Sequence[Mapping[str, str]]) -> str:
     return json.dumps(rules, separators=(",", ":"))
 
 
-def answer(
-    execution: Execution, limits: Limits, profile: Profile, ran: Runnable | None = None
-) -> str:
+def _permits(pattern: str, subject: str) -> bool:
+    """Whether the pattern, read as one of any text, fits a part of what was asked for."""
+    start = pattern.partition("*")[0].rstrip()
+    return start in subject
+
+
+SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file
+
+
+def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
+    """What of a command's output a model is shown, and all of it where that is not the same."""
+    if cut is None or (len(output) <= cut.characters and output.count("\n") < cut.lines):
+        return output, ""
+    if cut.keep == "end":
+        end = "".join(output.splitlines(keepends=True)[-cut.lines :])[-cut.characters :]
+        where = f" All of it is in {place}." if cut.saved else ""
+        notice = f"[{len(output) - len(end)} characters before this are not shown.{where}]"
+        return f"{notice}\n{end}", output if cut.saved else ""
+    half = cut.characters // 2
+    left_out = len(output) - 2 * half
+    notice = f"\n[{left_out} characters are not shown: use head, tail or grep to see less]\n"
+    return f"{output[:half]}{notice}{output[-half:]}", ""
+
+
+def answer(execution: Execution, limits: Limits, arm: Arm, ran: Runnable | None = None) -> str:
     """What the model reads after a call that ran; `ran` says what of a file was to be read."""
     output = execution.output
     if execution.cut:
         output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
     if execution.limit:
         return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
-    text = profile.texts.failed if execution.exit_code else profile.texts.ran
-    said = text.format(output=output, code=execution.exit_code)
-    return said.lstrip("\n") or profile.texts.empty
+    texts = arm.profile.texts
+    said = (texts.failed if execution.exit_code else texts.ran).format(
+        output=output,
+        quoted=json.dumps(output),
+        code=execution.exit_code,
+        seconds=f"{execution.seconds:.1f}",
+    )
+    return said.lstrip("\n") or texts.empty
 
 
 def _shown(output: str, ran: FileRead) -> str:

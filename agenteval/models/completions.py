@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from agenteval.config.arms import spoken
 from agenteval.core.call import ToolCall
-from agenteval.dialects.registry import spoken
 from agenteval.models.player import PastCall, Reply
 from agenteval.models.slips import Written
 

@@ -17,7 +17,8 @@ _DENIAL = re.compile(
     r"Permission denied:|Permission to use |Unknown tool|Invalid tool call|No such tool available"
     r"|Permission(?:Denied|Rejected)Error|The user has (?:specifically restricted|specified a rule)"
     r"|Model tried to call unavailable tool|The arguments provided to the tool are invalid"
-    r"|Claude requested permissions|InputValidationError|The user doesn't want to proceed"
+    r"|The user has declined|Claude requested permissions|InputValidationError"
+    r"|The user doesn't want to proceed"
     r"|(?:\w+ failed: )?Rejected\(|approval policy is Never|unsupported call:"
     r"|failed to parse function arguments)"
 )

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from agenteval.config.arms import spoken
 from agenteval.core.call import ToolCall
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Scenario
 from agenteval.core.trial import Message, Turn, Usage
-from agenteval.dialects.registry import spoken
 from agenteval.models.conversation import Known, Memory
 from agenteval.models.slips import Written
 from agenteval.models.turns import parse_arguments

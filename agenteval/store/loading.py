@@ -6,7 +6,7 @@ longer than most commands may.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from string import ascii_lowercase, digits
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +44,7 @@ _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
+OPTIONS = tuple(one.name for one in fields(Options))
 NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
 
 
@@ -97,10 +98,17 @@ def _run(query: Query, run: str) -> Run:
     return Run(
         **known,
         model=ModelCard(**card),
-        options=Options(**options) if options else None,
+        options=_options(options),
         effort=None if seconds is None else Effort(seconds, joules),
         looks=tuple(Look(*look) for look in query(READ, run=run)),
     )
+
+
+def _options(given: dict[str, Any]) -> Options | None:
+    """None of a run of before they were kept; once an arm was called a profile."""
+    known = {"arm": given["profile"]} if "profile" in given else {}
+    known |= given
+    return Options(**{name: known[name] for name in OPTIONS}) if given else None
 
 
 def _requests(query: Query, run: str) -> int:

@@ -7,6 +7,7 @@ import unicodedata
 from agenteval.core.nearest import names
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.more_tools import closed
 from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Obstacle
@@ -114,13 +115,16 @@ def blocked_path(call: DeniedCall) -> Seen | None:
     if call.call.command is not None and call.policy.engine is None:
         folders = elsewhere(call.call.arguments or {}, call.world)
         return Seen(Span(0, 0, folders[0]), _START) if folders else None
+    own = call.policy.tool(call.call.name)
+    if value := closed(call.call, own, call.world.root):
+        return Seen(_argument_span(call, value), "it is not open to this agent: work without it")
     rules = call.policy.paths(call.call.name)
     path = path_argument(call.call.arguments or {}) if rules else None
     if rules is None or path is None or admitted_path(call.call, rules, call.world):
         return None
     open_to = ", ".join(rules.allow) or "nothing"
-    closed = f" except {', '.join(rules.deny)}" if rules.deny else ""
-    return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{closed}")
+    barred = f" except {', '.join(rules.deny)}" if rules.deny else ""
+    return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{barred}")
 
 
 _START = "every command starts in the workspace: leave the folder out"

@@ -80,7 +80,8 @@ def session_of(
     progress: Progress | None = None,
 ) -> "Session":
     """Raises UsageError for scenarios or levels that are none."""
-    levels, stages = levels_of(plan.options.concurrency), load_stages(plan.options.targets)
+    levels = levels_of(plan.options.concurrency)
+    stages = load_stages(plan.options.targets, plan.setting.arm)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
     return Session(plan, levels, stages, store, progress or Quiet(), watch)

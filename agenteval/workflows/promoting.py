@@ -8,6 +8,7 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
+from agenteval.config.arms import USUAL as ARM
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.run import Options, Run
@@ -35,8 +36,8 @@ USUAL: Mapping[str, Any] = {
     "seed": 1,
     "concurrency": "4",
     "max_turns": None,
-    "profile": "strict",
-    "prompt_variant": "five",
+    "arm": ARM,
+    "prompt_variant": None,
     "rules": "start",
     "context": "0",
     "sandbox": None,

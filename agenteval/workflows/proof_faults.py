@@ -3,15 +3,16 @@
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
+from agenteval.config.arms import arms
 from agenteval.config.prompt_check import prompt_faults
 from agenteval.core.call import ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.policy.policy import World
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import Prompt, outline, render
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent
 from agenteval.core.trial import CallRecord, Trial
-from agenteval.dialects.registry import profiles
 from agenteval.models.invited import Ground, slip
 from agenteval.models.oracle import made, written_calls
 from agenteval.models.slips import Written
@@ -67,9 +68,9 @@ def _of_calls(agent: str, calls: Sequence[CallRecord]) -> Iterator[str]:
 
 
 def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
-    """What the prompt names, and the solution as every profile writes it: judged, not run.
+    """What the prompt names, and the solution as every arm writes it: judged, not run.
 
-    A profile renames tools and rewords replies; the solution depends on neither, so a call that is
+    An arm renames tools and rewords replies; the solution depends on neither, so a call that is
     the same once it is read back does the same. A fault that several seeds show is told once.
     """
     told = set[str]()
@@ -83,15 +84,15 @@ def judged_faults(stage: Stage, seeds: Iterable[int]) -> Iterator[str]:
 
 
 def _profile_faults(stage: Stage, prompt: Prompt, files: Collection[str]) -> Iterator[str]:
-    for profile in profiles().values():
-        calls = written_calls(prompt, profile, tuple(stage.policy.tools))
+    for name, arm in arms().items():
+        calls = written_calls(prompt, arm.profile, tuple(stage.policy.tools))
         for number, (step, call) in enumerate(zip(prompt.solution, calls, strict=True)):
             verdict = judge(call, stage.policy, World(frozenset(files))) if call else None
             if call is None or (call.name, call.arguments) != (step.tool, dict(step.arguments)):
-                yield f"solution.{number} is another call under profile {profile.name}"
-            elif verdict and verdict.primary and profile.name != "strict":
+                yield f"solution.{number} is another call under arm {name}"
+            elif verdict and verdict.primary and arm is not STRICT:
                 failure_class = verdict.primary.failure_class
-                yield f"solution.{number} is denied under profile {profile.name} ({failure_class})"
+                yield f"solution.{number} is denied under arm {name} ({failure_class})"
 
 
 def _prompt_faults(

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.prompt.profile import STRICT
+from agenteval.config.arms import arms
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.trial import CallRecord, Trial, Turn
-from agenteval.dialects.registry import profiles
 from agenteval.engine.orchestrator import Orchestrator
 from agenteval.engine.second_reader import SecondReader
 from agenteval.models.oracle import Oracle, Talker
@@ -24,6 +24,7 @@ from agenteval.workflows.proof_faults import (
     slips_of,
     solution_faults,
 )
+from agenteval.workflows.stages import under
 
 CONCURRENCY = 4
 CLAIM = "Done, all is set."
@@ -85,8 +86,8 @@ def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
     """Play every scenario as it should go, with slips, not at all, and with a claim alone.
 
-    The solution is played in the world of each variant, and in the first one under every harness
-    profile; the slips in one world more. Whoever does nothing comes last, in a world that the
+    The solution is played in the world of each variant, and in the first one under every
+    arm; the slips in one world more. Whoever does nothing comes last, in a world that the
     solution was played in before.
     """
     scenarios = [stage.scenario for stage in stages]
@@ -98,9 +99,9 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     solved = await played(stages, variants, Oracle(scenarios), backend)
     slipped = await played(stages, another, Oracle(scenarios, written), backend)
     elsewhere = {
-        name: await played(stages, first, Oracle(scenarios), backend, Setting(profile))
-        for name, profile in profiles().items()
-        if profile is not STRICT
+        name: await played(stages, first, Oracle(scenarios), backend, Setting(arm))
+        for name, arm in arms().items()
+        if arm is not STRICT
     }
     idle = [await played(stages, first, Talker(text), backend) for text in ("", CLAIM)]
     proofs = []
@@ -111,7 +112,7 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
         faults += judged_faults(stage, _seeds(stage))
         for name, other in elsewhere.items():
             found = solution_faults(stage, other[_key(stage, 0)])
-            faults += [f"under the profile {name}: {fault}" for fault in found]
+            faults += [f"under the arm {name}: {fault}" for fault in found]
         faults += slip_faults(made, slipped[_key(stage, _slipping(stage))])
         faults += [fault for trials in idle for fault in idle_faults(trials[_key(stage, 0)])]
         faults += [fault async for fault in kept_faults(stage, backend)]
@@ -140,7 +141,7 @@ async def played(
             concurrency=CONCURRENCY,
             setting=setting,
         )
-        await orchestrator.play(stages, keys)
+        await orchestrator.play([under(setting.arm, stage) for stage in stages], keys)
     return kept.trials
 
 

@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from functools import cache
 
 from agenteval.config.allowlists import load_any
+from agenteval.config.arms import arm_named
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World
-from agenteval.core.prompt.profile import STRICT, Profile
+from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord
-from agenteval.dialects.registry import profiles
 from agenteval.errors import UsageError
 from agenteval.protocols import Stage
 from agenteval.store.location import Location
@@ -33,9 +33,8 @@ def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
     opened = SqlStore(store)
     try:
         found, summaries = opened.summarized(run)
-        stages = {
-            one.scenario.name: one for one in load_stages(sorted({s.scenario for s in summaries}))
-        }
+        loaded = load_stages(sorted({s.scenario for s in summaries}), _arm(found))
+        stages = {one.scenario.name: one for one in loaded}
         other = load_any(allowlist, roots=roots()) if allowlist else None
         by = {other.name: other.digest} if other else _unchanged(found, stages)
         basis = Basis(TAXONOMY_VERSION, by, datetime.now(UTC).isoformat(timespec="seconds"))
@@ -59,7 +58,7 @@ def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
 
 
 def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge:
-    profile = _profile(run)
+    profile = _arm(run).profile
 
     @cache
     def world(scenario: str, seed: int) -> World:
@@ -81,9 +80,6 @@ def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge
     return judged
 
 
-def _profile(run: Run) -> Profile:
-    """Whose tool names the run's model wrote; runs of before there was a choice wrote ours."""
-    options = run.options
-    if options is None:
-        return STRICT
-    return profiles()[options.profile]
+def _arm(run: Run) -> Arm:
+    """Whose tools the run's model called; runs of before there was a choice called ours."""
+    return STRICT if run.options is None else arm_named(run.options.arm)

@@ -7,16 +7,17 @@ from functools import partial
 from typing import Any
 
 from agenteval.config.allowlists import find, load_policy
+from agenteval.config.arms import judging
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
-from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Options, Run
-from agenteval.core.scenario import Agent, Scenario
+from agenteval.core.scenario import Scenario
 from agenteval.core.served import DENSEST
 from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
@@ -145,7 +146,8 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     options = agreed(begun, asked, named) if begun else asked
     if not options.model:
         raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
-    setting = load_setting(options.profile, options.prompt_variant, options.rules, options.context)
+    setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
+    options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
     return Plan(options, setting, store, begun, retry_void, power)
 
 
@@ -161,8 +163,8 @@ def levels_of(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
-    """The scenarios, each with its allow list and its world's files. Raises UsageError."""
+def load_stages(targets: Sequence[str], arm: Arm = STRICT) -> tuple[Stage, ...]:
+    """The scenarios under an arm, each with allow list and its world's files. Raises UsageError."""
     where = roots()
     scenarios = load_scenarios(targets, roots=where)
     played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
@@ -174,20 +176,28 @@ def load_stages(targets: Sequence[str]) -> tuple[Stage, ...]:
         for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
             check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
-        Stage(
-            scenario,
-            _offered(policies[scenario.policy], scenario),
-            partial(load_fixture, scenario, roots=where),
-            {one.name: _offered(policies[one.policy], one) for one in played[scenario.name]},
+        under(
+            arm,
+            Stage(
+                scenario,
+                policies[scenario.policy],
+                partial(load_fixture, scenario, roots=where),
+                {one.name: policies[one.policy] for one in played[scenario.name]},
+            ),
         )
         for scenario in scenarios
     )
 
 
-def _offered(policy: Policy, agent: Scenario | Agent) -> Policy:
-    """The policy with the tools that the agent is offered: to the model there are no others."""
-    tools = {name: rule for name, rule in policy.tools.items() if name in agent.tools}
-    return replace(policy, tools=tools)
+def under(arm: Arm, stage: Stage) -> Stage:
+    """The stage with the tools that are offered under the arm, judged by its engine."""
+    tools = {one.name: one.tools for one in stage.scenario.agents}
+    agents = {
+        name: judging(arm, policy).offering(arm.offered(tools[name]))
+        for name, policy in stage.agents.items()
+    }
+    policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
+    return replace(stage, policy=policy, agents=agents)
 
 
 def judges(stages: Sequence[Stage]) -> dict[str, str]:
@@ -209,7 +219,9 @@ async def measured(model: Model, scenario: Scenario, setting: Setting) -> Settin
         return setting
     messages = posed(scenario, 0, setting).messages
     try:
-        turn = await model.ask(messages, schemas(setting.profile, scenario.tools), seed=0)
+        turn = await model.ask(
+            messages, schemas(setting.profile, setting.arm.offered(scenario.tools)), seed=0
+        )
     except InfrastructureError as error:
         raise UsageError(
             f"asked with {setting.context} tokens of context, {error}. "

@@ -2,8 +2,8 @@
 
 import pytest
 
+from agenteval.config.arms import arms
 from agenteval.core.run import Run
-from agenteval.dialects.registry import profiles
 from agenteval.store.sql import SqlStore
 
 
@@ -27,15 +27,15 @@ def played(cli, project, *options: str) -> Run:
 
 
 @pytest.mark.slow
-def test_the_same_slips_get_the_same_verdicts_under_every_profile(cli, project) -> None:
-    runs = {name: played(cli, project, "--profile", name) for name in profiles()}
+def test_the_same_slips_get_the_same_verdicts_under_every_arm(cli, project) -> None:
+    runs = {name: played(cli, project, "--arm", name) for name in arms()}
     calls = {
         name: [(call.call.name, call.call.command) for trial in run.trials for call in trial.calls]
         for name, run in runs.items()
     }
 
     assert [run.protocol.split(",")[0] for run in runs.values()] == [
-        profile.protocol for profile in profiles().values()
+        arm.protocol for arm in arms().values()
     ]
     assert len(calls["strict"]) > 5
     assert all(made == calls["strict"] for made in calls.values())
@@ -64,13 +64,16 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
     run = played(cli, project, "--prompt-variant", "mine.md")
 
     assert ("Only bash and its scripts." in shown, "## Rules" in shown) == (True, False)
-    assert run.protocol == "strict/4, rules mine.md/b1452c54 at start, until it stops"
+    assert run.protocol == "taught/tools/1, rules mine.md/b1452c54 at start, until it stops"
 
 
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (("--profile", "cursor"), "no profile 'cursor'. Known: strict, claude-code, codex"),
+        (
+            ("--arm", "cursor"),
+            "no arm 'cursor'. Known: strict, taught/shell, taught/tools",
+        ),
         (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
         (("--context", "100"), "--context 100: the prompt of media/rendered-plot alone has about"),
         (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
@@ -90,5 +93,5 @@ def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) 
 
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
 
-    assert run.protocol == "strict/4, rules five/3 at start, until it stops, context 6000"
+    assert run.protocol == "taught/tools/1, rules five/3 at start, until it stops, context 6000"
     assert all(5900 < tokens < 6500 for tokens in counted), counted

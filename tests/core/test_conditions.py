@@ -30,7 +30,7 @@ def asked_otherwise(**known):
         ({"protocol": "2"}, ["prompts (1 / 2)"]),
         ({"protocol": "2" * 99}, ["prompts"]),
         ({"max_turns": None}, ["turn limit (20 / by scenario)"]),
-        (asked_otherwise(profile="codex"), ["profile (strict / codex)"]),
+        (asked_otherwise(arm="codex"), ["arm (strict / codex)"]),
         (asked_otherwise(prompt_variant="all"), ["prompt variant (plain / all)"]),
         (asked_otherwise(rules="end"), ["rules (at start / at end)"]),
         (asked_otherwise(context="40k"), ["context (0 / 40k)"]),

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.config.arms import arms
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import DEFAULT
-from agenteval.dialects.registry import profiles
 
 ROOT = Path(__file__).resolve().parents[2]
 (SCENARIO,) = load_scenarios(["ralf/handshake"], roots=[ROOT])
@@ -46,13 +46,14 @@ def test_the_instructions_come_first_and_the_task_last():
     assert prompt.messages[-1].content == bare.task
 
 
-@pytest.mark.parametrize("profile", profiles().values(), ids=list(profiles()))
-def test_earlier_calls_only_ask_for_help_and_each_is_answered(profile):
-    history = posed(SCENARIO, 7, replace(LONG, profile=profile)).history
+@pytest.mark.parametrize("arm", arms().values(), ids=list(arms()))
+def test_earlier_calls_only_ask_for_help_and_each_is_answered(arm):
+    history = posed(SCENARIO, 7, replace(LONG, arm=arm, context=2 * LONG.context)).history
     calls = [call for message in history for call in message.calls]
     answers = [message.call_id for message in history if message.role == "tool"]
     meant = [
-        profile.meant(replace(call, arguments=json.loads(call.raw)), ("bash",)) for call in calls
+        arm.profile.meant(replace(call, arguments=json.loads(call.raw)), ("bash",))
+        for call in calls
     ]
 
     assert len(calls) >= 3

@@ -1,21 +1,24 @@
 """What a model reads under each harness profile, and how its calls are taken for ours."""
 
 import json
+import re
 
 import pytest
 
+from agenteval.config.arms import USUAL, arms, spoken
+from agenteval.config.prompts import load_setting
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
-from agenteval.core.prompt.profile import PARAMETERS, STRICT, Profile
+from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.prompt.setting import VARIANTS, Setting
-from agenteval.dialects.registry import profiles, spoken
 
 OURS = {
     "bash": {"command": "ls"},
     "read": {"path": "a.txt"},
     "write": {"path": "a.txt", "content": "x"},
 }
-each_profile = pytest.mark.parametrize("profile", profiles().values(), ids=list(profiles()))
+PROFILES = {name: arm.profile for name, arm in arms().items()}
+each_profile = pytest.mark.parametrize("profile", PROFILES.values(), ids=list(PROFILES))
 
 
 @each_profile
@@ -45,7 +48,7 @@ def test_a_call_written_in_a_profiles_names_is_taken_for_ours(profile: Profile, 
     ],
 )
 def test_only_an_offered_name_is_a_tool(profile, name, taken):
-    meant = profiles()[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
+    meant = PROFILES[profile].meant(ToolCall("1", name, "{}", {}), ("bash", "read"))
 
     assert (meant.name if meant else None) == taken
 
@@ -53,7 +56,7 @@ def test_only_an_offered_name_is_a_tool(profile, name, taken):
 def test_our_own_parameter_is_none_of_theirs():
     call = ToolCall("1", "exec_command", "", {"command": "ls", "workdir": "/"})
 
-    assert profiles()["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
+    assert PROFILES["codex"].meant(call, ("bash",)) == ToolCall("1", "bash", "", {"workdir": "/"})
 
 
 @each_profile
@@ -77,20 +80,20 @@ def test_foreign_tools_are_taken_for_the_strict_profiles():
 def test_a_hint_is_retold_in_the_names_of_the_harness():
     hints = [("bash", "bash needs `command`, a string"), ("read", "read needs `path`, a string")]
 
-    assert [profiles()["codex"].retold(*hint) for hint in hints] == [
+    assert [PROFILES["codex"].retold(*hint) for hint in hints] == [
         "exec_command needs `cmd`, a string",
         "read_file needs `file_path`, a string",
     ]
 
 
-@each_profile
+@pytest.mark.parametrize("arm", arms().values(), ids=list(arms()))
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(profile, variant):
-    said = Setting(profile, VARIANTS[variant]).rules_for(("bash", "read"))
-    names = profile.names(tuple(PARAMETERS))
+def test_rules_speak_of_the_offered_tools_by_their_names_and_of_no_other(arm, variant):
+    said = Setting(arm, VARIANTS[variant]).rules_for(("bash", "read"))
+    names = arm.profile.names(("bash", "read", "write"))
 
     assert all(names[tool] in said for tool in ("bash", "read")) or "tools" not in variant
-    assert names["write"] not in said
+    assert not re.search(rf"\b{names['write']}\b", said)
 
 
 WEB = "There are no other tools"
@@ -116,11 +119,12 @@ def test_what_is_told_of_tools_and_of_denials_stands_in_its_variants_alone(rules
 
 def test_the_usual_rules_are_the_five_of_the_article():
     named = ("| head", "2>/dev/null", "&&", "path of its script", "make files")
-    assert all(words in Setting().rules for words in named)
-    assert Setting().rules_name.startswith("five/")
+    usual = load_setting(USUAL, None, "start", "0")
+    assert all(words in usual.rules for words in named)
+    assert usual.rules_name.startswith("five/")
 
 
 def test_a_path_is_found_under_every_profiles_name():
-    for profile in profiles().values():
+    for profile in PROFILES.values():
         name = profile.forms["read"].parameters[0].name
         assert path_argument({name: "a.txt"}) == "a.txt"

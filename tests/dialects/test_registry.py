@@ -55,5 +55,5 @@ def test_who_is_asked_for_and_unknown_is_told_who_is_known() -> None:
     assert targets() == ("claude-code", "codex", "opencode", "toml")
     with pytest.raises(UsageError, match="Known: claude-code, codex, opencode, toml"):
         written_for(Policy("ours"), "aider")
-    with pytest.raises(UsageError, match="Known: strict, claude-code, codex, opencode"):
+    with pytest.raises(UsageError, match="Known: strict, taught/shell, taught/tools, claude-code"):
         load_setting("aider", "five", "start", "0")

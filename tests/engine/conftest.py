@@ -8,6 +8,8 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.core.outcome import Outcome
+from agenteval.core.prompt.arm import STRICT, Arm
+from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import ModelCard, Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
@@ -19,6 +21,7 @@ from agenteval.sandbox.backends import Namespaces
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
+from agenteval.workflows.stages import under
 
 MARK = """\
 import sqlite3, sys
@@ -96,6 +99,7 @@ class Play:
         scenario: Scenario = SCENARIO,
         concurrency: int = 2,
         health: Health | None = None,
+        arm: Arm = STRICT,
     ) -> tuple[Trial, ...]:
         run = Run("r", ModelCard("m", "m"), "t", 1, trials, None, concurrency, "n", "p", "t", {})
         self.store.add(run)
@@ -111,10 +115,10 @@ class Play:
                 observer=self.watched,
                 concurrency=concurrency,
                 health=health or Unwatched(),
+                setting=Setting(arm),
             )
-            await orchestrator.play(
-                [Stage(scenario, self.policy, self.files, agents)], trial_keys(["marks"], trials, 1)
-            )
+            stage = under(arm, Stage(scenario, self.policy, self.files, agents))
+            await orchestrator.play([stage], trial_keys(["marks"], trials, 1))
         return self.store.load("r").trials
 
     def outcomes(self) -> list[Outcome]:

@@ -12,14 +12,14 @@ from types import FrameType
 import pytest
 
 from agenteval.config.allowlists import convert, load_any, policy
+from agenteval.config.arms import arms
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profile import STRICT
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.simple_command import read_simple
 from agenteval.core.trial import CallRecord, Execution
-from agenteval.dialects.registry import profiles
 from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.taxonomy import judge as judging
@@ -45,12 +45,10 @@ class Recording:
         return Execution(0, "", 0.0)
 
 
-async def handled(
-    call: ToolCall, sandbox: Recording, *, profile=STRICT, rules=POLICY
-) -> CallRecord:
+async def handled(call: ToolCall, sandbox: Recording, *, arm=STRICT, rules=POLICY) -> CallRecord:
     async with SecondReader(5) as reader:
         executor = ToolExecutor(
-            profile, rules, World(), sandbox, judging, reader, Limits(), asyncio.Semaphore(1)
+            arm, rules, World(), sandbox, judging, reader, Limits(), asyncio.Semaphore(1)
         )
         return await executor.handle(0, 0, call)
 
@@ -104,7 +102,7 @@ async def test_what_the_second_reader_objects_to_does_not_run(tmp_path) -> None:
 
 async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
     sandbox = Recording()
-    record = await handled(bash("git log"), sandbox, profile=profiles()["claude-code"])
+    record = await handled(bash("git log"), sandbox, arm=arms()["claude-code"])
     assert (sandbox.ran, record.verdict.findings[0].failure_class, record.reply) == (
         [],
         "hallucinated-tool",

@@ -1,16 +1,19 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from agenteval.config.allowlists import load_policy
+from agenteval.config.arms import arm_named, arms, judging
 from agenteval.core.call import Denied, Finding, ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profile import STRICT
+from agenteval.core.prompt.arm import STRICT, Cut
 from agenteval.core.scenario import Limits
 from agenteval.core.span import Span
 from agenteval.core.trial import Execution
-from agenteval.dialects.registry import profiles
+from agenteval.dialects.opencode.engine.current import wildcard
 from agenteval.engine import tool_texts
+from agenteval.models.conversation import past_calls
 from agenteval.taxonomy.judge import judge
 
 POLICY = load_policy("ralf", roots=[Path(__file__).resolve().parents[2]])
@@ -91,7 +94,7 @@ def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
 
 
 def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
-    (schema,) = tool_texts.schemas(STRICT, ["read"])
+    (schema,) = tool_texts.schemas(STRICT.profile, ["read"])
     parameters = schema["function"]["parameters"]
     kinds = {name: each["type"] for name, each in parameters["properties"].items()}
     assert (parameters["required"], kinds) == (
@@ -102,14 +105,15 @@ def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
 
 PIPED = "uv run scripts/db_query.py --tables | head"
 RULES = (
-    '[{"permission":"*","action":"deny","pattern":"*"},'
-    '{"permission":"read","pattern":"*","action":"deny"},'
-    '{"permission":"read","pattern":"**","action":"allow"}]'
+    '[{"permission":"*","pattern":"*","action":"allow"},'
+    '{"permission":"external_directory","pattern":"*","action":"ask"},'
+    '{"permission":"external_directory","pattern":"/tmp/opencode/*","action":"allow"},'
+    '{"permission":"*","pattern":"*","action":"deny"}]'
 )
 
 
 @pytest.mark.parametrize(
-    ("profile", "denials", "failed", "empty"),
+    ("arm", "denials", "failed", "empty"),
     [
         (
             "opencode",
@@ -156,8 +160,8 @@ RULES = (
         ),
     ],
 )
-def test_a_profile_says_what_its_harness_says(profile, denials, failed, empty):
-    chosen = profiles()[profile]
+def test_an_arm_says_what_its_harness_says(arm, denials, failed, empty):
+    chosen = arms()[arm]
     calls = [
         (ToolCall("1", "bash", "", {"command": PIPED}), denied("pipe-to-filter", "| head")),
         (ToolCall("1", "read", "", {"path": "/etc/passwd"}), denied("blocked-path")),
@@ -169,8 +173,98 @@ def test_a_profile_says_what_its_harness_says(profile, denials, failed, empty):
         ),
     ]
 
-    said = [tool_texts.denial(call, verdict, chosen, POLICY) for call, verdict in calls]
+    policy = judging(chosen, POLICY).offering(("bash", "read"))
+    said = [tool_texts.denial(call, verdict, chosen, policy) for call, verdict in calls]
 
     assert [text[-len(end) :] for text, end in zip(said, denials, strict=True)] == denials
     assert tool_texts.answer(Execution(2, "boom", 0.1), Limits(), chosen) == failed
     assert tool_texts.answer(Execution(0, "", 0.1), Limits(), chosen) == empty
+
+
+QUOTED = (
+    "uv run scripts/db_query.py --tables 2>&1",
+    "uv run scripts/db_query.py --tables && uv run scripts/ralf.py status",
+    "for i in 1 2; do uv run scripts/fetch_context.py --document $i; done",
+    "uv run scripts/ralf.py ralf_spawn step_evaluator --attempt 433 --no-agent evaluator-small",
+)
+
+
+@pytest.mark.parametrize("command", QUOTED)
+def test_what_opencodes_rules_permit_is_not_denied_under_its_arm(command):
+    policy = judging(arms()["opencode"], POLICY)
+    call = ToolCall("1", "bash", "", {"command": command})
+    assert judge(call, policy).allowed
+    assert not judge(call, POLICY).allowed
+
+
+@pytest.mark.parametrize("command", [*QUOTED, "cat a && ls"])
+def test_no_quoted_rule_of_ours_permits_what_it_denies(command):
+    arm = arm_named("taught/tools+rules")
+    call = ToolCall("1", "bash", "", {"command": command})
+    said = tool_texts.denial(call, judge(call, POLICY), arm, POLICY)
+    rules = json.loads(said[said.index("[") :])
+    last = [rule for rule in rules if wildcard(rule["pattern"], command)][-1]
+    assert last["action"] == "deny"
+    assert ("uv run scripts/ralf.py *" in said) == ("ralf.py" not in command)
+
+
+PERMITTED = "Permission to use bash for this call has been denied"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("bare", f"{PERMITTED}."),
+        (
+            "rule",
+            f'{PERMITTED} by this rule: {{"permission":"bash","pattern":"*","action":"deny"}}',
+        ),
+        ("user", "The user has declined this call of bash. Do not make it again;"),
+        ("hint", "Permission denied: the rules do not allow `ls` here. Nothing was run."),
+    ],
+)
+def test_a_kind_of_denial_tells_what_it_says_and_no_more(kind, said):
+    arm, call = arm_named(f"taught/tools+{kind}"), ToolCall("1", "bash", "", {"command": "ls"})
+    read = tool_texts.denial(call, judge(call, POLICY), arm, POLICY)
+    assert read.startswith(said)
+    assert (arm.name, arm.denials) == (f"taught/tools+{kind}", kind)
+    assert [one.denied for one in past_calls(asked_and_answered(read))] == [True]
+
+
+def asked_and_answered(reply: str):
+    call = {"id": "1", "function": {"name": "bash", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": reply},
+    ]
+
+
+LINES = "".join(f"{number}\n" for number in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("cut", "read", "kept"),
+    [
+        (None, LINES, ""),
+        (Cut(10, 18, "end"), LINES, ""),
+        (Cut(2, 100, "end"), "[14 characters before this are not shown.]\n8\n9\n", ""),
+        (
+            Cut(99, 4, "end", saved=True),
+            "[14 characters before this are not shown. All of it is in /out.]\n8\n9\n",
+            LINES,
+        ),
+        (
+            Cut(99, 4, "ends"),
+            "1\n\n[14 characters are not shown: use head, tail or grep to see less]\n9\n",
+            "",
+        ),
+    ],
+)
+def test_a_long_result_is_cut_as_the_arm_says(cut, read, kept):
+    assert tool_texts.shown(LINES, cut, "/out") == (read, kept)
+
+
+def test_the_shells_result_is_json_whatever_it_holds():
+    arm, said = arms()["taught/shell"], 'a "quoted" line\n{x}'
+    read = tool_texts.answer(Execution(2, said, 0.1), Limits(), arm)
+    assert json.loads(read) == {"returncode": 2, "output": said}

@@ -278,7 +278,8 @@ async def test_a_written_file_is_answered_and_so_is_one_that_cannot_be(play) -> 
         for path in ("notes/deep/new.txt", "notes/n.txt/x", "w.db")
     ]
 
-    (trial,) = await play(ScriptedModel(*calls))
+    writing = replace(play.scenario, tools=("bash", "write"))
+    (trial,) = await play(ScriptedModel(*calls), scenario=writing)
 
     assert [record.reply for record in trial.calls] == [
         "wrote 2 lines to notes/deep/new.txt",

@@ -11,7 +11,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profile import STRICT
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import Execution, Trial
 from agenteval.engine.second_reader import SecondReader

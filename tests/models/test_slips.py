@@ -14,7 +14,7 @@ from agenteval.config.fixtures import load_fixture
 from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
-from agenteval.core.prompt.profile import STRICT
+from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import render
 from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls

@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from sqlmodel import SQLModel
 
 from agenteval.core.call import Allowed, ToolCall
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import ModelCard, Options, Run
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError
@@ -64,6 +65,23 @@ def made(folder: Path, version: int) -> str:
         connection.executescript(sqlite_schema(version))
     connection.close()
     return str(path)
+
+
+def test_a_run_of_when_an_arm_was_called_a_profile_tells_its_arm(tmp_path: Path):
+    store = SqlStore(str(tmp_path / "runs.db"))
+    options = Options(
+        ["s"], ["m"], None, 1, 7, "4", None, "codex", "all", "end", "0", None, prefork=True
+    )
+    store.add(replace(RUN, options=options))
+    store.close()
+    with sqlite3.connect(tmp_path / "runs.db") as connection:
+        renamed = "json_remove(json_set(options, '$.profile', 'codex'), '$.arm')"
+        connection.execute(f"UPDATE run SET options = {renamed}")
+    connection.close()
+    assert opened(str(tmp_path / "runs.db")).options == options
+    with summaries.opened(str(tmp_path / "runs.db")) as query:
+        found = summaries.load_summary(query, "r1")
+    assert found.conditions.asked["arm"] == "codex"
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ async def test_a_solution_that_reaches_goal_and_handshake_is_a_proof(tmp_path):
             "INSERT INTO words VALUES ('tea');",
             "by a player that only says 'Done, all is set.'",
         ),
-        (("note.py tea", "note.py tea | head"), "", "under profile codex (pipe-to-filter)"),
+        (("note.py tea", "note.py tea | head"), "", "under arm codex (pipe-to-filter)"),
         (
             ("tools =", 'invites = ["hallucinated-flag"]\ntools ='),
             "",
@@ -197,7 +197,7 @@ async def test_what_is_wrong_with_a_scenario_is_said(change, world, says, tmp_pa
             "**bash** runs scripts.",
             "",
             (
-                "the prompt names the tool bash, which profile claude-code does not have here: "
+                "the prompt names the tool bash, which arm claude-code does not have here: "
                 "write {{ bash }}, {{ read }} or {{ write }}, one of tools"
             ),
         ),

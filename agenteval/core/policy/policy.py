@@ -2,11 +2,19 @@
 
 import posixpath
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, runtime_checkable
 
-from agenteval.core.call import BASH, Allowed, FileRead, FileWrite, Runnable, ToolCall
+from agenteval.core.call import (
+    BASH,
+    Allowed,
+    FileEdit,
+    FileRead,
+    FileWrite,
+    Runnable,
+    ToolCall,
+)
 from agenteval.core.policy.arguments import (
     READ,
     WRITE,
@@ -16,6 +24,7 @@ from agenteval.core.policy.arguments import (
     path_arguments,
 )
 from agenteval.core.policy.bash import BashRules, changes_folder, run_of_simple, run_of_text
+from agenteval.core.policy.more_tools import EDIT, RULES, asked, closed
 from agenteval.core.policy.patterns import PathRules, normalise
 from agenteval.core.shell.facts import Redirect, RedirectKind
 from agenteval.core.shell.leaves import Leaf, Leaves, read_leaves
@@ -28,11 +37,13 @@ class World:
     """What a trial starts with, as far as it is known.
 
     `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
-    when nobody knows which files there are.
+    when nobody knows which files there are. `saved` are those outside of it, by their whole paths,
+    in which the harness keeps results that were too long to be shown: they are open to be read.
     """
 
     files: frozenset[str] | None = None
     root: str = "/workspace"
+    saved: frozenset[str] = frozenset()
 
 
 UNKNOWN_WORLD = World()
@@ -50,6 +61,17 @@ class Engine(Protocol):
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
         """That harness's verdict on a tool, in lower case, that exists and takes the arguments."""
+        ...
+
+
+@runtime_checkable
+class Quoting(Protocol):
+    """An engine whose harness quotes rules when it denies."""
+
+    def quoted(
+        self, tool: str, arguments: Mapping[str, Any], root: str
+    ) -> Sequence[Mapping[str, str]]:
+        """The rules that its denial of such a call quotes, in their order."""
         ...
 
 
@@ -85,9 +107,17 @@ class Policy:
         low = name.lower()
         return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
 
+    def offering(self, tools: Sequence[str]) -> "Policy":
+        """The policy of an agent that is offered these tools: to the model there are no others."""
+        own = {name: rule for name, rule in self.tools.items() if name in tools}
+        more = {name: RULES[name] for name in tools if name in RULES and name not in own}
+        return replace(self, tools=own | more)
+
     def paths(self, tool: str) -> PathRules | None:
         """The rules for the paths of a file tool; None for any other tool."""
-        return self.read if tool == READ else self.write if tool == WRITE else None
+        if tool == WRITE or self.tools.get(tool) is RULES[EDIT]:
+            return self.write
+        return self.read if tool == READ else None
 
 
 Gate = Simple | NotSimple
@@ -118,7 +148,7 @@ def decide(
         return decide_command(command, policy, world, gate=gate) if is_here else None
     rules = policy.paths(call.name)
     if rules is None:
-        return Allowed()
+        return None if closed(call, tool, world.root) else Allowed(asked(call, tool, world.root))
     path = admitted_path(call, rules, world)
     return None if path is None else Allowed(_file(call.name, path, call.arguments))
 
@@ -144,6 +174,8 @@ def _as_asked(
 def _file(tool: str, path: str, arguments: Mapping[str, Any]) -> Runnable:
     if tool == READ:
         return FileRead(path, *lines_asked(arguments))
+    if tool == EDIT:
+        return FileEdit(path, str(arguments["old"]), str(arguments["new"]))
     return FileWrite(path, str(arguments["content"]))
 
 
@@ -232,5 +264,7 @@ def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
     paths = path_arguments(call.arguments or {})
     if len(paths) != 1:  # each harness reads another key of them
         return None
+    if call.name == READ and paths[0] in world.saved:
+        return paths[0]
     inside = normalise(*paths, world.root)
     return inside if inside is not None and rules.admits(inside) else None

@@ -1,4 +1,4 @@
-"""A harness profile: what a model's tools are called there, and what it reads after each call.
+"""A profile: what a model's tools are called, and what it reads after each call; a part of an arm.
 
 STRICT is our own; those of other harnesses are in `agenteval/dialects`.
 """
@@ -18,7 +18,7 @@ class Parameter:
     name: str
     meaning: str
     required: bool = True
-    kind: Literal["string", "integer"] = "string"
+    kind: Literal["string", "integer", "boolean"] = "string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +26,13 @@ class Form:
     """How a harness shows one tool. `parameters` begin with those of our own tool, in order.
 
     An optional parameter beyond them is one that this harness offers too; it changes nothing here.
+    `whole` is the JSON text of the schema of its parameters, where they do not say all of it.
     """
 
     name: str
     description: str
     parameters: tuple[Parameter, ...]
+    whole: str = ""
 
     def schema(self) -> Mapping[str, Any]:
         """Its entry in the `tools` of a chat-completions request."""
@@ -39,16 +41,19 @@ class Form:
             "function": {
                 "name": self.name,
                 "description": self.description,
-                "parameters": {
-                    "type": "object",
-                    "properties": {
-                        each.name: {"type": each.kind, "description": each.meaning}
-                        for each in self.parameters
-                    },
-                    "required": [each.name for each in self.parameters if each.required],
-                    "additionalProperties": False,
-                },
+                "parameters": json.loads(self.whole) if self.whole else self._schema(),
             },
+        }
+
+    def _schema(self) -> Mapping[str, Any]:
+        return {
+            "type": "object",
+            "properties": {
+                each.name: {"type": each.kind, "description": each.meaning}
+                for each in self.parameters
+            },
+            "required": [each.name for each in self.parameters if each.required],
+            "additionalProperties": False,
         }
 
 
@@ -57,7 +62,8 @@ class Texts:
     """What follows a call, as templates of `str.format`.
 
     They may name `tool`, `tools` (all that there are), `command` (what was asked for), `evidence`
-    (its offending parts, between backquotes), `rules` (as JSON), `reason`, `output` and `code`.
+    (its offending parts, between backquotes), `rules` and `rule` (as JSON), `reason`; `output`,
+    `quoted` (the output as a JSON text), `code` and `seconds`.
     """
 
     denied: str  # a bash call
@@ -135,6 +141,11 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     BASH: ("command",),
     "read": ("path", "offset", "limit"),
     "write": ("path", "content"),
+    "edit": ("path", "old", "new"),
+    "glob": ("pattern", "path"),
+    "grep": ("pattern", "path", "include"),
+    "todo": ("todos",),
+    "webfetch": ("url",),
 }
 
 # What the forms of all harnesses are made of: our own words, whatever the names.

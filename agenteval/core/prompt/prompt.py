@@ -81,7 +81,8 @@ def texts(
     known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
     task = fill(task, {**known, "rules": rules}).strip()
     system = fill(system, {**known, "rules": rules if above else ""}).strip()
-    return _GAP.sub("\n\n", system), f"{task}\n\n{rules}" if below else task
+    framed = f"{fill(setting.arm.frame, known)}\n\n{system}".lstrip()
+    return _GAP.sub("\n\n", framed), f"{task}\n\n{rules}" if below else task
 
 
 def split_instructions(instructions: str) -> tuple[str, str]:

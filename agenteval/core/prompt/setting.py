@@ -1,10 +1,11 @@
-"""How a run puts its prompts: under which profile, with which rules, and where they stand."""
+"""How a run puts its prompts: under which arm, with which rules, and where they stand."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agenteval.core.prompt.profile import STRICT, Profile
+from agenteval.core.prompt.arm import STRICT, Arm
+from agenteval.core.prompt.profile import Profile
 from agenteval.core.prompt.variant import fill
 
 # An edit here changes what every model reads: raise VERSION.
@@ -69,7 +70,6 @@ def _variants() -> Iterator[tuple[str, str]]:
 
 
 VARIANTS: Mapping[str, str] = dict(_variants())
-USUAL = "five"
 
 
 Place = Literal["start", "end", "both"]
@@ -77,19 +77,23 @@ Place = Literal["start", "end", "both"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`rules` is a template (see VARIANTS), `place` where it stands in the prompt.
+    """`rules` is a template (see VARIANTS) in place of the arm's own, `place` where it stands.
 
     `start` is in the system message, where the scenario has it; `end` is after the task.
     `rules_name` is what a run records of the rules: their name and version. `context` is how many
     tokens a prompt is filled up to, 0 for none, at `per_token` characters a token.
     """
 
-    profile: Profile = STRICT
-    rules: str = VARIANTS[USUAL]
-    rules_name: str = f"{USUAL}/{VERSION}"
+    arm: Arm = STRICT
+    rules: str = VARIANTS[STRICT.rules]
+    rules_name: str = f"{STRICT.rules}/{VERSION}"
     place: Place = "start"
     context: int = 0
     per_token: float = 4.0
+
+    @property
+    def profile(self) -> Profile:
+        return self.arm.profile
 
     @property
     def protocol(self) -> str:
@@ -97,14 +101,15 @@ class Setting:
 
         Two runs are alike when it is equal.
         """
-        said = f"{self.profile.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
+        said = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
         return f"{said}, context {self.context}" if self.context else said
 
     def rules_for(self, tools: Sequence[str]) -> str:
-        """The rules as the model reads them that is offered these tools of ours."""
-        shown = [self.profile.forms[tool].name for tool in tools]
+        """The rules as the model reads them whose scenario offers these tools of ours."""
+        offered = self.arm.offered(tools)
+        shown = [self.profile.forms[tool].name for tool in offered]
         names = self.profile.names(tuple(self.profile.forms))
-        return fill(self.rules, {**names, "tools": tools, "shown": shown})
+        return fill(self.rules, {**names, "tools": offered, "shown": shown})
 
 
 DEFAULT = Setting()

@@ -122,6 +122,29 @@ class OpenCode:
             for permission, subject in _subjects(tool, arguments, root)
         )
 
+    def quoted(self, tool: str, arguments: Mapping[str, Any], root: str) -> list[Mapping[str, str]]:
+        """All rules on the permission that was missing, in their order, allowing ones too."""
+        permission = self._missing(tool, arguments, root)
+        return [
+            {"permission": rule.permission, "pattern": rule.pattern, "action": rule.action}
+            for rule in self.rules
+            if wildcard(rule.permission, permission)
+        ]
+
+    def _missing(self, tool: str, arguments: Mapping[str, Any], root: str) -> str:
+        """Which permission it is that a denied call lacks: folders come first."""
+        if tool == BASH:
+            start = start_folder(arguments, root)
+            inner = segments(Source(str(arguments["command"])))
+            folders = [*outside(start, "/", root, is_folder=True)]
+            folders += (
+                one for each in inner for one in each.folders_outside(start, root, self.home)
+            )
+            return BASH if all(map(self._opens, folders)) else "external_directory"
+        asked = _subjects(tool, arguments, root)
+        closed = (each for each, subject in asked if self.action(each, subject) != "allow")
+        return next(closed, _permission(tool))
+
     def allows_command(self, text: str, root: str, start: str) -> bool:
         """`start` is the folder that the command starts in."""
         source = Source(text)
