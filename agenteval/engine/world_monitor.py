@@ -17,9 +17,9 @@ FEW = 100  # rows; a world that asks for more agents than that is refused them a
 
 @dataclass(slots=True)
 class WorldMonitor:
-    """Keeps what was seen first; `answers` and `tested` hold while nothing has run since.
+    """Keeps what was seen first; `goal_turn`: the turn after which the goal first held.
 
-    `goal_turn` is the turn after which the goal first held.
+    `answers` and `tested` hold while nothing has run since.
     """
 
     scenario: Scenario
@@ -81,7 +81,7 @@ class WorldMonitor:
 
     @property
     def handshake(self) -> tuple[HandshakeStep, ...]:
-        names = [step.name for step in self.prompt.handshake]
+        names = (step.name for step in self.prompt.handshake)
         return tuple(self.reached.get(name) or HandshakeStep(name, reached=False) for name in names)
 
     async def _now(self) -> Answers:
@@ -111,7 +111,6 @@ class WorldMonitor:
             in_order = in_order and step.name in self.reached
 
     def _is_new(self, agent: str, request: str) -> bool:
-        if (agent, request) in self.asked:
-            return False
+        new = (agent, request) not in self.asked
         self.asked.add((agent, request))
-        return True
+        return new

@@ -80,7 +80,7 @@ def test_a_run_of_when_an_arm_was_called_a_profile_tells_its_arm(tmp_path: Path)
     connection.close()
     assert opened(str(tmp_path / "runs.db")).options == options
     with summaries.opened(str(tmp_path / "runs.db")) as query:
-        found = summaries.load_summary(query, "r1")
+        found = loading.load_summary(query, "r1")
     assert found.conditions.asked["arm"] == "codex"
 
 
