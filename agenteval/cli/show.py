@@ -86,7 +86,7 @@ def _list(
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:
     """Its page is written only if asked for."""
-    view = workflows.views.view_of_article()
+    view = workflows.article.view_of_article()
     if path is not None:
         report.html.write(view, path)
     output.show_view(view, as_json=as_json)

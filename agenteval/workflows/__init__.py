@@ -8,6 +8,7 @@ from agenteval.lazily import submodules
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agenteval.workflows import (
+        article,
         authoring,
         classify,
         derive,
@@ -31,6 +32,7 @@ else:
     __getattr__ = submodules(__name__)
 
 __all__ = [
+    "article",
     "authoring",
     "classify",
     "derive",

@@ -1,25 +1,17 @@
 """Stored runs as they are shown: side by side, compared, by their speed, or only listed."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from agenteval.config.allowlists import load_policy
-from agenteval.config.roots import roots
-from agenteval.core.call import ToolCall
-from agenteval.core.counts import ErrorCounts
+from agenteval import workflows
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
-from agenteval.core.policy.policy import Policy
 from agenteval.core.run import Run
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
-from agenteval.report.build import build_comparison, build_counts_view, build_view
+from agenteval.report.build import build_comparison, build_view
 from agenteval.report.side import Side
 from agenteval.report.speed import Served
 from agenteval.report.view import ClassText, View
@@ -28,57 +20,7 @@ from agenteval.store import loading
 from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
-from agenteval.taxonomy.judge import judge
 from agenteval.workflows.gating import declared
-from agenteval.workflows.ingest import cards
-
-POLICY = "article"  # the allow list that they are judged by
-CALLS = Path("fixtures", "article", "calls.jsonl")
-
-Sessions = tuple[tuple[ToolCall, ...], ...]
-
-
-class _Call(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    arguments: str
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    model: str
-    session: str
-    call: _Call
-
-
-def load_article(*, roots: Sequence[Path]) -> Mapping[str, Sessions]:
-    """Every model's sessions, each the calls of one sub-agent in order. Raises UsageError."""
-    path = next((root / CALLS for root in roots if (root / CALLS).is_file()), None)
-    if path is None:
-        raise UsageError(f"{CALLS}: not found in {', '.join(map(str, roots))}. Install it again")
-    models: dict[str, dict[str, list[ToolCall]]] = {}
-    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        line, call = _read(f"{path}:{number}", text)
-        models.setdefault(line.model, {}).setdefault(line.session, []).append(call)
-    return {
-        model: tuple(tuple(calls) for calls in sessions.values())
-        for model, sessions in models.items()
-    }
-
-
-def _read(where: str, text: str) -> tuple[_Line, ToolCall]:
-    try:
-        line = _Line.model_validate_json(text)
-        arguments = json.loads(line.call.arguments)
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{where}: call.arguments: {error}. Mend the line") from error
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        key = ".".join(map(str, fault["loc"])) or "the line"
-        raise UsageError(f"{where}: {key}: {fault['msg']}. Mend the line") from error
-    return line, ToolCall(line.session, line.call.name, line.call.arguments, arguments)
 
 
 def loaded(names: Sequence[str], store: str) -> list[Run]:
@@ -89,24 +31,6 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
 
 def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:
     return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
-
-
-def view_of_article() -> View:
-    """The published comparison, judged again from its calls."""
-    where = roots()
-    policy = load_policy(POLICY, roots=where)
-    found = {
-        model: ErrorCounts.of([[_primary(call, policy) for call in calls] for calls in sessions])
-        for model, sessions in load_article(roots=where).items()
-    }  # which calls belong to one trial was not published: the sessions were made up
-    counts = {model: replace(of, by_trial=False) for model, of in found.items()}
-    title = "The published comparison, judged again from calls written after it"
-    return build_counts_view(title, counts, classes=class_texts(), fold=fold("article"))
-
-
-def _primary(call: ToolCall, policy: Policy) -> str | None:
-    finding = judge(call, policy).primary
-    return finding.failure_class if finding else None
 
 
 def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None = None) -> View:
@@ -138,7 +62,7 @@ def _sides(name: str, query: Query, where: str) -> list[Side]:
 
 def _of_file(name: str) -> list[Side]:
     tables = load_counts(Path(name))
-    known = cards(tables)
+    known = workflows.ingest.cards(tables)
     return [
         Side.of_counts(known[model], table.counts, [scenario for scenario, _ in table.trials])
         for model, table in tables.items()

@@ -10,7 +10,7 @@ from agenteval.config.allowlists import load_policy
 from agenteval.errors import UsageError
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row
 from agenteval.taxonomy.judge import judge
-from agenteval.workflows.views import POLICY, load_article
+from agenteval.workflows.article import POLICY, load_article
 
 PROJECT = Path(__file__).resolve().parents[2]
 MODELS = ("qwen3.6-35b-a3b", "qwen3.5-27b", "qwen3.5-122b-a10b")
