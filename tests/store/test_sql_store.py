@@ -64,6 +64,7 @@ TRIAL = Trial(
             raw="raw \x00 body",
             seconds=0.5,
             ended=1763740800.25,
+            reasoning="I look \x00 first.",
         ),
     ),
     calls=(ALLOWED, DENIED),
