@@ -8,31 +8,41 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Message = Mapping[str, Any]
-# What a conversation so far is answered with: a call's name and arguments, words, or a bad status.
-Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str | int]
+# What a conversation so far is answered with: a call's name and arguments, words, a message as it
+# is sent, or a bad status.
+Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str | Message | int]
 
 
 def bash(command: str) -> tuple[str, Mapping[str, str]]:
     return "bash", {"command": command}
 
 
-@contextmanager
-def scripted(script: Script) -> Iterator[str]:
-    """Its URL. The id of a call is never used twice."""
-    made, lock = [0], threading.Lock()
+class _Messages:
+    """What a script says, as a message."""
 
-    def message(request: Mapping[str, Any]) -> Mapping[str, Any]:
-        said = script(request["messages"])
+    def __init__(self, script: Script) -> None:
+        self.script, self.made, self.lock = script, 0, threading.Lock()
+
+    def __call__(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        said = self.script(request["messages"])
         if isinstance(said, int):
             return {"status": said}
+        if isinstance(said, Mapping):
+            return said
         if isinstance(said, str):
             return {"role": "assistant", "content": said}
-        with lock:
-            made[0] += 1
-            ident = f"call-{made[0]}"
+        with self.lock:
+            self.made += 1
+            ident = f"call-{self.made}"
         function = {"name": said[0], "arguments": json.dumps(said[1])}
         calls = [{"id": ident, "type": "function", "function": function}]
         return {"role": "assistant", "content": None, "tool_calls": calls}
+
+
+@contextmanager
+def scripted(script: Script) -> Iterator[str]:
+    """Its URL. The id of a call is never used twice."""
+    message = _Messages(script)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import load_toml
+from agenteval.core.reasoning import Rule, usual
 from agenteval.core.run import ModelCard
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
@@ -82,8 +83,21 @@ class ModelEntry(_Strict):
     dialect: Literal["hermes", "qwen3_coder", "json"] = Field(
         default="hermes", description="how a call is written, where tools = text"
     )
+    reasoning: Rule | None = Field(
+        default=None,
+        description="what a model thought is sent back: within the tool loop, always, or dropped; "
+        "without it as is usual for its family",
+    )
+    reasoning_field: Literal["reasoning_content", "reasoning", ""] = Field(
+        default="", description="where it is sent back; without it where it came"
+    )
     sampling: Sampling = Sampling()
     timeouts: Timeouts = Timeouts()
+
+    @property
+    def sends_reasoning(self) -> Rule:
+        """Models without native tools read their earlier turns as plain words."""
+        return "drop" if self.tools == "text" else self.reasoning or usual(self.model)
 
     def card(self, name: str, *, simulated: bool = False) -> ModelCard:
         return ModelCard(
@@ -92,6 +106,7 @@ class ModelEntry(_Strict):
             base_url=self.base_url,
             sampling=self.sampling.model_dump(exclude_none=True),
             simulated=simulated,
+            reasoning=self.sends_reasoning,
             tools=DIALECTS[self.dialect].title if self.tools == "text" else "native",
             **self.model_dump(
                 include={

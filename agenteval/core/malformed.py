@@ -65,7 +65,8 @@ class Received:
 
     `refusal` holds the server's words when it answered with an error because it could not read the
     model's call; then there is nothing else. `repeats` is the passage in which we stopped reading.
-    `broken` says of its words what it says of a call.
+    `broken` says of its words what it says of a call; `thought_in` names the field that the
+    reasoning came in.
     """
 
     text: str = ""
@@ -77,6 +78,7 @@ class Received:
     repeats: str = ""
     model: str = ""
     broken: bool = False
+    thought_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)

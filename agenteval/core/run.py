@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
 
 
@@ -13,7 +14,8 @@ class ModelCard:
 
     `told` is what the server itself says, by fact; all else is the user's word.
 
-    `tools` is native, or the dialect and its version in which calls were written as text.
+    `tools` is native, or the dialect and its version in which calls were written as text;
+    `reasoning` the rule of `core.reasoning` by which it was sent back.
     """
 
     name: str
@@ -33,6 +35,7 @@ class ModelCard:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     simulated: bool = False
     told: Mapping[str, str] = field(default_factory=dict)
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +232,7 @@ def _asked(run: Run) -> Texts:
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",
         "prompts": run.protocol,
+        "reasoning": departs(run.model.reasoning, run.model.served_id),
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
         TAXONOMY: run.taxonomy,
     }

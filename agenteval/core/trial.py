@@ -54,12 +54,16 @@ def timing_of(arrivals: Sequence[float]) -> Timing | None:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a transcript, in the shape every chat server understands."""
+    """One message of a transcript, in the shape every chat server understands.
+
+    `reasoning` is what the model thought before it; `core.reasoning` says when it is sent back.
+    """
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class Turn:
     repeats: str = ""
     model: str = ""
     ended: float | None = None
+    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

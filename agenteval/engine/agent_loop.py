@@ -79,7 +79,7 @@ class AgentLoop:
         self.scene.took(self.agent, number, turn)
         self.requests.append(sent(self.messages, turn.usage.prompt_tokens))
         await self.scene.read(self.requests)
-        self.messages.append(Message("assistant", turn.text, turn.calls))
+        self.messages.append(Message("assistant", turn.text, turn.calls, "", turn.reasoning))
 
     async def _made(self, record: CallRecord) -> None:
         self.calls.append(record)

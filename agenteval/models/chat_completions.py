@@ -14,6 +14,7 @@ from agenteval.config.models import ModelEntry
 from agenteval.core.chance import turn_seed
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
 from agenteval.core.plain import decoded, excerpt
+from agenteval.core.reasoning import FIELD, Rule
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message, Usage
@@ -74,6 +75,7 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         finish_reason=choice.finish_reason or "",
         completion_tokens=used.completion_tokens,
         model=chunk.model or "",
+        thought_in=choice.message.thought_in if choice.message.thought else "",
     )
     return received, used
 
@@ -122,9 +124,16 @@ _ENCODER = msgspec.json.Encoder()
 
 
 def request_body(
-    entry: ModelEntry, messages: Sequence[Message], tools: Sequence[ToolSchema], seed: int
+    entry: ModelEntry,
+    messages: Sequence[Message],
+    tools: Sequence[ToolSchema],
+    seed: int,
+    thought_in: str = FIELD,
 ) -> bytes:
-    """The whole request. A sampling seed of the entry goes before that of trial and turn."""
+    """The whole request. A sampling seed of the entry goes before that of trial and turn.
+
+    Reasoning that goes back to the model is put into the field `thought_in`.
+    """
     turns = sum(message.role == "assistant" for message in messages)
     request: dict[str, Any] = {
         "model": entry.model,
@@ -139,7 +148,11 @@ def request_body(
         if dialect.stop:
             request["stop"] = dialect.stop
     else:
-        request["messages"] = [native_message(message) for message in messages]
+        thoughts = sent_back(messages, entry.sends_reasoning)
+        request["messages"] = [
+            native_message(message, {thought_in: thought} if thought else {})
+            for message, thought in zip(messages, thoughts, strict=True)
+        ]
         if tools:
             request["tools"] = tools
             if entry.tool_choice:
@@ -163,9 +176,19 @@ def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     return {function["name"]: function.get("parameters", {}) for function in functions}
 
 
-def native_message(message: Message) -> Mapping[str, Any]:
-    """A message as a server takes it; what it would refuse is mended."""
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+def sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:
+    """The reasoning that goes with each message; "" for none.
+
+    The tool loop is all that came after the last message of the user.
+    """
+    asked = (at for at, message in enumerate(messages) if message.role == "user")
+    begins = {"always": 0, "drop": len(messages)}.get(rule, max(asked, default=0))
+    return [message.reasoning if at >= begins else "" for at, message in enumerate(messages)]
+
+
+def native_message(message: Message, thought: Mapping[str, str]) -> Mapping[str, Any]:
+    """A message as a server takes it, with this field; what it would refuse is mended."""
+    wire: dict[str, Any] = {"role": message.role, "content": message.content, **thought}
     if message.calls:
         wire["tool_calls"] = [
             {

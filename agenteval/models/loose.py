@@ -43,6 +43,11 @@ class Said(msgspec.Struct, gc=False):
     def thought(self) -> str:
         return self.reasoning_content or self.reasoning or ""
 
+    @property
+    def thought_in(self) -> str:
+        """The field that the thought came in."""
+        return "reasoning_content" if self.reasoning_content else "reasoning"
+
 
 class Choice(msgspec.Struct, gc=False):
     message: Said | None = None

@@ -19,6 +19,7 @@ from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.malformed import Asked, Received
+from agenteval.core.reasoning import FIELD
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.chat_completions import asked_of, kept, read_reply, request_body
@@ -50,6 +51,7 @@ class OpenAIModel:
             http_client=http_client(connect=entry.timeouts.connect),
         )
         self._answers = ""  # the model that the first reply that names one names
+        self._thought_in = entry.reasoning_field or FIELD
         self._served = False  # whether a reply came
         self._pace = ServerPace()
 
@@ -67,7 +69,7 @@ class OpenAIModel:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        body = request_body(self._entry, messages, tools, seed)
+        body = request_body(self._entry, messages, tools, seed, self._thought_in)
         asked = asked_of(self._entry, messages, tools)
         started = time.perf_counter()
         try:
@@ -107,15 +109,21 @@ class OpenAIModel:
             response = await self._post(body)
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
             raise failed(self._url, error, begun=False) from error
+        timing = None
         try:
             if _is_stream(response):
-                return await _streamed(response, asked, started, reader)
-            whole = await response.aread()
+                seconds = await _streamed(response, started, reader)
+                received, usage = reader.received()
+                raw, timing = reader.raw(), reader.timing()
+            else:
+                whole = await response.aread()
+                seconds = time.perf_counter() - started
+                received, usage = read_reply(whole)
+                raw = kept(whole)
         finally:
             await response.aclose()
-        received, usage = read_reply(whole)
-        seconds = time.perf_counter() - started
-        return turn_of(received, asked, usage=usage, raw=kept(whole), seconds=seconds)
+        self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
+        return turn_of(received, asked, usage=usage, raw=raw, seconds=seconds, timing=timing)
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
@@ -148,9 +156,8 @@ def _is_stream(response: httpx2.Response) -> bool:
     return "text/event-stream" in response.headers.get("content-type", "")
 
 
-async def _streamed(
-    response: httpx2.Response, asked: Asked, started: float, reader: StreamReader
-) -> Turn:
+async def _streamed(response: httpx2.Response, started: float, reader: StreamReader) -> float:
+    """Reads the reply to its end, and says how many seconds it took."""
     body = body_of(response)
     while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
@@ -160,15 +167,7 @@ async def _streamed(
             async with asyncio.timeout(LINGER_SECONDS):
                 while await body.part():  # a connection is used again only when its body has ended
                     continue
-    received, usage = reader.received()
-    return turn_of(
-        received,
-        asked,
-        usage=usage,
-        raw=reader.raw(),
-        seconds=seconds,
-        timing=reader.timing(),
-    )
+    return seconds
 
 
 def _refused(received: Received, asked: Asked, seconds: float) -> Turn:

@@ -51,6 +51,7 @@ class StreamReader:
     _finish_reason: str = ""
     _usage: dict[str, object] | None = None
     _model: str = ""
+    _thought_in: str = ""
     _repeats: str = ""
     _unread: int = 0  # deltas since the end was last looked at for a passage without end
 
@@ -111,6 +112,7 @@ class StreamReader:
             self._text.append(delta.content)
         if thought := delta.thought:
             self._reasoning.append(thought)
+            self._thought_in = self._thought_in or delta.thought_in
         for part in delta.tool_calls or ():
             self._part(part)
         return bool(delta.content or thought or delta.tool_calls)
@@ -165,6 +167,7 @@ class StreamReader:
             completion_tokens=used.completion_tokens,
             repeats=self._repeats,
             model=self._model,
+            thought_in=self._thought_in,
         )
         return received, used
 

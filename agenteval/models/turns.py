@@ -89,6 +89,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         repairs=() if asked.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
+        reasoning=received.reasoning,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agenteval.core.reasoning import TOLD
 from agenteval.core.run import (
     TAXONOMY,
     Conditions,
@@ -69,6 +70,7 @@ def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("tool calls", card.tools if card.tools == "native" else f"as text, {card.tools}"),
         ("tool choice", card.tool_choice),
         ("replies", "streamed" if card.stream else "whole"),
+        ("reasoning", TOLD.get(card.reasoning, "")),
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
     ]
     told = [(f"server says: {fact}", _short(value)) for fact, value in card.told.items()]

@@ -28,7 +28,8 @@ TRIAL = """id scenario number seed ending outcome reason* cause retries stretche
     handshake{} goal{} goal_turn agents{}"""
 TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
     reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
-    gap_longest garbles{} repairs{} repeats* model* raw* ended calls{}"""
+    gap_longest garbles{} repairs{} repeats* model* raw* ended
+    reasoning* calls{}"""
 CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed? findings{}
     objection* reply* exit_code output* seconds limit cut?"""
 _MARKS, _NAMES = "{}*?", f"{ascii_lowercase}{digits}_"

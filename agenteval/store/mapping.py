@@ -51,6 +51,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "repeats": turn.repeats,
         "model": turn.model,
         "ended": turn.ended,
+        "reasoning": turn.reasoning,
         "raw": turn.raw,
         "calls": [_call_fields(call) for call in turn.calls],
     }
@@ -72,6 +73,7 @@ def turn_value(row: "TurnRow") -> Turn:
         repeats=row.repeats,
         model=row.model,
         ended=row.ended,
+        reasoning=row.reasoning,
     )
 
 

@@ -142,6 +142,7 @@ class TurnRow(SQLModel, table=True):
     repairs: list[Any] = Field(default=[], sa_column=_no_list())
     repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
+    reasoning: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     raw: str = Field(sa_type=ExactText)
     ended: float | None = None
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))

@@ -1,6 +1,10 @@
 """What a model reads can be put otherwise, and a run records how."""
 
+import json
+from pathlib import Path
+
 import pytest
+from scripted_server import scripted
 
 from agenteval.config.arms import arms
 from agenteval.core.run import Run
@@ -95,3 +99,40 @@ def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) 
 
     assert run.protocol == "taught/tools/1, rules five/3 at start, until it stops, context 6000"
     assert all(5900 < tokens < 6500 for tokens in counted), counted
+
+
+def thinking(field: str, heard: list[object]):
+    """A model that thinks before its only call, and then notes what came back of it."""
+
+    def script(messages):
+        if messages[-1]["role"] == "tool":
+            heard.append(messages[-2].get(field))
+            return "No."
+        function = {"name": "bash", "arguments": '{"command": "uv run scripts/notes.py list"}'}
+        calls = [{"id": "a", "type": "function", "function": function}]
+        return {"role": "assistant", "content": "", field: "First I look.", "tool_calls": calls}
+
+    return script
+
+
+SET = """[models.m]
+base_url = "{url}"
+model = "m"
+reasoning = "{rule}"
+"""
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+@pytest.mark.parametrize(("rule", "back"), [("loop", "First I look."), ("drop", None)])
+def test_what_a_model_thought_comes_back_under_its_name_and_the_run_says_so(
+    cli, project, field, rule, back
+) -> None:
+    heard: list[object] = []
+    with scripted(thinking(field, heard)) as url:
+        (project / "agenteval.toml").write_text(SET.format(url=url, rule=rule))
+        said = cli("run", "-m", "m", "notes/append", "--trials", "1", "--json")
+    (run,) = json.loads(said.out)["runs"]
+    assert (heard, run["model"]["reasoning"], said.code) == ([back], rule, 0)
+    page = Path(f"reports/{run['id']}.html").read_text()
+    told = ("sent back within the tool loop" in page, "not sent back" in page)
+    assert told == (rule == "loop", rule == "drop")

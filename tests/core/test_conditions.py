@@ -35,6 +35,7 @@ def asked_otherwise(**known):
         (asked_otherwise(rules="end"), ["rules (at start / at end)"]),
         (asked_otherwise(context="40k"), ["context (0 / 40k)"]),
         ({"options": None}, []),
+        ({"model": card(reasoning="drop")}, []),
     ],
 )
 def test_what_was_asked_or_judged_otherwise_is_named_with_its_values(known, expected):
@@ -90,3 +91,30 @@ def test_a_chat_template_is_compared_within_one_model(served_id, expected):
 )
 def test_runs_of_one_model_are_told_apart_by_what_differs(known, expected):
     assert apart(both(**known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (("qwen3", "loop"), ("qwen3", "loop"), []),
+        (("qwen3", "loop"), ("deepseek-r1", "drop"), []),
+        (("qwen3", "loop"), ("qwen3", ""), []),
+        (
+            ("qwen3", "loop"),
+            ("qwen3", "drop"),
+            ["reasoning (as usual for the model / not sent back)"],
+        ),
+        (("qwen3", "always"), ("qwen3", "drop"), ["reasoning (always sent back / not sent back)"]),
+        (
+            ("deepseek-r1", "loop"),
+            ("qwen3", "loop"),
+            ["reasoning (sent back within the tool loop / as usual for the model)"],
+        ),
+    ],
+)
+def test_reasoning_that_is_sent_back_otherwise_than_usual_is_another_conversation(
+    first, second, expected
+):
+    cards = [card(model, served_id=model, reasoning=rule) for model, rule in (first, second)]
+    found = differing_asked([Conditions.of(replace(RUN, model=one)) for one in cards])
+    assert [" ".join(one.split()) for one in found] == expected

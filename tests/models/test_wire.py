@@ -4,9 +4,17 @@ import json
 
 import pytest
 
+from agenteval.config.models import ModelEntry
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Repair
+from agenteval.core.reasoning import usual
 from agenteval.core.trial import Message, Timing, Usage
-from agenteval.models.chat_completions import ReplyError, native_message, read_reply, usage
+from agenteval.models.chat_completions import (
+    ReplyError,
+    native_message,
+    read_reply,
+    request_body,
+    usage,
+)
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments, turn_of
 
@@ -64,7 +72,7 @@ CASES = {
 @pytest.mark.parametrize(("calls", "sent", "mended"), CASES.values(), ids=CASES)
 def test_what_a_server_would_refuse_is_mended_and_the_repair_is_kept(calls, sent, mended) -> None:
     seen = turn(*calls)
-    (wire,) = native_message(Message("assistant", "", seen.calls))["tool_calls"]
+    (wire,) = native_message(Message("assistant", "", seen.calls), {})["tool_calls"]
     assert (
         [wire["id"], wire["function"]["name"], wire["function"]["arguments"]],
         seen.repairs,
@@ -77,7 +85,7 @@ def test_repeated_ids_become_those_of_their_places() -> None:
 
 
 def test_the_answer_to_a_call_names_it() -> None:
-    assert native_message(Message("tool", "out", call_id="a"))["tool_call_id"] == "a"
+    assert native_message(Message("tool", "out", call_id="a"), {})["tool_call_id"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +146,7 @@ INTERLEAVED = (
 JOINED = Received(
     text="I look.",
     reasoning="Hm. Yes.",
+    thought_in="reasoning",
     calls=(
         ReceivedCall("bash", '{"command": "ls"}', "a"),
         ReceivedCall("read", '{"path": "a"}', "b", as_object=True),
@@ -224,3 +233,56 @@ def test_the_time_of_a_single_piece_has_no_gaps() -> None:
     reader = StreamReader()
     reader.feed(b"".join(events({"content": "a"})), 2.0)
     assert reader.timing() == Timing(2.0, 1)
+
+
+THOUGHT = [
+    Message("system", "s"),
+    Message("user", "u"),
+    Message("assistant", "", reasoning="one"),
+    Message("tool", "t"),
+    Message("assistant", "Done.", reasoning="two"),
+    Message("user", "more"),
+    Message("assistant", "", reasoning="three"),
+    Message("tool", "t"),
+]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field", "sent"),
+    [
+        ({}, "reasoning", {6: "three"}),
+        ({"reasoning": "loop"}, "reasoning_content", {6: "three"}),
+        ({"reasoning": "always"}, "reasoning", {2: "one", 4: "two", 6: "three"}),
+        ({"reasoning": "drop"}, "reasoning", {}),
+        ({"model": "deepseek-ai/DeepSeek-R1"}, "reasoning_content", {}),
+        ({"model": "DeepSeek-R1", "reasoning": "loop"}, "reasoning_content", {6: "three"}),
+        ({"tools": "text"}, "reasoning", {}),
+    ],
+)
+def test_what_a_model_thought_is_sent_back_by_its_rule(settings, field, sent) -> None:
+    entry = ModelEntry(**{"base_url": "http://a/v1", "model": "qwen3.6", **settings})
+    body = json.loads(request_body(entry, THOUGHT, [], 1, field))
+    found = {at: one[field] for at, one in enumerate(body["messages"]) if field in one}
+    other = {"reasoning", "reasoning_content"} - {field}
+    assert (found, [one for one in body["messages"] if other & set(one)]) == (sent, [])
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        ("Qwen/Qwen3.6-35B-A3B", "loop"),
+        ("zai-org/GLM-4.6", "loop"),
+        ("MiniMaxAI/MiniMax-M2", "loop"),
+        ("moonshotai/Kimi-K2-Thinking", "loop"),
+        ("deepseek-ai/DeepSeek-V3.2", "loop"),
+        ("openai/gpt-oss-120b", "loop"),
+        ("deepseek-ai/DeepSeek-R1-0528", "drop"),
+        ("deepseek-ai/DeepSeek-V3.1", "drop"),
+        ("deepseek-v3", "drop"),
+        ("deepseek-reasoner", "drop"),
+        ("Qwen/QwQ-32B", "drop"),
+        ("m", "loop"),
+    ],
+)
+def test_which_rule_is_usual_follows_from_the_family(model, rule) -> None:
+    assert usual(model) == rule

@@ -12,8 +12,10 @@ from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
+from agenteval.store import loading
 from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
+from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.sql import SqlStore
 
 RUN = Run(
@@ -64,6 +66,7 @@ TRIAL = Trial(
             raw="raw \x00 body",
             seconds=0.5,
             ended=1763740800.25,
+            reasoning="I look \x00 first.",
         ),
     ),
     calls=(ALLOWED, DENIED),
@@ -262,3 +265,22 @@ def test_a_database_with_broken_pages_is_a_fault_of_the_host(tmp_path: Path) -> 
 def test_a_query_that_cannot_be_asked_is_a_fault_of_ours(store: SqlStore, ours, told) -> None:
     with store.connect() as connection, pytest.raises(OperationalError, match=told):
         connection.exec_driver_sql(ours)
+
+
+COUNTED = "calls errors executed crashed prompt_tokens agent_calls recovery counting"  # from calls
+
+
+@pytest.mark.parametrize(
+    ("read", "table", "beside"),
+    [  # `beside`: what is read in other ways, or only searched for
+        (loading.RUN, RunRow, "model simulated"),
+        (loading.TRIAL, TrialRow, f"run_id replaced {COUNTED}"),
+        (loading.TURN, TurnRow, "id"),
+        (loading.CALL, CallRow, "id failure_class policy taxonomy"),
+    ],
+)
+def test_every_column_is_read(read, table, beside) -> None:
+    columns = [column.rstrip("{}*?") for column in read.split()]
+    assert sorted([*columns, *beside.split()]) == sorted(
+        one.name for one in table.__table__.columns
+    )
