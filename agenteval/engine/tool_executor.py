@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
-from agenteval.core.policy.policy import Policy, World
+from agenteval.core.policy.policy import Policy, World, files_written
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution
@@ -18,7 +18,8 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that the scenario offers.
+    The policy's tools are those that the scenario offers. `written` grows with each call that wrote
+    a file, and all agents of a trial share it.
     """
 
     profile: Profile
@@ -29,13 +30,14 @@ class ToolExecutor:
     second_reader: SecondReader
     limits: Limits
     running: asyncio.Semaphore
+    written: set[str] = field(default_factory=set)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
         meant = self.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
-            unknown = self.judge.deny(call, none, self.world)
+            unknown = self.judge.deny(call, none, self._now())
             reply = tool_texts.denial(call, unknown, self.profile, self.policy)
             return CallRecord(turn, position, call, unknown, reply)
         verdict, objection = await self._judge(meant)
@@ -43,18 +45,24 @@ class ToolExecutor:
             reply = tool_texts.denial(meant, verdict, self.profile, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
+        if execution.exit_code == 0:
+            self.written.update(files_written(meant, self.world.root))
         reply = tool_texts.answer(execution, self.limits, self.profile, verdict.runs)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
 
+    def _now(self) -> World:
+        return replace(self.world, written=frozenset(self.written)) if self.written else self.world
+
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""
-        verdict = self.judge.judge(call, self.policy, self.world)
+        world = self._now()
+        verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
         objection = await self.second_reader.objection(verdict.runs)
         if not objection:
             return verdict, ""
-        return self.judge.deny(call, self.policy, self.world, objection=objection), objection
+        return self.judge.deny(call, self.policy, world, objection=objection), objection
 
     async def _execute(self, runs: Runnable | None) -> Execution:
         async with self.running:

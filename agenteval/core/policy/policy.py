@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,14 +25,15 @@ from agenteval.core.span import new
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a trial starts with, as far as it is known.
+    """What there is in a trial, as far as it is known.
 
     `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
-    when nobody knows which files there are.
+    when nobody knows which files there are. `written` are those that its calls have written since.
     """
 
     files: frozenset[str] | None = None
     root: str = "/workspace"
+    written: frozenset[str] = frozenset()
 
 
 UNKNOWN_WORLD = World()
@@ -225,6 +226,17 @@ def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_W
 _NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
 # Not by the target: `> 5` writes a file named 5.
 _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
+
+
+def files_written(call: ToolCall, root: str) -> Iterator[str]:
+    """The files inside the workspace that a call writes as it says: by a tool, or by redirects."""
+    if call.name == WRITE:
+        yield from filter(None, [normalise(path_argument(call.arguments or {}) or "", root)])
+    command = call.command or ""
+    split = read_leaves(command) if ">" in command else None
+    for redirect in split.redirects if isinstance(split, Leaves) else ():
+        if redirect.kind is RedirectKind.FILE and (path := normalise(redirect.target, root)):
+            yield path
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
