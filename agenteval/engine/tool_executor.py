@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field, replace
 
 from agenteval.core.call import Allowed, BashRun, Denied, Note, Runnable, ToolCall
-from agenteval.core.policy.policy import Policy, World
+from agenteval.core.policy.policy import Policy, World, files_written
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.scenario import Limits
 from agenteval.core.trial import CallRecord, Execution
@@ -18,8 +18,9 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that are offered. `saved` are results that were too long to be
-    shown, by the paths under which the model was told to read them.
+    The policy's tools are those that are offered. `written` grows with each call that wrote a file,
+    and all agents of a trial share it. `saved` are results that were too long to be shown, by the
+    paths under which the model was told to read them.
     """
 
     arm: Arm
@@ -31,13 +32,14 @@ class ToolExecutor:
     limits: Limits
     running: asyncio.Semaphore
     saved: dict[str, str] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
         meant = self.arm.profile.meant(call, tuple(self.policy.tools))
         if meant is None:
             none = replace(self.policy, tools={})  # not even one that is called so among ours
-            unknown = self.judge.deny(call, none, self.world)
+            unknown = self.judge.deny(call, none, self._now())
             reply = tool_texts.denial(call, unknown, self.arm, self.policy)
             return CallRecord(turn, position, call, unknown, reply)
         verdict, objection = await self._judge(meant)
@@ -45,29 +47,24 @@ class ToolExecutor:
             reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
-        reply = self._answer(execution, verdict.runs)
+        if execution.exit_code == 0:
+            self.written.update(files_written(meant, self.world.root))
+        reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
+
+    def _now(self) -> World:
+        return replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""
-        world = replace(self.world, saved=frozenset(self.saved)) if self.saved else self.world
+        world = self._now()
         verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
         objection = await self.second_reader.objection(verdict.runs)
         if not objection:
             return verdict, ""
-        return self.judge.deny(call, self.policy, self.world, objection=objection), objection
-
-    def _answer(self, execution: Execution, runs: Runnable | None) -> str:
-        """What the model reads; what it is not shown of a command's output is kept for it."""
-        if isinstance(runs, BashRun):
-            place = tool_texts.SAVED.format(len(self.saved) + 1)
-            shown, rest = tool_texts.shown(execution.output, self.arm.cut, place)
-            execution = replace(execution, output=shown)
-            if rest:
-                self.saved[place] = rest
-        return tool_texts.answer(execution, self.limits, self.arm, runs)
+        return self.judge.deny(call, self.policy, world, objection=objection), objection
 
     async def _execute(self, runs: Runnable | None) -> Execution:
         async with self.running:

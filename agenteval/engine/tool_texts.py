@@ -6,7 +6,7 @@ The words are the arm's (core/prompt/arm.py); only what a limit says is the same
 import json
 from collections.abc import Mapping, Sequence
 
-from agenteval.core.call import BASH, Denied, FileRead, Runnable, ToolCall
+from agenteval.core.call import BASH, BashRun, Denied, FileRead, Runnable, ToolCall
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.policy import Policy, Quoting, World
 from agenteval.core.prompt.arm import Arm, Cut
@@ -124,9 +124,23 @@ def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
     return f"{output[:half]}{notice}{output[-half:]}", ""
 
 
-def answer(execution: Execution, limits: Limits, arm: Arm, ran: Runnable | None = None) -> str:
-    """What the model reads after a call that ran; `ran` says what of a file was to be read."""
+def answer(
+    execution: Execution,
+    limits: Limits,
+    arm: Arm,
+    ran: Runnable | None,
+    saved: dict[str, str],
+) -> str:
+    """What the model reads after a call of `ran`.
+
+    What it is not shown of a command's output is put among what was `saved` for it.
+    """
     output = execution.output
+    if isinstance(ran, BashRun):
+        place = SAVED.format(len(saved) + 1)
+        output, rest = shown(output, arm.cut, place)
+        if rest:
+            saved[place] = rest
     if execution.cut:
         output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
     if execution.limit:

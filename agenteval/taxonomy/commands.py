@@ -47,8 +47,8 @@ def bad_arguments(call: DeniedCall) -> Seen | None:
         return seen
     spans = [span for kind, span in call.shell.substitutions if kind in _COMPUTED]
     if spans and call.misses:  # what stands in the words of a strange program is not the matter
-        is_strange = call.policy.bash.is_strange
-        known = [part.words.extent for part in call.parts if not is_strange(part.program)]
+        may_name = call.policy.bash.may_name
+        known = [part.words.extent for part in call.parts if may_name(part.program)]
         spans = inside(spans, known) if known else []
     return Seen(spans[0]) if spans else _unplain(call)
 

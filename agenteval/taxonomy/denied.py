@@ -52,16 +52,18 @@ class DeniedCall(NamedTuple):
     def span(self, start: int, end: int) -> Span:
         return new(Span, (start, end, self.text[start:end]))
 
-    def _may_exist(self, missed: Missed) -> bool:
-        """Whether the world has such a script, or nobody says which files it has."""
+    def _whereabouts(self, missed: Missed) -> str:
+        """Whether the model wrote such a script (own), the world may have it (there), or not."""
         part, at = missed.part, missed.mismatch.at
         path = normalise(part.argv[at], self.world.root)
         if path is None or at in part.words.dynamic:
-            return True
-        if self.world.files is not None:
-            return path in self.world.files
-        files = self.policy.files
-        return not files or path in files or path in self.policy.bash.listed
+            return "there"
+        if path in self.world.written:
+            return "own"
+        files = self.policy.files if self.world.files is None else self.world.files
+        is_known = self.world.files is not None or bool(files)
+        is_listed = self.world.files is None and path in self.policy.bash.listed
+        return "there" if not is_known or is_listed or path in files else "nowhere"
 
     def words(self, part: Part) -> Span:
         """The words of a command, from the first to the last."""
@@ -92,7 +94,7 @@ class DeniedCall(NamedTuple):
         signs = self._signs_of_shell() if self.shell.text else []
         signs += self.misses
         if Miss.SCRIPT in self.misses:
-            signs.append("there" if self._may_exist(self.misses[Miss.SCRIPT]) else "nowhere")
+            signs.append(self._whereabouts(self.misses[Miss.SCRIPT]))
         if any(part.program.lower() in self.policy.tools for part in self.parts):
             signs.append("tool")
         for part in self.parts:

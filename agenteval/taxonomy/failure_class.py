@@ -57,7 +57,8 @@ class FailureClass:
     `seen_in` names the signs (`DeniedCall.signs`) of which a call must bear one for `look` to see
     anything; without it every call is looked at. `rest` marks the class that takes what no other
     explains. `slip` makes a call of this class out of a right command, `{}` (`{quoted}` within
-    single quotes), for scenarios that invite it; "" where only the world can say how.
+    single quotes), for scenarios that invite it; "" where only the world can say how. `after` are
+    the files that the model wrote before the examples.
     """
 
     id: str
@@ -73,6 +74,7 @@ class FailureClass:
     cure_in_general: str = ""
     slip: str = ""
     article: ArticleRow = ArticleRow.OTHER
+    after: tuple[str, ...] = ()
 
     def cured(self, alone: str) -> str:
         """The cure, about the listed command inside the denied one."""
@@ -89,6 +91,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
     rest: bool = False,
     slip: str = "",
     article: ArticleRow = ArticleRow.OTHER,
+    after: Sequence[str] = (),
 ) -> Callable[[Look], FailureClass]:
     """Makes a failure class of the function below it: id, title and rationale are its own."""
 
@@ -108,6 +111,7 @@ def failure_class(  # noqa: PLR0913 -- a class has that many texts, each named w
             rest=rest,
             slip=slip,
             article=article,
+            after=tuple(after),
         )
 
     return block

@@ -45,6 +45,22 @@ def wrong_runner(call: DeniedCall) -> Seen | None:
 
 
 @failure_class(
+    bad=["uv run notes/check.py", "python3 ./notes/check.py --all"],
+    good=["uv run scripts/notes.py add notes/check.py"],
+    seen_in=["own"],
+    after=["notes/check.py"],
+    article=ArticleRow.SCRIPT,
+)
+def self_written_script(call: DeniedCall) -> Seen | None:
+    """A script that the model wrote itself, earlier in this trial.
+
+    It is there, and no rule can know what it does.
+    """
+    seen = missed(call, Miss.SCRIPT)
+    return seen._replace(hint="you wrote it, and it is not listed") if seen else None
+
+
+@failure_class(
     bad=[
         "uv run scripts/youtube_fetcher.py --limit 5",
         "uv run notes.py list",

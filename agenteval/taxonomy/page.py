@@ -44,7 +44,9 @@ def render() -> str:
 def page(failure_class: FailureClass) -> str:
     """One class in Markdown: what it is, why it is denied, examples, what is allowed instead."""
     lines = [f"## {failure_class.id}", "", failure_class.title, "", failure_class.rationale, ""]
-    lines += ["Denied:", "", *_examples(failure_class.bad), ""]
+    files = " and ".join(failure_class.after)
+    before = f", once {files} was written" if files else ""
+    lines += [f"Denied{before}:", "", *_examples(failure_class.bad), ""]
     lines += ["Allowed instead, or only looks alike:", "", *_examples(failure_class.good), ""]
     if failure_class.construct:
         lines += [f'A policy allows it with `constructs = ["{failure_class.construct}"]`.', ""]

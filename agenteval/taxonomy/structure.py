@@ -1,5 +1,6 @@
 """Failure classes of shell structure around a command: pipes, chains, groups and the like."""
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -140,10 +141,13 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
 
 
+_LAST = re.compile(r";[ \t]*+(?:(?<=[ \t])#[^\n]*+)?\s*+")
+
+
 def _lone_semicolon(call: DeniedCall) -> Seen | None:
     """A last `;`, which the facts leave out, as it joins nothing."""
     stop = call.stop
-    if stop and stop.reason is Obstacle.OPERATOR and call.text[stop.start :].rstrip() == ";":
+    if stop and stop.reason is Obstacle.OPERATOR and _LAST.fullmatch(call.text, stop.start):
         return Seen(call.span(stop.start, stop.start + 1), facets=("list",))
     return None
 

@@ -9,7 +9,7 @@ from agenteval.config.allowlists import load_any
 from agenteval.config.arms import arm_named
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
-from agenteval.core.policy.policy import Policy, World
+from agenteval.core.policy.policy import Policy, World, files_written
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord
@@ -60,6 +60,8 @@ def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
 def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge:
     profile = _arm(run).profile
 
+    written: dict[tuple[str, int], set[str]] = {}  # by trial; its calls come in their order
+
     @cache
     def world(scenario: str, seed: int) -> World:
         return World(frozenset(stages[scenario].files(seed)))
@@ -68,10 +70,14 @@ def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge
         stage = stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
         policy = own if other is None else other
-        where = world(place.scenario, place.seed)
+        start = world(place.scenario, place.seed)
+        wrote = written.setdefault((place.scenario, place.seed), set())
+        where = replace(start, written=frozenset(wrote))
         meant = profile.meant(call, tuple(own.tools))
         if meant is None:
             return deny(call, replace(policy, tools={}), where), policy.digest
+        if record.execution is not None and record.execution.exit_code == 0:
+            wrote.update(files_written(meant, start.root))
         verdict = judge(meant, policy, where)
         if verdict.allowed and record.objection:
             verdict = deny(meant, policy, where, objection=record.objection)

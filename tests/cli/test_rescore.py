@@ -1,5 +1,6 @@
 """A stored run judged again, by today's taxonomy or under another allow list."""
 
+import json
 import sqlite3
 
 import pytest
@@ -84,3 +85,30 @@ def test_an_allow_list_that_changed_is_named(cli, played):
     asked(played, """UPDATE run SET policies = '{"ralf": "gone"}'""")
     said = cli("rescore", "last")
     assert (said.code, "allow list 'ralf' is no longer what judged it" in said.err) == (2, True)
+
+
+def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
+    cli("run", "-m", "sim/qwen3.5-27b", "coding/slug-function", "--trials", "1")
+    store = project / STORE
+    ((path, written),) = asked(
+        store,
+        "SELECT json_extract(arguments, '$.path'), turn FROM call "
+        "WHERE name = 'write' AND exit_code = 0 LIMIT 1",
+    )
+    ((later, position),) = asked(
+        store,
+        "SELECT turn, position FROM call WHERE name = 'bash' AND turn > ? LIMIT 1",
+        written,
+    )
+    asked(
+        store,
+        "UPDATE turn SET calls = json_set(calls, ?, json(?)) WHERE number = ?",
+        f"$[{position}].arguments",
+        json.dumps({"command": f"uv run {path}"}),
+        later,
+    )
+
+    cli("rescore", "last")
+
+    query = "SELECT failure_class FROM call WHERE turn = ? AND position = ?"
+    assert asked(store, query, later, position) == [("self-written-script",)]

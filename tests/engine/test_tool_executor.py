@@ -108,3 +108,51 @@ async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
         "hallucinated-tool",
         "<tool_use_error>Error: No such tool available: bash</tool_use_error>",
     )
+
+
+LIVING = """
+[bash]
+allow = ["echo *", "ls *"]
+constructs = ["pipe", "file-redirect"]
+[write]
+allow = ["src/**"]
+[read]
+allow = ["**"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "failure_class"),
+    [
+        ([("write", {"path": "src/check.py", "content": "print(1)"})], "self-written-script"),
+        ([("write", {"path": "./src/../src/check.py", "content": ""})], "hallucinated-script"),
+        ([("bash", {"command": "echo 'print(1)' | ls > src/check.py"})], "self-written-script"),
+        ([("bash", {"command": "echo 'a > src/check.py'"})], "hallucinated-script"),
+        ([("write", {"path": "src/other.py", "content": "print(1)"})], "hallucinated-script"),
+        ([("write", {"path": "/etc/check.py", "content": "print(1)"})], "hallucinated-script"),
+        ([("read", {"path": "src/check.py"})], "hallucinated-script"),
+        ([], "hallucinated-script"),
+    ],
+)
+def test_a_script_that_a_call_wrote_is_known_to_the_next(before, failure_class):
+    rules = policy(convert("t", tomllib.loads(LIVING)), name="t", where="t")
+
+    class Files(Recording):
+        async def write(self, path: str, content: bytes) -> None:
+            pass
+
+        async def read_lines(self, path: str, first: int, count: int | None) -> tuple[bytes, bool]:
+            return b"", False
+
+    async def last() -> CallRecord:
+        async with SecondReader(5) as reader:
+            world = World(frozenset({"src/a.py"}))
+            executor = ToolExecutor(
+                STRICT, rules, world, Files(), judging, reader, Limits(), asyncio.Semaphore(1)
+            )
+            for name, arguments in before:
+                await executor.handle(0, 0, ToolCall("", name, json.dumps(arguments), arguments))
+            return await executor.handle(1, 0, bash("python3 src/check.py"))
+
+    found = asyncio.run(last()).verdict.findings
+    assert found[0].failure_class == failure_class

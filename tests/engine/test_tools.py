@@ -90,7 +90,7 @@ def test_a_denial_names_every_part_at_fault_by_its_true_word(command, said) -> N
     ],
 )
 def test_an_answer_is_the_output_and_what_went_wrong(execution, said) -> None:
-    assert tool_texts.answer(execution, Limits(), STRICT) == said
+    assert tool_texts.answer(execution, Limits(), STRICT, None, {}) == said
 
 
 def test_a_schema_asks_for_one_text_and_takes_lines() -> None:
@@ -177,8 +177,8 @@ def test_an_arm_says_what_its_harness_says(arm, denials, failed, empty):
     said = [tool_texts.denial(call, verdict, chosen, policy) for call, verdict in calls]
 
     assert [text[-len(end) :] for text, end in zip(said, denials, strict=True)] == denials
-    assert tool_texts.answer(Execution(2, "boom", 0.1), Limits(), chosen) == failed
-    assert tool_texts.answer(Execution(0, "", 0.1), Limits(), chosen) == empty
+    assert tool_texts.answer(Execution(2, "boom", 0.1), Limits(), chosen, None, {}) == failed
+    assert tool_texts.answer(Execution(0, "", 0.1), Limits(), chosen, None, {}) == empty
 
 
 QUOTED = (
@@ -266,5 +266,5 @@ def test_a_long_result_is_cut_as_the_arm_says(cut, read, kept):
 
 def test_the_shells_result_is_json_whatever_it_holds():
     arm, said = arms()["taught/shell"], 'a "quoted" line\n{x}'
-    read = tool_texts.answer(Execution(2, said, 0.1), Limits(), arm)
+    read = tool_texts.answer(Execution(2, said, 0.1), Limits(), arm, None, {})
     assert json.loads(read) == {"returncode": 2, "output": said}

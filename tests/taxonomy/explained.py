@@ -13,6 +13,7 @@ from pathlib import Path
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import World
 from agenteval.taxonomy import version
 from agenteval.taxonomy.catalogue import SHIPPED
 from agenteval.taxonomy.judge import judge
@@ -28,9 +29,10 @@ def digest() -> str:
     """What the classes say of all examples and of the corpus, under the demo policy."""
     demo = load_policy("demo", roots=[shipped()])
     commands = COMMANDS.read_text(encoding="utf-8").split("\n%%\n")
-    calls = [call for each in SHIPPED for call in (*each.bad, *each.good)]
-    calls += [ToolCall("", "bash", "", {"command": command}) for command in commands]
-    found = [[each.failure_class for each in judge(call, demo).findings] for call in calls]
+    calls = [(call, each.after) for each in SHIPPED for call in (*each.bad, *each.good)]
+    calls += [(ToolCall("", "bash", "", {"command": command}), ()) for command in commands]
+    verdicts = [judge(call, demo, World(written=frozenset(after))) for call, after in calls]
+    found = [[each.failure_class for each in verdict.findings] for verdict in verdicts]
     return hashlib.sha256(repr(found).encode()).hexdigest()[:16]
 
 

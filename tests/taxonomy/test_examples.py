@@ -8,6 +8,7 @@ import pytest
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import World
 from agenteval.core.shell.programs import FILTERS
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.taxonomy.failure_class import FailureClass
@@ -26,7 +27,7 @@ SLIPS = [each for each in CLASSES if each.slip]
 def test_a_bad_example_is_denied_as_its_own_class(
     failure_class: FailureClass, call: ToolCall
 ) -> None:
-    verdict = judge(call, DEMO)
+    verdict = judge(call, DEMO, World(written=frozenset(failure_class.after)))
     assert [finding.failure_class for finding in verdict.findings][:1] == [failure_class.id]
     assert verdict.primary
     assert verdict.primary.hint

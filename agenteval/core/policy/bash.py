@@ -93,13 +93,20 @@ class BashRules:
         is_open = self._is_open or self.denied or program in self.through
         return only_itself(program) and not (is_open or program in self._first_words)
 
+    def may_name(self, program: str) -> bool:
+        """Whether a rule is about commands that begin so, or about a script that they may run."""
+        is_named = program in self._first_words or not only_itself(program)
+        return is_named or any(rule.program.matches(program) for rule in self._loose)
+
     def admits(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
+        return not (self.denied and self.denial(argv, dynamic)) and self.fits(argv, dynamic, root)
+
+    def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
+        """Whether a rule that allows fits the command, whatever is denied."""
         program = argv[0]
-        if self.denied and self.denial(argv, dynamic):
-            return False
         if program in self.through and (at := _past_wrapper(argv, dynamic)):
             rest = frozenset(number - at for number in dynamic)
             return self.admits(argv[at:], rest, root=root)
@@ -122,6 +129,8 @@ class BashRules:
         for rule in self.denied:
             if rule.names(argv, dynamic):
                 return rule
+        if not self.denied:
+            return None
         if is_prefix(argv[0]):  # where its own words end is not asked: each may be the first
             return self._denial_behind(argv, dynamic)
         for start, stop, is_text in unwrap(tuple(argv)):

@@ -57,7 +57,8 @@ def mismatch(
     root: str = "/workspace",
 ) -> Mismatch:
     """Why the command, which `rules.admits` denied, is denied."""
-    if rule := rules.denial(argv, dynamic):
+    rule = rules.denial(argv, dynamic)
+    if rule and (rule.names(argv) or rules.fits(argv, dynamic, root)):
         return Mismatch(Miss.WORDS, 0, f"{rule.text} is denied, whatever else is allowed")
     if not only_itself(argv[0]):
         at = script_at(argv)

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -34,16 +34,18 @@ from agenteval.core.span import new
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What a trial starts with, as far as it is known.
+    """What there is in a trial, as far as it is known.
 
     `files` are the fixture's paths relative to `root`, the workspace as the model sees it; None
-    when nobody knows which files there are. `saved` are those outside of it, by their whole paths,
-    in which the harness keeps results that were too long to be shown: they are open to be read.
+    when nobody knows which files there are. `written` are those that its calls have written since.
+    `saved` are those outside of it, by their whole paths, in which the harness keeps results that
+    were too long to be shown: they are open to be read.
     """
 
     files: frozenset[str] | None = None
     root: str = "/workspace"
     saved: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
 
 
 UNKNOWN_WORLD = World()
@@ -257,6 +259,17 @@ def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_W
 _NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
 # Not by the target: `> 5` writes a file named 5.
 _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
+
+
+def files_written(call: ToolCall, root: str) -> Iterator[str]:
+    """The files inside the workspace that a call writes as it says: by a tool, or by redirects."""
+    if call.name == WRITE:
+        yield from filter(None, [normalise(path_argument(call.arguments or {}) or "", root)])
+    command = call.command or ""
+    split = read_leaves(command) if ">" in command else None
+    for redirect in split.redirects if isinstance(split, Leaves) else ():
+        if redirect.kind is RedirectKind.FILE and (path := normalise(redirect.target, root)):
+            yield path
 
 
 def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
