@@ -162,6 +162,7 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         rows=tuple(rates.get(row.id, rates[""]) for row in rows),  # never seen: all the same
         influence=(found := influence(counts.total()) if counts.by_trial else None),
         largest=_called(side, found.at) if found else "",
+        arm=Conditions.of(side.run).arm if side.run else "",
     )
 
 

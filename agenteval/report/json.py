@@ -66,6 +66,7 @@ def _errors(model: Errors, view: View) -> Document:
     return {
         "model": model.label,
         "simulated": model.simulated,
+        "arm": model.arm,
         "trials": model.trials,
         "errors": rate_document(model.total),
         "influence": _influence(model),
@@ -184,6 +185,7 @@ def _run(view: RunView) -> Document:
         "trials_planned": run.trials_planned,
         "max_turns": run.max_turns,
         "concurrency": run.concurrency,
+        "arm": asdict(run.arm) if run.arm else None,
         "protocol": run.protocol,
         "taxonomy": run.taxonomy,
         "policies": dict(run.policies),

@@ -39,6 +39,7 @@ class Errors:
     rows: tuple[Rate, ...]
     influence: Influence | None = None  # None where trials are not known, or one is all there is
     largest: str = ""  # what the trial of most influence is called
+    arm: str = ""  # what the model read; empty where that is not known
 
 
 @dataclass(frozen=True, slots=True)

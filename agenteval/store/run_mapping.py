@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, Column, func
 from sqlmodel import Field, Session, SQLModel, col, or_, select
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, Look, ModelCard, Run
@@ -39,6 +40,7 @@ def run_row(run: Run) -> RunRow:
         policies=dict(run.policies),
         options=asdict(run.options) if run.options else {},
         scenarios=dict(run.scenarios),
+        arm=asdict(run.arm) if run.arm else {},
         per_token=run.per_token,
     )
 
@@ -68,6 +70,7 @@ def run_value(
         looks=looks,
         options=options_value(row.options),
         scenarios=row.scenarios,
+        arm=ArmCard(**row.arm) if row.arm else None,
         per_token=row.per_token,
         replaced=replaced or {},
         effort=None if row.seconds is None else Effort(row.seconds, row.joules),

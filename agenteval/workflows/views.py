@@ -16,7 +16,7 @@ from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
 from agenteval.core.policy.policy import Policy
-from agenteval.core.run import Run
+from agenteval.core.run import Conditions, Run
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
@@ -29,7 +29,7 @@ from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.taxonomy.judge import judge
-from agenteval.workflows.gating import declared
+from agenteval.workflows.gating import check_arms, declared
 from agenteval.workflows.ingest import cards
 
 POLICY = "article"  # the allow list that they are judged by
@@ -127,7 +127,14 @@ def _primary(call: ToolCall, policy: Policy) -> str | None:
     return finding.failure_class if finding else None
 
 
-def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None = None) -> View:
+def compared(
+    names: Sequence[str],
+    store: str,
+    taxonomy: str,
+    about: str | None = None,
+    *,
+    across_arms: bool = False,
+) -> View:
     """Two or more models, pair by pair. Raises UsageError."""
     if all(name.endswith(".csv") for name in names):
         sides = [side for name in names for side in _of_file(name)]
@@ -138,6 +145,9 @@ def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None 
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
+    runs = [side.run for side in sides if side.run]
+    if not across_arms:
+        check_arms([run.id for run in runs], [Conditions.of(run) for run in runs])
     return build_comparison(
         sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
     )

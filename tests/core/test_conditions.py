@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.run import Conditions, Options, apart, differing_asked, differing_other
+from agenteval.core.run import (
+    Conditions,
+    Options,
+    apart,
+    differing_arms,
+    differing_asked,
+    differing_other,
+)
 from agenteval.testing import card, run
 
 OPTIONS = Options(["notes"], ["m"], None, 5, 7, "4", None, "strict", "plain", "start", "0", None,
@@ -90,3 +97,36 @@ def test_a_chat_template_is_compared_within_one_model(served_id, expected):
 )
 def test_runs_of_one_model_are_told_apart_by_what_differs(known, expected):
     assert apart(both(**known)) == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, []),
+        ({"taxonomy": "2"}, []),
+        ({"protocol": "2"}, ["prompts (1 / 2)"]),
+        (
+            asked_otherwise(arm="codex", context="30k"),
+            ["arm (strict / codex)", "context (0 / 30k)"],
+        ),
+    ],
+)
+def test_across_arms_all_else_must_be_alike(known, expected):
+    assert differing_arms(both(**known)) == expected
+    more = both(**{"max_turns": None, **known})
+    assert differing_asked(more, across_arms=True) == [
+        *(["turn limit (20 / by scenario)"]),
+        *(["taxonomy version (1 / 2)"] if "taxonomy" in known else []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (OPTIONS, "strict, rules plain"),
+        (replace(OPTIONS, rules="end", context="30k"), "strict, rules plain at end, context 30k"),
+        (None, ""),
+    ],
+)
+def test_an_arm_is_told_in_a_few_words(options, told):
+    assert Conditions.of(replace(RUN, options=options)).arm == told
