@@ -189,7 +189,9 @@ def _run_view(
         outcomes=tuple(
             (end, share_of([one.outcome is end for one in scored.counted], layout)) for end in ends
         ),
-        aftermath=aftermath_of(scored, layout, ends=seen),
+        aftermath=aftermath_of(
+            scored, layout, ends=seen, denials_told=run.arm.denials if run.arm else ""
+        ),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
         layout=layout,

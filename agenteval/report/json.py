@@ -229,6 +229,10 @@ def _aftermath(after: Aftermath) -> Document:
         "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
         "within": {str(turns): rate_document(rate) for turns, rate in after.within},
         "lost": {str(end): rate_document(rate) for end, rate in after.lost},
+        "by_told": {
+            told: {"at_once": rate_document(at_once), "at_all": rate_document(at_all)}
+            for told, at_once, at_all in after.by_told
+        },
         "median_turns": after.turns,
         "median_calls": after.calls,
         "longest_run": after.longest_run,
