@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate bench-sandbox bench-classify bench-compare bench-gate bench-client arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ mutants: $(READY) ## change what decides and see which tests notice (hours); SAM
 
 validate: $(READY) ## coverage, false alarms, claims and promotions on simulated models (minutes); docs/validation.md
 	@nice $(BIN)/python tests/validate_statistics.py --write
+
+arms: $(READY) ## one scripted model with habits through every arm, side by side (minutes); docs/arms.md
+	@PYTHONPATH=tests $(BIN)/python tests/measure_arms.py --write
 
 chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look for what is left or lost (an hour)
 	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)

@@ -163,14 +163,16 @@ def compare(
     *more: RunResult | str,
     store: str | None = None,
     about: About | None = None,
+    across_arms: bool = False,
 ) -> Comparison:
     """Two or more runs: results, ids, `last`, imported counts, or CSV files. Raises UsageError.
 
     `store` is where ids are looked up; by default the store of the results, or the usual one.
-    `about` says what figures are about, by default what gate.toml declares.
+    `about` says what figures are about, by default what gate.toml declares. Runs whose models read
+    unlike things are compared only `across_arms`.
     """
     names, where = named((first, second, *more), store)
-    return _comparison(compared(names, where, "full", about))
+    return _comparison(compared(names, where, "full", about, across_arms=across_arms))
 
 
 def _comparison(view: View) -> Comparison:

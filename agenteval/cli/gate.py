@@ -81,6 +81,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     store: o.Store = o.DEFAULT_STORE,
     about: o.About = None,
     allow_simulated: o.AllowSimulated = False,
+    across_arms: o.AcrossArms = False,
     rescore: Rescore = False,
     explain: Explain = False,
     init: Init = False,
@@ -105,6 +106,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         allow_simulated=allow_simulated,
         rescored=rescore,
         about=about,
+        across_arms=across_arms,
     )
     with output.reader_may_go():
         _show(view, as_json=as_json)

@@ -182,6 +182,7 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     report: ReportFile = None,
     taxonomy: o.Taxonomy = "full",
     about: o.About = None,
+    across_arms: o.AcrossArms = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare models pair by pair: how many errors, which kinds, recovery and outcome.
@@ -197,7 +198,7 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     """
     gc.disable()  # a third of the time of a large run, and nothing here is to be collected
     named = [output.named(run, store) for run in runs]
-    view = workflows.views.compared(named, store, taxonomy, about)
+    view = workflows.views.compared(named, store, taxonomy, about, across_arms=across_arms)
     if report is not None:
         output.write_report(view, report)
     output.show_view(view, as_json=as_json)

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.roots import roots
 from agenteval.config.toml import load_toml
+from agenteval.core.arm_card import OURS
 from agenteval.core.policy.policy import Policy
-from agenteval.core.prompt.arm import DENIED, KINDS, OURS, STRICT, Arm, Cut, Denials
+from agenteval.core.prompt.arm import DENIED, KINDS, STRICT, Arm, Cut, Denials
 from agenteval.core.prompt.profile import PARAMETERS, Form, Parameter, Profile, Texts
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError

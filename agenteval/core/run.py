@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
 
@@ -132,6 +133,7 @@ class Run:
     requests: int = 0
     crashes: tuple[Crash, ...] = ()
     effort: Effort | None = None
+    arm: ArmCard | None = None  # None where nobody kept it
 
     @property
     def last_planned(self) -> Look | None:
@@ -168,6 +170,16 @@ class Conditions:
     other: Texts = field(default_factory=dict)
     told: Texts = field(default_factory=dict)
 
+    @property
+    def arm(self) -> str:
+        """What the model read, in a few words; empty where nobody kept it."""
+        known = {name: self.asked.get(name, "") for name in READ_BY_THE_MODEL}
+        if not known["arm"]:
+            return ""
+        place = "" if known["rules"] == "at start" else f" {known['rules']}"
+        told = f"{known['arm']}, rules {known['prompt variant']}{place}"
+        return told if known["context"] == "0" else f"{told}, context {known['context']}"
+
     @classmethod
     def of(cls, run: Run) -> "Conditions":
         return cls(
@@ -179,11 +191,23 @@ class Conditions:
         )
 
 
-def differing_asked(conditions: Sequence[Conditions]) -> list[str]:
-    """In what the runs were asked or judged differently, with the values where they are short."""
+def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
+    """In what unlike things were read by the models, with the values where they are short."""
     found = _differing([one.asked for one in conditions])
-    if any(name in found for name in READ_BY_THE_MODEL):
+    named = [name for name in READ_BY_THE_MODEL if name in found] or ["prompts"]
+    return [_with_values(name, found[name]) for name in named if name in found]
+
+
+def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
+    """In what the runs were asked or judged differently, with the values where they are short.
+
+    `across_arms` leaves out what their models read.
+    """
+    found = _differing([one.asked for one in conditions])
+    if across_arms or any(name in found for name in READ_BY_THE_MODEL):
         found.pop("prompts", None)
+    if across_arms:
+        found = {name: seen for name, seen in found.items() if name not in READ_BY_THE_MODEL}
     policies = _differing([one.policies for one in conditions])
     return [*(_with_values(name, seen) for name, seen in found.items()), *policies]
 

@@ -4,7 +4,7 @@ Void trials are left out of every rate. Of the cumulative incidence they are a p
 was followed until our side or the server broke the trial.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from math import inf, isnan
 from statistics import median
@@ -27,8 +27,13 @@ RECOVERED = "recovered"
 Denials = Sequence[Sequence[OneAftermath]]  # of each trial
 
 
-def aftermath_of(scored: Score, layout: Layout, *, ends: Collection[Outcome]) -> Aftermath:
-    """`ends` are those whose incidence is wanted: all that any model of the view came to."""
+def aftermath_of(
+    scored: Score, layout: Layout, *, ends: Collection[Outcome], denials_told: str = ""
+) -> Aftermath:
+    """`ends` are those whose incidence is wanted: all that any model of the view came to.
+
+    `denials_told` is what kind of denial the arm has, where that is known.
+    """
     trials = scored.recoveries
     denials = [trial.answerable for trial in trials]
     back = [one for of_trial in denials for one in of_trial if one.turns is not None]
@@ -49,7 +54,26 @@ def aftermath_of(scored: Score, layout: Layout, *, ends: Collection[Outcome]) ->
         after_allowed=clustered([trial.after_allowed for trial in trials], layout),
         dependence=_dependence(trials, layout),
         incidence=_incidence(scored, layout.estimand, ends),
+        by_told=tuple(_by_told(denials, layout, denials_told)),
     )
+
+
+# What a denial of these tells is no matter of the arm's kind: that there is no such tool, or why
+# the arguments do not fit.
+TOLD = {"hallucinated-tool": "no such tool", "malformed-arguments": "no such arguments"}
+
+
+def _by_told(denials: Denials, layout: Layout, kind: str) -> Iterator[tuple[str, Rate, Rate]]:
+    """By what the denial told: recovered from in the next turn, and ever."""
+    usual = f"denial: {kind}" if kind else "denial"
+    for told in (usual, *TOLD.values()):
+        asked = [
+            [one for one in of_trial if TOLD.get(one.failure_class, usual) == told]
+            for of_trial in denials
+        ]
+        if any(asked):
+            ever = _share(asked, layout, lambda one: one.turns is not None)
+            yield told, _share(asked, layout, _back_within(1)), ever
 
 
 def _dependence(
@@ -114,7 +138,24 @@ FAILED_SHOWN = (1, 3, inf)  # turns
 
 
 def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    return _reactions(views), _way_back(views), _burden(views)
+    return _reactions(views), _told(views), _way_back(views), _burden(views)
+
+
+def _told(views: Sequence[RunView]) -> Table:
+    found = [{told: rates for told, *rates in view.aftermath.by_told} for view in views]
+    rows = [
+        row(
+            f"{told}, {when}",
+            (share(one[told][at], own_n=True) if told in one else Cell("-") for one in found),
+        )
+        for told in dict.fromkeys(told for one in found for told in one)
+        for at, when in enumerate(("next turn", "ever"))
+    ]
+    note = (
+        "Denials that were recovered from, by what they told: of a call, as the arm words it; that "
+        "there is no such tool; why the arguments do not fit."
+    )
+    return Table("Recovery by what a denial told", note, heads(views), tuple(rows))
 
 
 def _reactions(views: Sequence[RunView]) -> Table:

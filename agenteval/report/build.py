@@ -164,6 +164,7 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         influence=(found := influence(counts.total()) if counts.by_trial else None),
         largest=_called(side, found.at) if found else "",
         with_voids=with_voids(side.score, about) if side.score else None,
+        arm=Conditions.of(side.run).arm if side.run else "",
     )
 
 
@@ -190,7 +191,9 @@ def _run_view(
         outcomes=tuple(
             (end, share_of([one.outcome is end for one in scored.counted], layout)) for end in ends
         ),
-        aftermath=aftermath_of(scored, layout, ends=seen),
+        aftermath=aftermath_of(
+            scored, layout, ends=seen, denials_told=run.arm.denials if run.arm else ""
+        ),
         scenarios=_by_scenario(scored),
         handshakes=tuple(map(_handshake, scored.funnels)),
         layout=layout,

@@ -52,6 +52,7 @@ def _run(run: RunSummary) -> dict[str, Any]:
         "id": run.id,
         "model": run.model,
         "simulated": run.simulated,
+        "arm": run.conditions.arm,
         "trials": len(run.counted),
         "void": len(run.trials) - len(run.counted),
         "calls": run.calls,

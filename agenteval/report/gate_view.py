@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import ceil, isinf
 
 from agenteval.core.pairing import Pairing
-from agenteval.core.run import differing_other
+from agenteval.core.run import differing_arms, differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import counted
@@ -94,9 +94,10 @@ def goals(run: RunSummary) -> Rate:
 def goals_told(view: GateView) -> str:
     """The first thing to know of two models: which of them does its work."""
     candidate = f"Goal reached: {view.candidate.model} {goals(view.candidate)}"
+    arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
     if view.goals is None:
-        return f"{candidate}; of the baseline, a table of counts, it is not known."
-    return f"{candidate}, {view.baseline.model} (baseline) {view.goals[0]}."
+        return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
+    return f"{candidate}, {view.baseline.model} (baseline) {view.goals[0]}.{arm}"
 
 
 def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
@@ -224,7 +225,10 @@ def _differences(baseline: RunSummary, candidate: RunSummary) -> Iterator[str]:
         )
     if baseline.simulated != candidate.simulated:
         yield MIXED
-    differing = differing_other([baseline.conditions, candidate.conditions])
+    conditions = [baseline.conditions, candidate.conditions]
+    if unlike := differing_arms(conditions):
+        yield f"The runs are of unlike arms: {', '.join(unlike)}; that may make a difference too."
+    differing = differing_other(conditions)
     if {one.scenario for one in baseline.trials} != {one.scenario for one in candidate.trials}:
         differing.append("scenarios")
     if differing:

@@ -66,6 +66,7 @@ def _errors(model: Errors, view: View) -> Document:
     return {
         "model": model.label,
         "simulated": model.simulated,
+        "arm": model.arm,
         "trials": model.trials,
         "errors": rate_document(model.total),
         "influence": _influence(model),
@@ -185,6 +186,7 @@ def _run(view: RunView) -> Document:
         "trials_planned": run.trials_planned,
         "max_turns": run.max_turns,
         "concurrency": run.concurrency,
+        "arm": asdict(run.arm) if run.arm else None,
         "protocol": run.protocol,
         "taxonomy": run.taxonomy,
         "policies": dict(run.policies),
@@ -228,6 +230,10 @@ def _aftermath(after: Aftermath) -> Document:
         "kinds": {str(kind): rate_document(rate) for kind, rate in after.kinds},
         "within": {str(turns): rate_document(rate) for turns, rate in after.within},
         "lost": {str(end): rate_document(rate) for end, rate in after.lost},
+        "by_told": {
+            told: {"at_once": rate_document(at_once), "at_all": rate_document(at_all)}
+            for told, at_once, at_all in after.by_told
+        },
         "median_turns": after.turns,
         "median_calls": after.calls,
         "longest_run": after.longest_run,

@@ -43,6 +43,7 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("seed", str(run.seed)),
         ("max turns", "by scenario" if run.max_turns is None else str(run.max_turns)),
         ("concurrency", str(run.concurrency)),
+        *([("arm", run.arm.told)] if run.arm else []),
         ("prompts", run.protocol),
         ("taxonomy", run.taxonomy),
         *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),

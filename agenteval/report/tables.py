@@ -61,7 +61,7 @@ def comparison_table(view: View) -> Table:
     heads = tuple(
         Head(
             model.label,
-            f"n={model.total.n} calls\n{_unknown(model.trials)} trials",
+            _lines(f"n={model.total.n} calls", f"{_unknown(model.trials)} trials", model.arm),
             model.simulated,
         )
         for model in view.models
@@ -144,7 +144,15 @@ def plain(number: float | None) -> Cell:
 def heads(
     views: Sequence[RunView], counted: Callable[[RunView], str] = lambda _: ""
 ) -> tuple[Head, ...]:
-    return tuple(Head(view.label, counted(view), view.errors.simulated) for view in views)
+    return tuple(
+        Head(view.label, _lines(counted(view), view.errors.arm), view.errors.simulated)
+        for view in views
+    )
+
+
+def _lines(*texts: str) -> str:
+    """What was counted, and under which arm: a column has to stay narrow."""
+    return "\n".join(filter(None, texts)).replace(", ", "\n")
 
 
 def row(label: str, cells: Iterable[Cell]) -> Row:

@@ -44,6 +44,7 @@ class Errors:
     influence: Influence | None = None  # None where trials are not known, or one is all there is
     largest: str = ""  # what the trial of most influence is called
     with_voids: tuple[Rate, Rate] | None = None
+    arm: str = ""  # what the model read; empty where that is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ class Aftermath:
     rest is `lost`, by how the trial ended. `incidence` has all ends by turns since the denial, and
     follows denials of void trials until these broke; its last turn is infinite. `dependence` is how
     much more often a call is denied after a turn with a denial than after another, with interval;
-    None where either never came.
+    None where either never came. `by_told` has, by what a denial told, those that were recovered
+    from in the next turn, and ever.
     """
 
     kinds: tuple[tuple[Recovery, Rate], ...]
@@ -138,6 +140,7 @@ class Aftermath:
     after_allowed: Rate
     dependence: tuple[float, float, float] | None
     incidence: tuple[tuple[str, tuple[tuple[float, Incidence], ...]], ...]
+    by_told: tuple[tuple[str, Rate, Rate], ...]
 
 
 @dataclass(frozen=True, slots=True)

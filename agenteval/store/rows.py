@@ -62,6 +62,7 @@ class RunRow(SQLModel, table=True):
     policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
     options: dict[str, Any] = Field(default={}, sa_column=_no_dict())
     scenarios: dict[str, str] = Field(default={}, sa_column=_no_dict())
+    arm: dict[str, Any] = Field(default={}, sa_column=_no_dict())
     per_token: float = Field(default=4.0, sa_column_kwargs={"server_default": "4"})
 
 

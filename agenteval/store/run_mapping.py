@@ -37,6 +37,7 @@ def run_row(run: Run) -> RunRow:
         policies=dict(run.policies),
         options=asdict(run.options) if run.options else {},
         scenarios=dict(run.scenarios),
+        arm=asdict(run.arm) if run.arm else {},
         per_token=run.per_token,
     )
 

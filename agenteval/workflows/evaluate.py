@@ -25,6 +25,7 @@ from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
+from agenteval.workflows.armed import arm_card
 from agenteval.workflows.preflight import preflight, served_card
 from agenteval.workflows.stages import (
     Plan,
@@ -273,4 +274,5 @@ class Session:
             ),
             scenarios=digests(self.stages),
             per_token=setting.per_token,
+            arm=arm_card(self.stages, setting),
         )

@@ -9,7 +9,7 @@ from pathlib import Path
 from agenteval import workflows
 from agenteval.config.gate_rules import FILE, digest, find_rules, load_rules
 from agenteval.config.roots import roots, shipped
-from agenteval.core.run import TAXONOMY, Look, differing_asked
+from agenteval.core.run import TAXONOMY, Conditions, Look, differing_arms, differing_asked
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
@@ -32,6 +32,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     allow_simulated: bool,
     rescored: bool = False,
     about: str | None = None,
+    across_arms: bool = False,
 ) -> GateView:
     """The verdict, and what a reader must know beside it. Raises UsageError.
 
@@ -41,7 +42,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    check_comparable(before, after, allow_simulated=allow_simulated)
+    check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
     place = candidate if Path(candidate).is_file() else store
@@ -184,7 +185,13 @@ def run_summary(run: str, store: str) -> RunSummary:
         return load_summary(query, "last" if elsewhere else run)
 
 
-def check_comparable(baseline: RunSummary, candidate: RunSummary, *, allow_simulated: bool) -> None:
+def check_comparable(
+    baseline: RunSummary,
+    candidate: RunSummary,
+    *,
+    allow_simulated: bool,
+    across_arms: bool = False,
+) -> None:
     """Raises UsageError for two runs between which no verdict is possible."""
     if baseline.id == candidate.id:
         raise UsageError(
@@ -197,8 +204,10 @@ def check_comparable(baseline: RunSummary, candidate: RunSummary, *, allow_simul
             "and nothing could pass. Name a run, or see `agenteval compare`"
         )
     check_simulated((baseline, candidate), allow_simulated=allow_simulated)
-    differing = differing_asked([baseline.conditions, candidate.conditions])
-    if differing:
+    conditions = [baseline.conditions, candidate.conditions]
+    if not across_arms:
+        check_arms((baseline.id, candidate.id), conditions)
+    if differing := differing_asked(conditions, across_arms=across_arms):
         outdated = " ".join(run.id for run in _outdated(baseline, candidate))
         cure = (
             f"`agenteval rescore {outdated}` judges the stored calls again; --rescore does it here"
@@ -208,6 +217,16 @@ def check_comparable(baseline: RunSummary, candidate: RunSummary, *, allow_simul
         raise UsageError(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
             f"{', '.join(differing)}. {cure}"
+        )
+
+
+def check_arms(names: Sequence[str], conditions: Sequence[Conditions]) -> None:
+    """Raises UsageError for runs whose models read unlike things."""
+    if differing := differing_arms(conditions):
+        raise UsageError(
+            f"{' and '.join(names)} are runs of unlike arms: {', '.join(differing)}. Run one of "
+            "them again as the other was, or give --across-arms: then it is no model alone that "
+            "differs"
         )
 
 

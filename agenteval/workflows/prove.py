@@ -14,6 +14,7 @@ from agenteval.models.oracle import Oracle, Talker
 from agenteval.protocols import Model, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.taxonomy import judge as judging
+from agenteval.workflows.armed import under
 from agenteval.workflows.cheats import cheat_faults
 from agenteval.workflows.proof_faults import (
     Slips,
@@ -24,7 +25,6 @@ from agenteval.workflows.proof_faults import (
     slips_of,
     solution_faults,
 )
-from agenteval.workflows.stages import under
 
 CONCURRENCY = 4
 CLAIM = "Done, all is set."

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from agenteval.config.allowlists import find, load_policy
-from agenteval.config.arms import judging
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
@@ -26,6 +25,7 @@ from agenteval.store.location import Location
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
+from agenteval.workflows.armed import under
 
 BEGIN_ANEW = "Begin a new run, or put back what it was"
 
@@ -187,17 +187,6 @@ def load_stages(targets: Sequence[str], arm: Arm = STRICT) -> tuple[Stage, ...]:
         )
         for scenario in scenarios
     )
-
-
-def under(arm: Arm, stage: Stage) -> Stage:
-    """The stage with the tools that are offered under the arm, judged by its engine."""
-    tools = {one.name: one.tools for one in stage.scenario.agents}
-    agents = {
-        name: judging(arm, policy).offering(arm.offered(tools[name]))
-        for name, policy in stage.agents.items()
-    }
-    policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
-    return replace(stage, policy=policy, agents=agents)
 
 
 def judges(stages: Sequence[Stage]) -> dict[str, str]:

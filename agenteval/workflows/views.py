@@ -7,7 +7,7 @@ from pathlib import Path
 from agenteval import workflows
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
-from agenteval.core.run import Run
+from agenteval.core.run import Conditions, Run
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
@@ -20,7 +20,7 @@ from agenteval.store import loading
 from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
-from agenteval.workflows.gating import declared
+from agenteval.workflows.gating import check_arms, declared
 
 
 def loaded(names: Sequence[str], store: str) -> list[Run]:
@@ -33,7 +33,14 @@ def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> Vie
     return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
 
 
-def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None = None) -> View:
+def compared(
+    names: Sequence[str],
+    store: str,
+    taxonomy: str,
+    about: str | None = None,
+    *,
+    across_arms: bool = False,
+) -> View:
     """Two or more models, pair by pair. Raises UsageError."""
     if all(name.endswith(".csv") for name in names):
         sides = [side for name in names for side in _of_file(name)]
@@ -44,6 +51,9 @@ def compared(names: Sequence[str], store: str, taxonomy: str, about: str | None 
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
+    runs = [side.run for side in sides if side.run]
+    if not across_arms:
+        check_arms([run.id for run in runs], [Conditions.of(run) for run in runs])
     return build_comparison(
         sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
     )

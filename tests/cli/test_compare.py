@@ -191,3 +191,16 @@ def test_one_table_has_one_p_from_its_counts_as_from_the_calls_written_after_it(
     found = [[one["p"] for one in json.loads(table.out)["pairs"]] for table in tables]
     assert found[0] == found[1]
     assert len(found[0]) == 3
+
+
+def test_runs_of_unlike_arms_are_compared_only_where_that_is_asked_for(cli, project):
+    (project / "reports").mkdir()
+    keep("one", 2, protocol="taught/tools/1, rules five")
+    keep("two", 3, protocol="strict/4, rules all")
+    refused = cli("compare", "one", "two")
+    assert (refused.code, "one and two are runs of unlike arms: prompts (" in refused.err) == (
+        2,
+        True,
+    )
+    compared = cli("compare", "one", "two", "--across-arms")
+    assert (compared.code, "differ in more than the model: prompts" in compared.out) == (0, True)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Effort
+from agenteval.core.run import Effort, Options
 from agenteval.protocols import TrialKey
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, trial
@@ -184,6 +184,7 @@ def test_json_is_printed_for_scripts(gate):
         "id": "alike",
         "model": "new",
         "simulated": False,
+        "arm": "",
         "trials": 15,
         "void": 1,
         "calls": 46,
@@ -437,5 +438,31 @@ def test_a_run_that_could_not_be_judged_is_not_begun(cli, gate):
     refused = cli("run", "-m", "sim/qwen3.5-27b", "ralf/handshake", "--gate", "mine.toml",
                   "--baseline", "toy", "--allow-simulated")  # fmt: skip
 
-    assert (refused.code, "not asked and judged alike" in refused.err) == (2, True)
+    assert (refused.code, "are runs of unlike arms" in refused.err) == (2, True)
     assert "sim-qwen3.5" not in cli("show").out
+
+
+def asked(arm: str, variant: str = "five") -> dict[str, object]:
+    options = Options(
+        ["notes"], ["m"], None, 1, 7, "4", 20, arm, variant, "start", "0", None, prefork=False
+    )
+    return {"options": options, "protocol": f"{arm}/1, rules {variant}"}
+
+
+def test_runs_of_unlike_arms_are_judged_only_where_that_is_asked_for(gate):
+    toys = [played(number) for number in range(1, 16)]
+    keep(run(*toys, run_id="taught", model=card("a"), **asked("taught/tools")))
+    keep(run(*toys, run_id="easy", model=card("b"), **asked("strict", "all")))
+    refused = gate("easy", baseline="taught")
+    assert refused.code == 2
+    assert refused.err.startswith(
+        "agenteval: taught and easy are runs of unlike arms: arm (taught/tools / strict), prompt "
+        "variant (five / all). Run one of them again as the other was, or give --across-arms"
+    )
+    judged = gate("easy", "--across-arms", "--json", baseline="taught")
+    document = json.loads(judged.out)
+    arms = [document[side]["arm"] for side in ("baseline", "candidate")]
+    assert arms == ["taught/tools, rules five", "strict, rules all"]
+    assert any("of unlike arms: arm (taught/tools / strict)" in one for one in document["remarks"])
+    told = gate("easy", "--across-arms", baseline="taught").out
+    assert "Arm: strict, rules all." in told

@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.run import Conditions, Options, apart, differing_asked, differing_other
+from agenteval.core.run import (
+    Conditions,
+    Options,
+    apart,
+    differing_arms,
+    differing_asked,
+    differing_other,
+)
 from agenteval.testing import card, run
 
 OPTIONS = Options(["notes"], ["m"], None, 5, 7, "4", None, "strict", "plain", "start", "0", None,
@@ -118,3 +125,36 @@ def test_reasoning_that_is_sent_back_otherwise_than_usual_is_another_conversatio
     cards = [card(model, served_id=model, reasoning=rule) for model, rule in (first, second)]
     found = differing_asked([Conditions.of(replace(RUN, model=one)) for one in cards])
     assert [" ".join(one.split()) for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({}, []),
+        ({"taxonomy": "2"}, []),
+        ({"protocol": "2"}, ["prompts (1 / 2)"]),
+        (
+            asked_otherwise(arm="codex", context="30k"),
+            ["arm (strict / codex)", "context (0 / 30k)"],
+        ),
+    ],
+)
+def test_across_arms_all_else_must_be_alike(known, expected):
+    assert differing_arms(both(**known)) == expected
+    more = both(**{"max_turns": None, **known})
+    assert differing_asked(more, across_arms=True) == [
+        *(["turn limit (20 / by scenario)"]),
+        *(["taxonomy version (1 / 2)"] if "taxonomy" in known else []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (OPTIONS, "strict, rules plain"),
+        (replace(OPTIONS, rules="end", context="30k"), "strict, rules plain at end, context 30k"),
+        (None, ""),
+    ],
+)
+def test_an_arm_is_told_in_a_few_words(options, told):
+    assert Conditions.of(replace(RUN, options=options)).arm == told

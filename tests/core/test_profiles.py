@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -128,3 +129,46 @@ def test_a_path_is_found_under_every_profiles_name():
     for profile in PROFILES.values():
         name = profile.forms["read"].parameters[0].name
         assert path_argument({name: "a.txt"}) == "a.txt"
+
+
+# A word or form of each failure class that rules can name, found without our own table.
+FORMS = {
+    "pipe-to-filter": r"\|? ?head\b",
+    "pipe": r"no pipe into",
+    "stderr-redirect": r"2>",
+    "file-redirect": r"No redirects|make files",
+    "shell-chain": r"&&",
+    "heredoc": r"heredoc",
+    "command-substitution": r"substitution",
+    "env-assignment": r"no variables",
+    "background": r"background",
+    "wrapper-prefix": r"timeout",
+    "bare-binary": r"\bls\b",
+    "inline-code": r"inline code",
+    "unlisted-script": r"no scripts .* not listed",
+    "hallucinated-flag": r"options\s+that are not listed",
+    "blocked-path": r"outside it is denied",
+    "hallucinated-tool": r"no other tools",
+    "wrong-runner": r"path of its script",
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_classes_that_rules_name_are_those_whose_forms_they_show(variant):
+    said = " ".join(VARIANTS[variant].split())
+    setting = Setting(rules=said, rules_name=f"{variant}/3")
+    assert {name for name, form in FORMS.items() if re.search(form, said)} == {*setting.named}
+
+
+def test_a_run_keeps_what_its_arm_is_in_a_sentence():
+    usual = load_setting(USUAL, None, "start", "0")
+    own = replace(usual, rules_name="mine.md/0f0f")
+    other = load_setting("opencode", "none", "start", "0")
+    assert usual.card(classes=29, tokens=4321).told.startswith(
+        "taught/tools/1: rules name 5 of the 29 classes; about 4.3k tokens of context at the "
+        "start; our words: a harness with file tools"
+    )
+    assert usual.card(classes=29, tokens=1).told.endswith("denials bare; our allow lists judge")
+    assert "the user's own rules" in own.card(classes=29, tokens=1).told
+    assert other.card(classes=29, tokens=1).told.endswith("denials rules; opencode's rules judge")
+    assert "words of opencode" in other.card(classes=29, tokens=1).told

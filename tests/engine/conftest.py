@@ -21,7 +21,7 @@ from agenteval.sandbox.backends import Namespaces
 from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
-from agenteval.workflows.stages import under
+from agenteval.workflows.armed import under
 
 MARK = """\
 import sqlite3, sys

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
+from agenteval.core.run import Options
 from agenteval.core.scenario import GoalCheck
 from agenteval.report.build import build_view
 from agenteval.report.view import ClassText
@@ -52,6 +54,14 @@ def same(one, other):
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(same, one, other))
     return one == other
+
+
+ASKED = Options(
+    ["ralf"], ["m"], None, 8, 7, "4", 20, "taught/tools", "five", "start", "0", None, prefork=False
+)
+ARM = ArmCard(
+    *("taught/tools", 1, "ours", "five", 5, 29, 4100, "bare", "", "a harness with <file> tools"),
+)
 
 
 def steps(reached):
@@ -140,8 +150,14 @@ def runs():
     )
     dense = card("sim/dense", served_id="dense-27b", architecture="dense", simulated=True)
     return [
-        run(*(careful(n) if n % 4 == 0 else careless(n) for n in range(1, 8)), void(8), model=moe),
-        run(*map(careful, range(1, 9)), model=dense, run_id="r2", sandbox="none"),
+        run(
+            *(careful(n) if n % 4 == 0 else careless(n) for n in range(1, 8)),
+            void(8),
+            model=moe,
+            options=ASKED,
+            arm=ARM,
+        ),
+        run(*map(careful, range(1, 9)), model=dense, run_id="r2", sandbox="none", options=ASKED),
         run(
             careful(1),
             misread(careless(2)),

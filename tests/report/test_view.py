@@ -1,23 +1,29 @@
 """What the view is made of, and what is said from it."""
 
+import json
 import re
+from dataclasses import replace
 from random import Random
 
 import pytest
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
+from agenteval.report.aftermath import denial_tables
 from agenteval.report.build import build_comparison, build_counts_view, build_view
 from agenteval.report.details import detail_tables
+from agenteval.report.json import dumps
 from agenteval.report.last_lines import in_short
 from agenteval.report.pairs import COMPLETED
 from agenteval.report.provenance import provenance_table
 from agenteval.report.side import Side
 from agenteval.report.tables import WITH_VOIDS, comparison_table
-from agenteval.testing import card, denied, run, says, trial
+from agenteval.testing import card, denied, run, says, tool, trial
 
 LIST = "uv run notes.py list"
+BARE = ArmCard("taught/tools", 1, "ours", "five", 5, 29, 4100, "bare", "", "")
 
 
 def many(errors, calls, trials, **known):
@@ -335,3 +341,22 @@ def test_provenance_shows_what_the_server_says() -> None:
         "server says: chat template": "sha256:aaaaaaaaaaaa",
         "server says: default sampling": "top_k 40",
     }
+
+
+def test_recovery_is_told_by_what_the_denials_told():
+    back = trial(denied("ls"), "uv run notes.py list", says("Done."), number=1)
+    lost = trial(denied("ls"), tool("search", failure_class="hallucinated-tool"), says("Hm."))
+    made = run(back, replace(lost, number=2), arm=BARE)
+    view = build_view([made])
+    (of_run,) = view.runs
+    found = of_run.aftermath.by_told
+    told = {one: (at_once.count, ever.count, ever.n) for one, at_once, ever in found}
+    assert told == {"denial: bare": (1, 1, 2), "no such tool": (0, 0, 1)}
+    (table,) = [one for one in denial_tables(view.runs) if one.title.startswith("Recovery by")]
+    assert [(row.label, row.cells[0].count) for row in table.rows] == [
+        ("denial: bare, next turn", "1"),
+        ("denial: bare, ever", "1"),
+        ("no such tool, next turn", "0"),
+        ("no such tool, ever", "0"),
+    ]
+    assert told.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()

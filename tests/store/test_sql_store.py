@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import OperationalError
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
@@ -28,6 +29,7 @@ RUN = Run(
     concurrency=4,
     sandbox="bubblewrap",
     protocol="strict/2",
+    arm=ArmCard("strict", 4, "ours", "all", 15, 29, 700, "hint", "", "the easy arm"),
     taxonomy="1",
     policies={"demo": "abc"},
 )

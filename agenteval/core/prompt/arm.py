@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from agenteval.core.arm_card import OURS
 from agenteval.core.prompt.profile import STRICT as STRICT_PROFILE
 from agenteval.core.prompt.profile import Profile
 
 Denials = Literal["bare", "rule", "rules", "user", "hint"]
 KINDS: tuple[Denials, ...] = get_args(Denials)
-OURS = "ours"
 NEEDS: Mapping[str, str] = {"edit": "write"}  # which of a scenario's own goes with an extra
 
 # What a denial tells, in our words; an edit changes what models read: raise every arm's version.

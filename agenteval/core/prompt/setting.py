@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agenteval.core.arm_card import ArmCard
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.prompt.variant import fill
@@ -59,6 +60,19 @@ TOLD: Mapping[str, str] = {
     "instead and go on.",
 }
 RULES: Mapping[str, str] = {"none": "", "five": FIVE, "all": ALL}
+# The failure classes that a set of rules names by word or form, or what is told beside it.
+_FIVE = ("pipe-to-filter", "stderr-redirect", "shell-chain", "file-redirect", "wrong-runner")
+NAMED: Mapping[str, tuple[str, ...]] = {
+    "none": (),
+    "five": _FIVE,
+    "all": (
+        *("pipe-to-filter", "pipe", "stderr-redirect", "file-redirect", "shell-chain", "heredoc"),
+        *("command-substitution", "env-assignment", "background", "wrapper-prefix", "bare-binary"),
+        *("inline-code", "unlisted-script", "hallucinated-flag", "blocked-path"),
+    ),
+    "tools": ("hallucinated-tool",),
+    "after": (),
+}
 
 
 def _variants() -> Iterator[tuple[str, str]]:
@@ -94,6 +108,29 @@ class Setting:
     @property
     def profile(self) -> Profile:
         return self.arm.profile
+
+    @property
+    def named(self) -> tuple[str, ...] | None:
+        """The failure classes that the rules name; None where they are the user's own."""
+        parts = self.rules_name.partition("/")[0].split("+")
+        if not all(part in NAMED for part in parts):
+            return None
+        return tuple(dict.fromkeys(name for part in parts for name in NAMED[part]))
+
+    def card(self, *, classes: int, tokens: int) -> ArmCard:
+        """What a run keeps of it: of so many failure classes, with so long a first request."""
+        return ArmCard(
+            name=self.arm.name,
+            version=self.arm.version,
+            words=self.arm.words,
+            rules=self.rules_name.partition("/")[0],
+            named=None if self.named is None else len(self.named),
+            classes=classes,
+            tokens=tokens,
+            denials=self.arm.denials,
+            engine=self.arm.engine,
+            summary=self.arm.summary,
+        )
 
     @property
     def protocol(self) -> str:

@@ -1,0 +1,38 @@
+"""What is kept of an arm with a run, and told beside its rates."""
+
+from dataclasses import dataclass
+
+OURS = "ours"  # whose words an arm has, where no program's were captured
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCard:
+    """What is kept of an arm with a run. `named` of the failure `classes` stand in its rules.
+
+    None where nobody knows, the rules being the user's own. A first request has about so many
+    `tokens`, what describes the tools among them.
+    """
+
+    name: str
+    version: int
+    words: str
+    rules: str
+    named: int | None
+    classes: int
+    tokens: int
+    denials: str
+    engine: str
+    summary: str
+
+    @property
+    def told(self) -> str:
+        """All of it in a sentence."""
+        named = "the user's own rules"
+        if self.named is not None:
+            named = f"rules name {self.named} of the {self.classes} classes"
+        words = "our words" if self.words == OURS else f"words of {self.words}"
+        judge = f"{self.engine}'s rules judge" if self.engine else "our allow lists judge"
+        return (
+            f"{self.name}/{self.version}: {named}; about {self.tokens / 1000:.1f}k tokens of "
+            f"context at the start; {words}: {self.summary}; denials {self.denials}; {judge}"
+        )

@@ -1,0 +1,37 @@
+"""A stage under an arm: its tools, its judge, and what a run keeps of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import median
+
+from agenteval.config.arms import judging
+from agenteval.core.arm_card import ArmCard
+from agenteval.core.prompt.arm import Arm
+from agenteval.core.prompt.context import posed
+from agenteval.core.prompt.setting import Setting
+from agenteval.engine.tool_texts import schemas
+from agenteval.protocols import Stage
+from agenteval.taxonomy.catalogue import failure_classes
+
+
+def under(arm: Arm, stage: Stage) -> Stage:
+    """The stage with the tools that are offered under the arm, judged by its engine."""
+    tools = {one.name: one.tools for one in stage.scenario.agents}
+    agents = {
+        name: judging(arm, policy).offering(arm.offered(tools[name]))
+        for name, policy in stage.agents.items()
+    }
+    policy = judging(arm, stage.policy).offering(arm.offered(stage.scenario.tools))
+    return replace(stage, policy=policy, agents=agents)
+
+
+def arm_card(stages: Sequence[Stage], setting: Setting) -> ArmCard:
+    """What a run keeps of its arm; the length is that of the middle one of its first requests."""
+    told = []
+    for scenario in (stage.scenario for stage in stages):
+        tools = schemas(setting.profile, setting.arm.offered(scenario.tools))
+        words = (message.content for message in posed(scenario, 0, setting).messages)
+        told.append(sum(map(len, words)) + len(json.dumps(tools)))
+    tokens = round(median(told) / setting.per_token)
+    return setting.card(classes=len(failure_classes()), tokens=tokens)

@@ -1,0 +1,79 @@
+"""The texts of the arms teach what they claim: one scripted model with habits, through all."""
+
+import pytest
+from habits import HABITS, Habitual, wanted
+from measure_arms import per_100
+
+from agenteval.config.arms import arms
+from agenteval.config.prompts import load_setting
+from agenteval.config.roots import shipped
+from agenteval.core.prompt.prompt import render
+from agenteval.core.prompt.setting import Setting
+from agenteval.engine.orchestrator import trial_keys
+from agenteval.sandbox.backends import Namespaces
+from agenteval.workflows.prove import played
+from agenteval.workflows.stages import load_stages
+
+STAGES = load_stages(["notes", "data/meter-total"])
+SCENARIOS = [stage.scenario for stage in STAGES]
+KEYS = trial_keys([one.name for one in SCENARIOS], 3, 3)
+
+
+def sent(setting: Setting) -> tuple[str, list[str]]:
+    """What a model reads at the start of a trial, and which tools it is offered."""
+    arm, scenario = setting.arm, SCENARIOS[0]
+    forms = [arm.profile.forms[tool] for tool in arm.offered(scenario.tools)]
+    told = [render(scenario, 1, setting).system, *(form.description for form in forms)]
+    return "\n".join(told), [form.name for form in forms]
+
+
+@pytest.mark.parametrize("name", arms())
+def test_an_arm_asks_for_the_habits_that_it_says_it_asks_for(name):
+    setting = load_setting(name, "none", "start", "0")
+    assert {*wanted(*sent(setting))} == {*setting.arm.habits}
+
+
+def test_every_habit_is_one_that_some_arm_asks_for():
+    assert {habit for arm in arms().values() for habit in arm.habits} == {*HABITS}
+
+
+@pytest.mark.parametrize(
+    ("text", "chance"),
+    [
+        ("Chain the steps with `a && b`.", 0.3),
+        ("Never chain with `a && b`.", None),
+        ("Chain the steps with `a && b`.\n- Do not chain (`&&`).", 0.15),
+        ("Run one command.", None),
+    ],
+)
+def test_a_habit_is_followed_where_it_is_asked_for_and_less_where_it_is_forbidden(text, chance):
+    assert wanted(text, []).get("chain") == chance
+
+
+async def rates(setting: Setting) -> dict[str, float]:
+    trials = await played(STAGES, KEYS, Habitual(SCENARIOS), Namespaces(), setting)
+    assert all(trial.outcome == "completed" for trial in trials.values())
+    return dict(per_100([*trials.values()])[0])
+
+
+async def test_both_taught_arms_raise_what_they_ask_for_over_the_easy_one():
+    strict, tools, shell = [
+        await rates(load_setting(name, None, "start", "0"))
+        for name in ("strict", "taught/tools", "taught/shell")
+    ]
+    assert strict == {}
+    assert min(tools["shell-chain"], shell["shell-chain"]) > 5
+    assert tools.get("bare-binary", 0) < shell["bare-binary"]
+    assert tools.get("heredoc", 0) < shell["heredoc"]
+
+
+async def test_without_the_sentences_that_ask_for_it_nothing_is_chained(tmp_path, monkeypatch):
+    text = (shipped() / "arms" / "taught" / "tools.toml").read_text()
+    texts = text.replace("for && chains", "for chains")
+    silent = [line for line in texts.splitlines() if "&&" not in line and "`;`" not in line]
+    (tmp_path / "arms").mkdir()
+    (tmp_path / "arms" / "quiet.toml").write_text("\n".join(silent))
+    monkeypatch.chdir(tmp_path)
+    setting = load_setting("quiet", None, "start", "0")
+    assert "named-tool" in wanted(*sent(setting))
+    assert "shell-chain" not in await rates(setting)
