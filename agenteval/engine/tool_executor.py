@@ -34,19 +34,24 @@ class ToolExecutor:
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
-        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
-        if meant is None:
-            none = replace(self.policy, tools={})  # not even one that is called so among ours
-            unknown = self.judge.deny(call, none, self.world)
-            reply = tool_texts.denial(call, unknown, self.arm, self.policy)
-            return CallRecord(turn, position, call, unknown, reply)
-        verdict, objection = await self._judge(meant)
+        meant, verdict, objection = await self.judged(call)
         if isinstance(verdict, Denied):
             reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
         execution = await self._execute(verdict.runs)
         reply = self._answer(execution, verdict.runs)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
+
+    async def judged(self, call: ToolCall) -> tuple[ToolCall, Allowed | Denied, str]:
+        """The call as one of our own tools, our verdict on it, and the second reader's objection.
+
+        One that is none of ours stays as it was written.
+        """
+        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
+        if meant is None:
+            none = replace(self.policy, tools={})  # not even one that is called so among ours
+            return call, self.judge.deny(call, none, self.world), ""
+        return meant, *await self._judge(meant)
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:
         """Our verdict; then the second reader may object to a command that is about to run."""
