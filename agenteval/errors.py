@@ -29,6 +29,7 @@ class Cause(StrEnum):
     MODEL_CHANGED = "model-changed"
     CONTEXT_CUT = "context-cut"
     BAD_REPLY = "bad-reply"  # no chat completion, or only a part of one
+    HARNESS = "harness"  # the program that played: it hung, crashed, or asked no model
     OURS = "ours"  # the sandbox, or another part of this machine
     SCENARIO = "scenario"  # its author's slip, in the world of this seed
     AGENTEVAL = "agenteval"  # a defect of ours, with its traceback
@@ -74,3 +75,9 @@ class UnservedError(InfrastructureError):
     def __init__(self, said: str, cause: Cause, *, after: float | None = None) -> None:
         super().__init__(said, cause)
         self.after = after
+
+
+def first(errors: BaseExceptionGroup[AgentevalError]) -> AgentevalError:
+    """The error that came first, however deep."""
+    error = errors.exceptions[0]
+    return first(error) if isinstance(error, BaseExceptionGroup) else error

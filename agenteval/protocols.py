@@ -1,13 +1,15 @@
 """The seams: what the engine is handed, on one screen."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from agenteval.core.call import Denied, ToolCall, Verdict
+from agenteval.core.outcome import Ending
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.scenario import Answers, Limits, Question, Scenario, Schema
+from agenteval.core.served import Sent
 from agenteval.core.trial import CallRecord, Execution, Message, Trial, Turn
 from agenteval.errors import InfrastructureError
 
@@ -26,6 +28,24 @@ class Model(Protocol):
         request at all), OutgrownError when the messages do not fit into its context any more, and
         UsageError when it refuses the request in a way only the user can mend (wrong key, unknown
         model).
+        """
+        ...
+
+
+class Relay(Protocol):
+    """A served model that other programs ask through us."""
+
+    async def relay(
+        self,
+        request: Mapping[str, Any],
+        *,
+        seed: int,
+        write: Callable[[bytes], Awaitable[None]],
+    ) -> Turn:
+        """The turn in the reply to a request of chat completions, whose bytes `write` gets.
+
+        They come as they come; the model's name, its sampling and the seed are put in by us.
+        Raises as `Model.ask`.
         """
         ...
 
@@ -65,11 +85,11 @@ class Health(Protocol):
 class Sandbox(Protocol):
     """One trial's own world: a private workspace in which commands run and nothing escapes."""
 
-    async def run(self, argv: Sequence[str]) -> Execution:
+    async def run(self, argv: Sequence[str], *, seconds: float | None = None) -> Execution:
         """Run one program to its end or to a limit; whatever it left running is killed.
 
-        `argv` is executed as it is, without a shell. Raises InfrastructureError when the sandbox
-        itself fails.
+        `argv` is executed as it is, without a shell; `seconds` go before the limit of a call.
+        Raises InfrastructureError when the sandbox itself fails.
         """
         ...
 
@@ -114,6 +134,26 @@ class Sandbox(Protocol):
     async def write(self, path: str, content: bytes) -> None:
         """Write a regular file below the workspace, making its folders."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """What a program of somebody else's, which is to run in a world, has there.
+
+    `shown` are files and folders of this machine, to be read only, by their place in the world;
+    `places` are folders of so many bytes that it may write.
+    """
+
+    shown: Mapping[str, str]
+    places: Mapping[str, int]
+
+
+class Host(Protocol):
+    """A backend whose worlds can have a guest. What he uses, no limit of a command counts."""
+
+    def open_with(
+        self, guest: Guest, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]: ...
 
 
 class SandboxBackend(Protocol):
@@ -164,6 +204,51 @@ class Recorder(Protocol):
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None: ...
 
     def finish(self, key: TrialKey, trial: Trial) -> None: ...
+
+
+class TrialContext(Protocol):
+    """The trial around an agent, as the agent's loop sees it.
+
+    While a program plays, the world cannot be looked at: it calls `took`, `kept` and `spent` only.
+    """
+
+    def took(self, agent: str, number: int, turn: Turn) -> None:
+        """Hear of a turn at once, and keep it."""
+
+    async def read(self, requests: Sequence[Sent]) -> None:
+        """Hear how the server counted an agent's requests. Raises InfrastructureError."""
+
+    def kept(self, agent: str, record: CallRecord) -> None:
+        """Hear of a call at once, and keep it."""
+
+    async def made(self, agent: str, record: CallRecord) -> None:
+        """As `kept`, and do what follows from the call in the world."""
+
+    def spent(self) -> Ending | None:
+        """What of the trial's limits is used up, if anything is."""
+
+    async def ended(self) -> Ending | None:
+        """Hear that all calls of a turn are answered. What ends the whole trial, if anything."""
+
+
+class Loop(Protocol):
+    """An agent at work: our own loop, or a program of somebody else's.
+
+    What it gathered is true at any moment. `reason` says how it ended, where that needs words.
+    """
+
+    @property
+    def turns(self) -> Sequence[Turn]: ...
+
+    @property
+    def calls(self) -> Sequence[CallRecord]: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    async def play(self) -> Ending:
+        """Raises InfrastructureError when server, sandbox or program fails."""
+        ...
 
 
 class Observer(Protocol):

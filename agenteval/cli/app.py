@@ -69,6 +69,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "allowlist:allowlist",
         "Check an allow list, make one from scripts, or write it for another harness.",
     ),
+    "harness": (
+        "harness:app",
+        "Get real harnesses, and say where their verdicts differ from ours.",
+    ),
     "doctor": (
         "machine:doctor",
         "Try every sandbox with real commands and a battery of escapes; say what mends a failure.",

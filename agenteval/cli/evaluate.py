@@ -11,6 +11,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from agenteval.core.run import Run
     from agenteval.workflows.interim_looks import InterimLooks
@@ -30,6 +31,8 @@ Examples:
 - `agenteval run -m my-model --base-url http://localhost:8080/v1 ralf/handshake --trials 20`
 
 - `agenteval run -m sim/qwen3.6-35b -m sim/qwen3.5-27b` needs no server
+
+- `agenteval run -m my-model --harness opencode`, with the real program as the agent
 
 - `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
 
@@ -51,6 +54,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     power: o.Power = False,
     max_turns: o.MaxTurns = None,
     arm: o.Arm = o.ARM,
+    harness: o.Harness = None,
     prompt_variant: o.PromptVariant = None,
     rules: o.RulesPlace = "start",
     context: o.Context = "0",
@@ -70,8 +74,8 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     output.check_report(report)
     plan = _plan(called, store, resume, retry_void=retry_void, power=power)
-    looks, about = workflows.interim_looks, workflows.gating.declared(None)  # slips are told first
-    watch = looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+    about = workflows.gating.declared(None)  # slips are told first
+    watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     with output.reader_may_go():
@@ -81,6 +85,13 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 
 
 run.__doc__ = HELP
+
+
+def _watch(
+    gate: "Path | None", baseline: str | None, store: str, *, allow_simulated: bool
+) -> "InterimLooks | None":
+    looks = workflows.interim_looks
+    return looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
 
 
 def _plan(

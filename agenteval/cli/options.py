@@ -68,6 +68,12 @@ Context = Annotated[
 Gate = Annotated[
     Path | None, Option(help="A gate.toml whose verdict ends the run early; with --baseline.")
 ]
+Harness = Annotated[
+    str | None,
+    Option(
+        help="A real harness that is the agent, in the sandbox: a name of `agenteval harness list`."
+    ),
+]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]

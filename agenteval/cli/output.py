@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from agenteval.report.speed import Served
     from agenteval.report.view import View
 
-
 REPORTS = Path("reports")
 
 

@@ -14,7 +14,7 @@ from agenteval.config.toml import load_toml
 from agenteval.core.arm_card import OURS
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.arm import DENIED, KINDS, STRICT, Arm, Cut, Denials
-from agenteval.core.prompt.profile import PARAMETERS, Form, Parameter, Profile, Texts
+from agenteval.core.prompt.profile import PARAMETERS, Form, Parameter, Profile, Texts, recognised
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 
@@ -145,13 +145,13 @@ def _judging(engine: str, policy: Policy) -> Policy:
 
 
 def spoken(schemas: Sequence[Mapping[str, Any]]) -> Profile:
-    """The profile whose forms these are; the strict one when no other fits."""
+    """The profile whose forms these are, or else one of the tools that are recognised."""
     functions = [schema["function"] for schema in schemas]
     for arm in arms().values():
         known = [form.schema()["function"] for form in arm.profile.forms.values()]
         if all(function in known for function in functions):
             return arm.profile
-    return STRICT.profile
+    return replace(STRICT.profile, forms=recognised(schemas) or STRICT.profile.forms)
 
 
 def _arm(name: str, file: _File) -> Arm:

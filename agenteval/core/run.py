@@ -84,6 +84,7 @@ class Options:
     context: str
     sandbox: str | None
     prefork: bool
+    harness: str = ""  # a real program that is the agent; empty for our own loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +253,7 @@ def _asked(run: Run) -> Texts:
     options = run.options
     return {
         "arm": options.arm if options else "",
+        "harness": (options.harness or "our own loop") if options else "",
         "prompt variant": (options.prompt_variant or "") if options else "",
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",

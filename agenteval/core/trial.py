@@ -125,7 +125,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """One tool call with all that followed from it. `turn` and `position` count from 0."""
+    """One tool call with all that followed from it. `turn` and `position` count from 0.
+
+    `verdict` is by our allow list. `harness` says what a real harness did with the call, where one
+    played: `ran`, `denied`, `refused` (it could not take it); `reply` is then the harness's.
+    """
 
     turn: int
     position: int
@@ -134,6 +138,7 @@ class CallRecord:
     reply: str
     execution: Execution | None = None
     objection: str = ""  # what the second reader said, when it was asked and did not agree
+    harness: str = ""
 
 
 def last_denied(calls: Sequence[CallRecord]) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
@@ -12,23 +11,7 @@ from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.errors import OutgrownError
-from agenteval.protocols import Model
-
-
-class TrialContext(Protocol):
-    """The trial around an agent, as the agent's loop sees it."""
-
-    def took(self, agent: str, number: int, turn: Turn) -> None:
-        """Hear of a turn at once, and keep it."""
-
-    async def read(self, requests: Sequence[Sent]) -> None:
-        """Hear how the server counted an agent's requests. Raises InfrastructureError."""
-
-    async def made(self, agent: str, record: CallRecord) -> None:
-        """Hear of a call at once, keep it, and do what follows from it in the world."""
-
-    async def ended(self) -> Ending | None:
-        """Hear that all calls of a turn are answered. What ends the whole trial, if anything."""
+from agenteval.protocols import Model, TrialContext
 
 
 @dataclass(slots=True)

@@ -23,15 +23,16 @@ from agenteval.engine.trial_runner import TrialRunner
 from agenteval.engine.world_monitor import WorldMonitor
 from agenteval.engine.world_queries import Database, declared
 from agenteval.errors import (
-    AgentevalError,
     Cause,
     HostError,
     InfrastructureError,
     UsageError,
+    first,
 )
 from agenteval.protocols import (
     Health,
     Judge,
+    Loop,
     Model,
     Observer,
     Pace,
@@ -108,6 +109,7 @@ class Orchestrator:
     pauses: Sequence[float] = PAUSES
     pace: Pace = field(default_factory=Replies)
     reading: Reading = field(default_factory=Reading)
+    guest: Callable[..., Loop] | None = None
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -183,6 +185,7 @@ class Orchestrator:
             recorder=self.recorder,
             observer=self.observer,
             watch=watch,
+            guest=self.guest,
             reading=self.reading,
         )
 
@@ -200,9 +203,3 @@ def trial_seed(seed: int, scenario: str, number: int) -> int:
     """A seed of 31 bits: what every server takes."""
     digest = hashlib.sha256(f"{seed}/{scenario}/{number}".encode()).digest()
     return int.from_bytes(digest[:4]) >> 1
-
-
-def first(errors: BaseExceptionGroup[AgentevalError]) -> AgentevalError:
-    """The error that came first, however deep."""
-    error = errors.exceptions[0]
-    return first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,7 +1,7 @@
 """A model that retries within its trial's time, with an adaptive timeout on a slow server."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from agenteval.core.served import Counted, Sent, counted, cut, generated, stretch
@@ -62,11 +62,14 @@ class RetryingModel:
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
-        """Raises TimeoutError when the time of the trial is up, and what the model raises."""
+        return await self.insist(lambda: self.model.ask(messages, tools, seed=seed))
+
+    async def insist(self, ask: Callable[[], Awaitable[Turn]]) -> Turn:
+        """Raises TimeoutError when the time of the trial is up, and what `ask` raises."""
         for pause in (*self.pauses, None):
             try:
                 async with until(self._deadline):
-                    turn = await self.model.ask(messages, tools, seed=seed)
+                    turn = await ask()
             except InfrastructureError as error:
                 seen = await self.health.after(error)
                 if pause is None or not isinstance(error, UnservedError):

@@ -36,13 +36,7 @@ class ToolExecutor:
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
-        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
-        if meant is None:
-            none = replace(self.policy, tools={})  # not even one that is called so among ours
-            unknown = self.judge.deny(call, none, self._now())
-            reply = tool_texts.denial(call, unknown, self.arm, self.policy)
-            return CallRecord(turn, position, call, unknown, reply)
-        verdict, objection = await self._judge(meant)
+        meant, verdict, objection = await self.judged(call)
         if isinstance(verdict, Denied):
             reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
@@ -51,6 +45,17 @@ class ToolExecutor:
             self.written.update(files_written(meant, self.world.root))
         reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)
         return CallRecord(turn, position, meant, verdict, reply, execution, objection)
+
+    async def judged(self, call: ToolCall) -> tuple[ToolCall, Allowed | Denied, str]:
+        """The call as one of our own tools, our verdict on it, and the second reader's objection.
+
+        One that is none of ours stays as it was written.
+        """
+        meant = self.arm.profile.meant(call, tuple(self.policy.tools))
+        if meant is None:
+            none = replace(self.policy, tools={})  # not even one that is called so among ours
+            return call, self.judge.deny(call, none, self._now()), ""
+        return meant, *await self._judge(meant)
 
     def _now(self) -> World:
         return replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))

@@ -1,7 +1,7 @@
 """One trial: its first agent, and the sub-agents that are asked for, one after the other."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from jinja2 import TemplateError
@@ -23,7 +23,7 @@ from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.engine.world_monitor import Row, WorldMonitor
 from agenteval.engine.world_queries import run_program
 from agenteval.errors import InfrastructureError
-from agenteval.protocols import Observer, Recorder, TrialKey
+from agenteval.protocols import Loop, Observer, Recorder, TrialKey
 
 FIRST = AgentPart("", 0, 0, 0, Ending.BROKEN)  # as every agent's part until it has ended
 
@@ -49,7 +49,8 @@ class TrialRunner:
 
     `executor` is that of the first agent, `policies` the allow lists of the others by their names.
     An agent that is waited for acts at once, any other when those before it have ended: one world,
-    one agent at a time, and so the same trial each time. Implements `agent_loop.TrialContext`.
+    one agent at a time, and so the same trial each time. Implements `protocols.TrialContext`.
+    `guest` makes what plays in the place of our own loop.
     """
 
     scenario: Scenario
@@ -63,9 +64,10 @@ class TrialRunner:
     recorder: Recorder
     observer: Observer
     watch: WorldMonitor
+    guest: Callable[..., Loop] | None = None
     reading: Reading = field(default_factory=Reading)
     parts: dict[str, AgentPart] = field(default_factory=dict)
-    loops: dict[str, AgentLoop] = field(default_factory=dict)
+    loops: dict[str, Loop] = field(default_factory=dict)
     last: str = ""  # the label of the agent that ended last
     waiting: deque[Request] = field(default_factory=deque)
 
@@ -99,16 +101,23 @@ class TrialRunner:
         if self.prompt.goal and not any(record.execution for record in self.loops[""].calls):
             await self.watch.database.begin()
 
-    async def made(self, agent: str, record: CallRecord) -> None:
+    def kept(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
         if not agent:
             self.observer.called(self.key, denied=not record.verdict.allowed)
         if record.execution is not None:
             self.watch.ran(record.call, record.execution)
+
+    async def made(self, agent: str, record: CallRecord) -> None:
+        self.kept(agent, record)
+        if record.execution is not None:
             await self._follow(agent, record.turn, record.position)
 
     async def ended(self) -> Ending | None:
         await self.watch.note_goal(len(self.loops[""].turns) - 1)
+        return self.spent()
+
+    def spent(self) -> Ending | None:
         turns = (turn for loop in self.loops.values() for turn in loop.turns)
         tokens = sum(turn.usage.completion_tokens for turn in turns)
         return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
@@ -157,19 +166,19 @@ class TrialRunner:
     async def _act(
         self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> None:
-        loop = AgentLoop(
-            agent=part.label,
-            prompt=prompt,
-            tools=player.tools,
-            seed=self.key.seed,
-            max_turns=self.max_turns or player.max_turns,
-            model=self.model,
-            executor=executor,
-            scene=self,
-        )
+        loop = self._loop(part.label, prompt, player, executor)
         self.parts[part.label], self.loops[part.label] = part, loop
         part = replace(part, ending=await loop.play(), reason=loop.reason)
         self.parts[part.label], self.last = part, part.label
+
+    def _loop(
+        self, agent: str, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
+    ) -> Loop:
+        turns = self.max_turns or player.max_turns
+        if self.guest:
+            return self.guest(self, agent, prompt, turns, executor)
+        seed, model = self.key.seed, self.model
+        return AgentLoop(agent, prompt, player.tools, seed, turns, model, executor, self)
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:
         ran = await run_program(self.executor.sandbox, program, known)

@@ -171,6 +171,32 @@ def asked_of(entry: ModelEntry, messages: Sequence[Message], tools: Sequence[Too
     )
 
 
+def relayed_body(entry: ModelEntry, request: Mapping[str, Any], seed: int) -> bytes:
+    """The request of another program, with what a run sets: model, seed, sampling, counts."""
+    messages = request["messages"]
+    turns = sum(message.get("role") == "assistant" for message in messages)
+    ours: dict[str, Any] = {"model": entry.model, "seed": turn_seed(seed, turns)}
+    if request.get("stream"):
+        ours["stream_options"] = {"include_usage": True}
+    return _ENCODER.encode({**request, **ours, **entry.sampling.model_dump(exclude_none=True)})
+
+
+def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
+    """What of another program's request may found a blame."""
+    contents = (
+        message.get("content")
+        for message in request["messages"]
+        if message.get("role") in {"system", "user"}
+    )
+    return Asked(
+        schemas=schemas_of(request.get("tools") or ()),
+        max_tokens=entry.sampling.max_tokens or request.get("max_tokens"),
+        parser=entry.tool_parser,
+        dialect="",
+        prompts=tuple(content for content in contents if isinstance(content, str)),
+    )
+
+
 def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     functions = [tool["function"] for tool in tools]
     return {function["name"]: function.get("parameters", {}) for function in functions}

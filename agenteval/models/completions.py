@@ -147,6 +147,8 @@ class Speech:
         self.tools = tuple(
             tool for tool, form in self._profile.forms.items() if form.name in offered
         )
+        parameters = {one["function"]["name"]: one["function"].get("parameters") for one in schemas}
+        self._wanted = {name: _required(table or {}) for name, table in parameters.items()}
 
     def heard(self, past: PastCall) -> PastCall:
         """An earlier call of the conversation, in our own words."""
@@ -166,4 +168,17 @@ class Speech:
             arguments = json.loads(call.arguments)
         except json.JSONDecodeError:  # meant to be broken
             return Written(self._profile.forms[call.name].name, call.arguments)
-        return Written(*self._profile.written(call.name, arguments))
+        name, written = self._profile.written(call.name, arguments)
+        return Written(name, json.dumps(self._wanted.get(name, {}) | json.loads(written)))
+
+
+# What is written for a parameter that a harness requires and our own tools lack.
+_FILLED = {"string": "as the task says", "boolean": False, "integer": 1, "number": 1}
+
+
+def _required(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {
+        name: parameters.get("properties", {}).get(name, {}).get("type")
+        for name in parameters.get("required", ())
+    }
+    return {name: _FILLED[kind] for name, kind in kinds.items() if kind in _FILLED}

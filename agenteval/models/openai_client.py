@@ -7,11 +7,11 @@ piece of a reply, and neither keeps what a server did wrong.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import aiohttp
 import httpx2
@@ -22,7 +22,14 @@ from agenteval.core.malformed import Asked, Received
 from agenteval.core.reasoning import FIELD
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError
-from agenteval.models.chat_completions import asked_of, kept, read_reply, request_body
+from agenteval.models.chat_completions import (
+    asked_by,
+    asked_of,
+    kept,
+    read_reply,
+    relayed_body,
+    request_body,
+)
 from agenteval.models.failures import RefusedError, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
 from agenteval.models.loose import ReplyError
@@ -31,6 +38,13 @@ from agenteval.models.transport import FAILURES, body_of, failed, http_client
 from agenteval.models.turns import turn_of
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+async def nowhere(part: bytes) -> None:
+    """Where the bytes of a reply go that nobody else reads."""
+
 
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
@@ -71,24 +85,34 @@ class OpenAIModel:
     ) -> Turn:
         body = request_body(self._entry, messages, tools, seed, self._thought_in)
         asked = asked_of(self._entry, messages, tools)
+        return await self._asked(body, asked, first=messages[-1].role == "user")
+
+    async def _asked(
+        self, body: bytes, asked: Asked, *, first: bool, write: Write = nowhere
+    ) -> Turn:
         started = time.perf_counter()
         try:
-            return self._same(await self._answer(body, asked, started))
+            return self._same(await self._answer(body, asked, started, write))
         except RefusedError as error:
             if received := refused_call(error.said):
                 return _refused(received, asked, time.perf_counter() - started)
-            first = messages[-1].role == "user"
             raise refusal(self._entry, error, first=first, known=self._served) from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
             raise failed(self._url, error, begun=True) from error
 
+    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
+        """Implements `protocols.Relay`."""
+        body = relayed_body(self._entry, request, seed)
+        asked = asked_by(self._entry, request)
+        return await self._asked(body, asked, first=False, write=write)
+
     def stretch(self) -> float:
         """Implements `protocols.Pace`."""
         return self._pace.stretch()
 
-    async def _answer(self, body: bytes, asked: Asked, started: float) -> Turn:
+    async def _answer(self, body: bytes, asked: Asked, started: float, write: Write) -> Turn:
         began = asyncio.get_running_loop().time()
 
         def allowed() -> float:
@@ -97,13 +121,13 @@ class OpenAIModel:
         with self._pace.reading(started) as reader:
             try:
                 async with until(lambda: began + allowed()):
-                    return await self._replied(body, asked, started, reader)
+                    return await self._replied(body, asked, started, reader, write)
             except TimeoutError as error:
                 said = f"{self._url}: no reply within {round(allowed(), 1):g} s"
                 raise InfrastructureError(said, Cause.TIMEOUT) from error
 
     async def _replied(
-        self, body: bytes, asked: Asked, started: float, reader: StreamReader
+        self, body: bytes, asked: Asked, started: float, reader: StreamReader, write: Write
     ) -> Turn:
         try:
             response = await self._post(body)
@@ -112,11 +136,12 @@ class OpenAIModel:
         timing = None
         try:
             if _is_stream(response):
-                seconds = await _streamed(response, started, reader)
+                seconds = await _streamed(response, started, reader, write)
                 received, usage = reader.received()
                 raw, timing = reader.raw(), reader.timing()
             else:
                 whole = await response.aread()
+                await write(whole)
                 seconds = time.perf_counter() - started
                 received, usage = read_reply(whole)
                 raw = kept(whole)
@@ -156,11 +181,15 @@ def _is_stream(response: httpx2.Response) -> bool:
     return "text/event-stream" in response.headers.get("content-type", "")
 
 
-async def _streamed(response: httpx2.Response, started: float, reader: StreamReader) -> float:
+async def _streamed(
+    response: httpx2.Response, started: float, reader: StreamReader, write: Write
+) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
     body = body_of(response)
     while not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
+        if write is not nowhere:
+            await write(part)
     seconds = time.perf_counter() - started
     if not body.ended:
         with suppress(TimeoutError):

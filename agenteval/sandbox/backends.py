@@ -1,5 +1,6 @@
 """The backends on this machine: bubblewrap, namespaces that Python makes, and none at all."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -12,7 +13,7 @@ from typing import Any
 from agenteval import plugins
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError, UsageError
-from agenteval.protocols import Sandbox, SandboxBackend
+from agenteval.protocols import Guest, Sandbox, SandboxBackend
 from agenteval.sandbox.container import Container
 from agenteval.sandbox.groups import Groups
 from agenteval.sandbox.launch import LANGUAGE, START_RUNNER, Interpreter, Launcher, interpreter
@@ -32,6 +33,7 @@ from agenteval.sandbox.world import (
 )
 from agenteval.sandbox.world import world as describe
 
+NOBODY = Guest({}, {})
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "cgroup-try")
 
 
@@ -48,24 +50,35 @@ class Bubblewrap:
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
+        return self.open_with(NOBODY, files, limits)
+
+    def open_with(
+        self, guest: Guest, files: Mapping[str, bytes], limits: Limits
+    ) -> AbstractAsyncContextManager[Sandbox]:
+        """Implements `protocols.Host`."""
         program = shutil.which("bwrap")
         if program is None:
             raise InfrastructureError("sandbox: no program bwrap on PATH")
-        world = describe(self._python, limits)
+        world = describe(self._python, limits).hosting(guest, limits)
         build = {
             "argv": [program, *_options(world), *_command(self._python)],
             "contents": {f"FD {path}": text for path, text in world.files.items()}
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
-            "prefix": self._python.prefix,
+            "prefixes": [*filter(None, [self._python.prefix]), *_folders(guest)],
         }
         runner = _runner(world, limits, prefork=self._prefork)
         plan = Plan("program", build, runner)
         return Session(partial(launched, self.launcher, plan), files, limits)
 
 
+def _folders(guest: Guest) -> Iterator[str]:
+    return filter(os.path.isdir, guest.shown.values())
+
+
 def _runner(world: World, limits: Limits, *, prefork: bool) -> dict[str, Any]:
     own = counts_processes_apart()
-    return runner_spec(limits, own_user=own, prefork=prefork, rules=world.rules)
+    guest = bool(world.shown)
+    return runner_spec(limits, own_user=own, prefork=prefork, rules=world.rules, guest=guest)
 
 
 def _options(world: World) -> Iterator[str]:
@@ -79,6 +92,8 @@ def _options(world: World) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", path)
     for path in world.binds:
         yield from ("--ro-bind", path, path)
+    for place, path in world.shown.items():
+        yield from ("--ro-bind", path, place)
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev")
     for path in world.masked:
         folder = ("--size", "4096", "--tmpfs", path, "--remount-ro", path)

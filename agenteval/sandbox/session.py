@@ -96,8 +96,10 @@ class Session:
         await self._begin()
         return replace(execution, exit_code=None, limit=limit)
 
-    async def run(self, argv: Sequence[str]) -> Execution:
-        return await self._run({"do": "run", "argv": [*map(str, argv)]})
+    async def run(self, argv: Sequence[str], *, seconds: float | None = None) -> Execution:
+        allowed = self._limits.call_seconds if seconds is None else seconds
+        request = {"do": "run", "argv": [*map(str, argv)], "seconds": allowed}
+        return await self._run(request, within=allowed)
 
     async def ask(self, database: str, questions: Sequence[Question], schema: Schema) -> Answers:
         order = link.question_order(database, questions, schema)
@@ -108,9 +110,11 @@ class Session:
         order = link.program_order(source, argument, word)
         return link.vouched(await self._run({"do": "judge"}, order), word)
 
-    async def _run(self, request: dict[str, Any], order: Order | None = None) -> Execution:
+    async def _run(
+        self, request: dict[str, Any], order: Order | None = None, within: float = 0.0
+    ) -> Execution:
         """An order goes past the runner, to the process that it starts."""
-        seconds = max(self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
+        seconds = max(within, self._limits.call_seconds, WALL_SECONDS) + GRACE_SECONDS
         beyond = order.content if order else b""
         frames = wire.request(request | {"size": len(beyond)}) + beyond
         async with self._lock:

@@ -4,12 +4,13 @@ import math
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.scenario import Limits
+from agenteval.protocols import Guest
 from agenteval.sandbox.inside import control_group, seccomp
 from agenteval.sandbox.launch import Interpreter
 
@@ -85,7 +86,8 @@ DEVICE_LINKS = {
 class World:
     """Folders bound read-only at their own path, links, small files, and sized tmpfs places.
 
-    `masked` are files and folders that are covered.
+    `masked` are files and folders that are covered; `shown` is what a guest has beside, by the
+    place where it stands.
     """
 
     binds: tuple[str, ...]
@@ -93,11 +95,18 @@ class World:
     files: dict[str, str]
     tmpfs: dict[str, tuple[int, int, int]]  # path: bytes, inodes, mode
     masked: tuple[str, ...]
+    shown: dict[str, str] = field(default_factory=dict)
+
+    def hosting(self, guest: Guest, limits: Limits) -> "World":
+        """The same world, with what a guest has there."""
+        places = {path: (size, limits.inodes + 1, 0o755) for path, size in guest.places.items()}
+        return replace(self, shown=dict(guest.shown), tmpfs=self.tmpfs | places)
 
     @property
     def rules(self) -> Rules:
         """The same for Landlock, the second layer."""
         shown = [path for path in self.binds if Path(path).is_dir()]
+        shown += [place for place, path in self.shown.items() if Path(path).is_dir()]
         read = [(path, "read") for path in (*shown, "/etc", "/run", "/proc")]
         return [("/", "list"), *read, *((path, "write") for path in (*self.tmpfs, "/dev"))]
 
@@ -133,17 +142,26 @@ def _is_to_cover(path: str, python: Interpreter) -> bool:
 
 
 def runner_spec(
-    limits: Limits, *, own_user: bool, prefork: bool = False, rules: Rules = ()
+    limits: Limits,
+    *,
+    own_user: bool,
+    prefork: bool = False,
+    rules: Rules = (),
+    guest: bool = False,
 ) -> dict[str, Any]:
-    """What the runner is told. `own_user`: the kernel counts this world's processes apart."""
+    """What the runner is told. `own_user`: the kernel counts this world's processes apart.
+
+    A `guest` may have an address space of any size: what he uses of it is watched as ever.
+    """
     memory, processes = 2 * limits.memory, limits.processes + 2
     rlimits = {
-        "RLIMIT_AS": max(4 << 30, memory),
         "RLIMIT_CORE": 0,
-        "RLIMIT_DATA": memory,  # above the limit: the watch names it before malloc fails
         "RLIMIT_FSIZE": limits.file_size,
         "RLIMIT_NOFILE": limits.open_files,
     }
+    if not guest:
+        # above the limit: the watch names it before malloc fails
+        rlimits |= {"RLIMIT_AS": max(4 << 30, memory), "RLIMIT_DATA": memory}
     return {
         "env": ENVIRONMENT,
         "kill_seconds": KILL_SECONDS,

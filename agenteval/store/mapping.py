@@ -127,6 +127,7 @@ def call_values(
         "seconds": ran.seconds if ran else None,
         "limit": ran.limit if ran else "",
         "cut": ran.cut if ran else False,
+        "harness": record.harness,
     }
 
 
@@ -139,6 +140,7 @@ def call_value(row: "CallRow") -> CallRecord:
         reply=row.reply,
         execution=_execution(row),
         objection=row.objection,
+        harness=row.harness,
     )
 
 

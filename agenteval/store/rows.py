@@ -176,6 +176,7 @@ class CallRow(SQLModel, table=True):
     seconds: float | None = None
     limit: str = ""
     cut: bool = False
+    harness: str = Field(default="", sa_column_kwargs=_EMPTY)
 
 
 class LookRow(SQLModel, table=True):

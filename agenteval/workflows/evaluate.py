@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from agenteval import workflows
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.prompt.setting import Setting
@@ -39,7 +40,8 @@ from agenteval.workflows.stages import (
     measured,
 )
 
-if TYPE_CHECKING:  # only a run under a gate needs its statistics
+if TYPE_CHECKING:  # only a run with a harness, or under a gate, needs these
+    from agenteval.workflows.harnesses import Harness
     from agenteval.workflows.interim_looks import InterimLooks
 
 
@@ -83,9 +85,12 @@ def session_of(
     """Raises UsageError for scenarios or levels that are none."""
     levels = levels_of(plan.options.concurrency)
     stages = load_stages(plan.options.targets, plan.setting.arm)
+    progress, harness = progress or Quiet(), None
+    if plan.options.harness:
+        harness, plan, stages = workflows.harnesses.joined(plan, stages, progress.note)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
-    return Session(plan, levels, stages, store, progress or Quiet(), watch)
+    return Session(plan, levels, stages, store, progress, watch, harness)
 
 
 def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
@@ -110,6 +115,7 @@ class Session:
     store: SqlStore
     progress: Progress
     watch: "InterimLooks | None" = None
+    harness: "Harness | None" = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
@@ -124,7 +130,8 @@ class Session:
         """Every server is asked before the first trial, so that no typing error costs a run."""
         configured = load_models(roots())
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
-        backend = await choose(self.plan.options.sandbox, prefork=self.plan.options.prefork)
+        sandbox = self.plan.options.sandbox or ("bubblewrap" if self.harness else None)
+        backend = await choose(sandbox, prefork=self.plan.options.prefork)
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
                 card = await served_card(name, ready)
@@ -199,9 +206,8 @@ class Session:
         setting: Setting,
         health: ServerHealth,
     ) -> None:
-        keys = self._keys(run)
-        simulated, note = run.model.simulated, self.progress.note
-        observer = self.progress.run(run.model.name, trials=len(keys), simulated=simulated)
+        keys, card, note = self._keys(run), run.model, self.progress.note
+        observer = self.progress.run(card.name, trials=len(keys), simulated=card.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
@@ -216,6 +222,8 @@ class Session:
                 health=health,
                 pace=model,
             )
+            if self.harness:
+                orchestrator = self.harness.playing(orchestrator, model)
             complete, spent = False, Spent()
             try:
                 with spent.measured(power_meter(run, note) if self.plan.power else None):
@@ -246,6 +254,8 @@ class Session:
         effort = None if keys else run.effort
         if self.plan.resume is None:
             effort = spent.effort
+        for line in self.harness.told() if self.harness else ():
+            self.progress.note(line)
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(

@@ -12,8 +12,7 @@ from agenteval.config.roots import roots
 from agenteval.core.chance import Chance
 from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
 from agenteval.core.trial import Message, Turn
-from agenteval.engine.orchestrator import first
-from agenteval.errors import InfrastructureError, UsageError
+from agenteval.errors import InfrastructureError, UsageError, first
 from agenteval.models.identity import SIMULATOR
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.simulated import SimulatedServer

@@ -20,6 +20,7 @@ from agenteval.core.scenario import Scenario
 from agenteval.core.served import DENSEST
 from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
+from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
 from agenteval.store.location import Location
 from agenteval.store.recorder import judged_by
@@ -125,6 +126,7 @@ class Plan:
 def options_of(asked: Mapping[str, Any]) -> Options:
     """Out of all that a command was given; lists may be None where nothing was."""
     wanted = {name: asked[name] for name in Options.__dataclass_fields__}
+    wanted["harness"] = wanted["harness"] or ""
     return Options(**(wanted | {name: list(wanted[name] or ()) for name in ("targets", "model")}))
 
 
@@ -146,7 +148,10 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     options = agreed(begun, asked, named) if begun else asked
     if not options.model:
         raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
-    setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
+    arm = arm_of(options.harness) if options.harness else options.arm
+    setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
+    if options.harness:
+        setting = replace(setting, arm=playing(setting.arm, options.harness))
     options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
     return Plan(options, setting, store, begun, retry_void, power)
 

@@ -161,6 +161,33 @@ def path_named(name: str) -> Parameter:
     return Parameter(name, "path of the file")
 
 
+# What harnesses call tools like ours, and the parameters of ours there.
+_SHELLS = ("bash", "exec_command", "run_shell_command", "shell", "shell_command")
+_PATHS = ("path", "filePath", "file_path", "absolute_path")
+_ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
+    BASH: (_SHELLS, (("command", "cmd"),)),
+    "read": (("read", "read_file"), (_PATHS,)),
+    "write": (("write", "write_file"), (_PATHS, ("content",))),
+}
+
+
+def recognised(schemas: Sequence[Mapping[str, Any]]) -> dict[str, Form]:
+    """Our own tools among these of a request, each as it stands there."""
+    found: dict[str, Form] = {}
+    for schema in schemas:
+        function = schema["function"]
+        for tool, (names, wanted) in _ALIKE.items():
+            if function["name"].lower() in names and tool not in found:
+                offered = function.get("parameters", {}).get("properties", {})
+                theirs = [next((one for one in ours if one in offered), "") for ours in wanted]
+                if all(theirs):
+                    parameters = tuple(Parameter(name, "") for name in theirs)
+                    told, whole = str(function.get("description", "")), function["parameters"]
+                    form = Form(function["name"], told, parameters, json.dumps(whole))
+                    found[tool] = form
+    return found
+
+
 _OFFSET = Parameter(
     "offset", "number of the line to begin with, from 1", required=False, kind="integer"
 )

@@ -96,6 +96,7 @@ class Setting:
     `start` is in the system message, where the scenario has it; `end` is after the task.
     `rules_name` is what a run records of the rules: their name and version. `context` is how many
     tokens a prompt is filled up to, 0 for none, at `per_token` characters a token.
+    `harness` is the real program that is the agent, with its version; its words are not ours.
     """
 
     arm: Arm = STRICT
@@ -104,6 +105,7 @@ class Setting:
     place: Place = "start"
     context: int = 0
     per_token: float = 4.0
+    harness: str = ""
 
     @property
     def profile(self) -> Profile:
@@ -139,7 +141,8 @@ class Setting:
         Two runs are alike when it is equal.
         """
         said = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
-        return f"{said}, context {self.context}" if self.context else said
+        said += f", context {self.context}" if self.context else ""
+        return f"{said}, played by {self.harness}" if self.harness else said
 
     def rules_for(self, tools: Sequence[str]) -> str:
         """The rules as the model reads them whose scenario offers these tools of ours."""

@@ -174,7 +174,7 @@ def _program(control: socket.socket, fds: list[int], code: bytes) -> None:
 def _exec(spec: wire.Message, peer: int, code: bytes) -> None:
     """Become the program that builds the world, as a user who is nobody else."""
     if os.geteuid() == 0:
-        namespace.uncover(spec["prefix"])
+        namespace.uncover(spec["prefixes"])
         uid = stranger(os.getpid())
         os.setgroups([])
         os.setresgid(uid, uid, uid)

@@ -108,19 +108,27 @@ def _settle(spec: wire.Message) -> None:
     linux.install_filter(spec["seccomp"].encode("latin-1"))
 
 
-def uncover(prefix: str) -> None:
-    """Open a way to `prefix` for other users, in a mount namespace of our own.
+def uncover(prefixes: list[str]) -> None:
+    """Open a way to each of these folders for other users, in a mount namespace of our own.
 
-    The first folder on the way that is closed to them is covered; nothing else below it is seen.
+    The first folder on a way that is closed to them is covered; nothing else below it is seen.
     """
-    steps = [prefix[:place] for place, mark in enumerate(prefix) if mark == "/" and place]
-    closed = next((step for step in steps if not os.stat(step).st_mode & 0o001), None)
-    if closed is None:
+    found = {prefix: closed for prefix in prefixes if (closed := _closed(prefix))}
+    if not found:
         return
     linux.unshare(linux.NEWNS)
     linux.mount("", "/", "", linux.REC | linux.PRIVATE)
-    way = os.open(prefix, os.O_PATH)
-    linux.mount("tmpfs", closed, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=64k")
-    os.makedirs(prefix)
-    linux.mount(f"/proc/self/fd/{way}", prefix, "", linux.BIND | linux.REC | linux.RDONLY)
-    os.close(way)
+    ways = {prefix: os.open(prefix, os.O_PATH) for prefix in found}
+    for closed in set(found.values()):
+        linux.mount("tmpfs", closed, "tmpfs", linux.NOSUID | linux.NODEV, "mode=0755,size=64k")
+    for prefix, way in ways.items():
+        os.makedirs(prefix, exist_ok=True)
+        flags = linux.BIND | linux.REC | linux.RDONLY
+        linux.mount(f"/proc/self/fd/{way}", prefix, "", flags)
+        os.close(way)
+
+
+def _closed(prefix: str) -> str:
+    """The first folder on the way to this one that is closed to other users."""
+    steps = [prefix[:place] for place, mark in enumerate(prefix) if mark == "/" and place]
+    return next((step for step in steps if not os.stat(step).st_mode & 0o001), "")

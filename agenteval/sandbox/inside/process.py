@@ -42,10 +42,9 @@ class Runner:
         _signal.signal(_signal.SIGCHLD, lambda *_: None)  # the bell rings only for handled signals
         _signal.set_wakeup_fd(ringer, warn_on_full_buffer=False)
 
-    def run(self, argv: list[str]) -> tuple[wire.Message, bytes]:
+    def run(self, argv: list[str], seconds: float) -> tuple[wire.Message, bytes]:
         return self._followed(
-            lambda nothing, sink: self._start(argv, [nothing, sink, sink]),
-            self.limits["call_seconds"],
+            lambda nothing, sink: self._start(argv, [nothing, sink, sink]), seconds
         )
 
     def ask(self, size: int) -> tuple[wire.Message, bytes]:

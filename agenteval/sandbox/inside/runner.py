@@ -69,7 +69,7 @@ def _answer(
 def _done(runner: process.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
     match request["do"]:
         case "run":
-            return runner.run(request["argv"])
+            return runner.run(request["argv"], request["seconds"])
         case "ask" | "judge":
             return (runner.ask if request["do"] == "ask" else runner.judge)(request["size"])
         case "write":

@@ -1,0 +1,217 @@
+"""The conversation of a program with its model: what it sends, and what it tells of it. Pure.
+
+A reply counts once the program's next request shows that it was taken: a request that is sent again
+is a second reply, and no second call.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from agenteval.core.trial import Turn
+
+Wire = Mapping[str, Any]  # a message of a chat-completions request
+
+
+class Did(StrEnum):
+    """What a harness did with a call."""
+
+    RAN = "ran"
+    DENIED = "denied"
+    REFUSED = "refused"  # it could not take the call: no such tool, arguments that do not fit
+
+
+class Seen(NamedTuple):
+    """What a program told of a call. `code` is that of what it ran; None where a limit ended it."""
+
+    id: str
+    did: Did
+    code: int | None = 0
+
+
+@dataclass(slots=True)
+class Asked:
+    """A call of a turn that was taken, and what followed. `reply` is what the model read."""
+
+    turn: int
+    position: int
+    id: str
+    reply: str | None = None
+    seen: Seen | None = None
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """`task` is what the conversation begins with; anything else that is asked stands beside it.
+
+    `beside` counts such requests: titles, summaries, sub-agents; `again` the replies not taken.
+    """
+
+    task: str
+    turns: list[Turn] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    beside: int = 0
+    again: int = 0
+    _waiting: Turn | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a reply has gone to the program."""
+        return self._waiting is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether the model's last word asks for nothing."""
+        last = self._waiting or (self.turns[-1] if self.turns else None)
+        return last is not None and not last.calls
+
+    def belongs(self, messages: Sequence[Wire]) -> bool:
+        """Whether a request goes on with this conversation."""
+        belongs = any(
+            message.get("role") == "user" and self.task in text_of(message) for message in messages
+        )
+        self.beside += not belongs
+        return belongs
+
+    def heard(self, messages: Sequence[Wire]) -> tuple[Turn | None, list[Asked]]:
+        """The turn that these messages show to be taken, and the calls that they answer."""
+        turn = self.taken(sure=self._shows(messages))
+        return turn, [*self._answered(messages)]
+
+    def replied(self, turn: Turn) -> None:
+        self._waiting = turn
+
+    def taken(self, *, sure: bool) -> Turn | None:
+        """What the last reply has become; at the end nothing follows it that could show it."""
+        turn, self._waiting = self._waiting, None
+        if turn is None or not sure:
+            self.again += turn is not None
+            return None
+        number = len(self.turns)
+        self.turns.append(turn)
+        self.asked += (Asked(number, at, call.id) for at, call in enumerate(turn.calls))
+        return turn
+
+    def told(self, seen: Seen) -> Asked | None:
+        """Hear what the program says of a call, which may come before or after its answer."""
+        for one in reversed(self.asked):
+            if one.id == seen.id and one.seen is None:
+                one.seen = seen
+                return one
+        return None
+
+    def _shows(self, messages: Sequence[Wire]) -> bool:
+        if self._waiting is None:
+            return False
+        ids = {call.id for call in self._waiting.calls}
+        if ids:
+            return not ids.isdisjoint(_ids(messages))
+        return seen_before(messages) > len(self.turns)
+
+    def _answered(self, messages: Sequence[Wire]) -> Iterator[Asked]:
+        """Only what stands at the end is new; ids may come round again."""
+        last = len(self.turns) - 1
+        waiting = {one.id: one for one in self.asked if one.turn == last and one.reply is None}
+        for message in reversed(messages):
+            if message.get("role") == "assistant":
+                return
+            one = waiting.pop(str(message.get("tool_call_id", "")), None)
+            if one is not None:
+                one.reply = text_of(message)
+                yield one
+
+
+def _ids(messages: Sequence[Wire]) -> set[str]:
+    found = {str(message.get("tool_call_id")) for message in messages}
+    for message in messages:
+        found |= {str(call.get("id")) for call in message.get("tool_calls") or ()}
+    return found
+
+
+def text_of(message: Wire) -> str:
+    """The content, whether it came as a text or in parts."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, Mapping))
+
+
+def seen_before(messages: Sequence[Wire]) -> int:
+    """How many replies a request shows: what a turn's seed is made of."""
+    return sum(message.get("role") == "assistant" for message in messages)
+
+
+_CODE = re.compile(r"(?:exited with code|Exit code|Exit Code:|<returncode>)\s*(\d+)")
+
+
+class Said(NamedTuple):
+    """How a harness words what it denies, and what it cannot take, as regular expressions."""
+
+    denied: str = "(?!)"
+    refused: str = "(?!)"
+
+    def did(self, text: str) -> Did:
+        """What a text of the harness says that became of a call."""
+        if re.search(self.refused, text):
+            return Did.REFUSED
+        return Did.DENIED if re.search(self.denied, text) else Did.RAN
+
+    def read(self, ident: str, reply: str) -> Seen:
+        """What it did with a call, by what the model read of it."""
+        did, code = self.did(reply), _CODE.search(reply[:200])
+        return Seen(ident, did, int(code[1]) if code else 0)
+
+
+NOTHING = Said()
+OPENCODE = Said(
+    "specified a rule which prevents|specifically restricted|rejected permission|"
+    "Permission(Denied|Rejected)Error",
+    "invalid arguments|unavailable tool|arguments provided to the",
+)
+CLAUDE = Said(
+    "Permission to use|requested permissions|was blocked|has been denied|requires approval|"
+    "doesn't want to proceed|not in the list of allowed",
+    "InputValidationError|No such tool|not found in registry",
+)
+CODEX = Said(
+    r"rejected: blocked by policy|Rejected\(", "unsupported call|failed to parse function arguments"
+)
+
+
+def opencode_tells(line: Wire) -> Iterator[Seen]:
+    part = line.get("part")
+    if line.get("type") != "tool_use" or not isinstance(part, Mapping):
+        return
+    state = part.get("state") or {}
+    said = str(state.get("error", ""))
+    did = OPENCODE.did(said) if state.get("status") == "error" else Did.RAN
+    if part.get("tool") == "invalid":
+        did = Did.REFUSED
+    metadata = state.get("metadata") or {}
+    yield Seen(str(part.get("callID", "")), did, metadata.get("exit", 0))
+
+
+def claude_tells(line: Wire) -> Iterator[Seen]:
+    """Qwen Code prints its turns in the same form."""
+    message = line.get("message")
+    content = message.get("content") if isinstance(message, Mapping) else None
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            said = json.dumps(block.get("content"))
+            did = CLAUDE.did(said) if block.get("is_error") else Did.RAN
+            code = int(bool(block.get("is_error")))
+            yield Seen(str(block.get("tool_use_id", "")), did, code)
+
+
+def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:
+    """What a line that a program printed tells of its calls."""
+    if tells is None or not line.startswith("{"):
+        return []
+    try:
+        return [*tells(json.loads(line))]
+    except (ValueError, RecursionError):
+        return []

@@ -1,0 +1,208 @@
+"""Beside the program, inside its world: starts it, and passes on what it alone asks its model.
+
+This text is run by the world's own Python, which has nothing of ours: `python3 -c TEXT SOCKET`.
+On SOCKET it reads one order, and says what happens: a JSON object a line. Each connection that the
+program makes to its port becomes one more to SOCKET. Commands that the model starts share the
+port; who made a connection is seen by whose descriptor it is, and anybody but the program itself
+is refused and told of.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+TYPE_CHECKING = False  # typing is 10 ms of start-up
+if TYPE_CHECKING:
+    from typing import Any
+
+TAIL = 4096  # characters of the last words on standard error
+LONGEST = 4 << 20  # bytes of a line
+GRACE = 3.0  # seconds between asking the program to end and making it
+REFUSAL = b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+NOT_DUMPABLE = 4
+
+
+class Told:
+    """Our side of the first connection; several threads speak."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self.peer, self.lock = peer, threading.Lock()
+        self.heard = peer.makefile("rb")
+
+    def say(self, **what: Any) -> None:
+        with self.lock:
+            try:
+                self.peer.sendall(json.dumps(what).encode() + b"\n")
+            except OSError:
+                os._exit(1)  # the evaluator is gone
+
+
+def inode_of(port: int, own: int) -> str:
+    """The number of the socket whose near end is `port`, and whose far end is our own."""
+    near, far = f"0100007F:{port:04X}", f"0100007F:{own:04X}"
+    with open("/proc/net/tcp") as table:
+        for line in table:
+            words = line.split()
+            if words[1] == near and words[2] == far:
+                return words[9]
+    return ""
+
+
+def holds(pid: int, inode: str) -> bool:
+    wanted = f"socket:[{inode}]"
+    try:
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            try:
+                if os.readlink(f"/proc/{pid}/fd/{fd}") == wanted:
+                    return True
+            except OSError:
+                continue
+    except OSError:
+        pass
+    return False
+
+
+def command_of(inode: str) -> str:
+    """The words of whichever process holds this socket, as far as can be seen."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        if holds(int(pid), inode):
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return file.read(400).replace(b"\0", b" ").decode(errors="replace").strip()
+    return "a process that was gone at once"
+
+
+def splice(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while part := source.recv(1 << 16):
+            sink.sendall(part)
+    except OSError:
+        pass
+    try:
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def carry(near: socket.socket, path: str) -> None:
+    with near, socket.socket(socket.AF_UNIX) as far:
+        try:
+            far.connect(path)
+        except OSError:
+            return
+        up = threading.Thread(target=splice, args=(near, far), daemon=True)
+        up.start()
+        splice(far, near)
+        up.join(1)
+
+
+def refuse(near: socket.socket) -> None:
+    """What it asks is read first: a connection closed over unread bytes shows no answer."""
+    near.settimeout(1)
+    with near:
+        try:
+            near.recv(1 << 16)
+            near.sendall(REFUSAL)
+        except OSError:
+            pass
+
+
+def admit(server: socket.socket, child: subprocess.Popen[bytes], path: str, told: Told) -> None:
+    own = server.getsockname()[1]
+    while True:
+        near, (_, port) = server.accept()
+        inode = inode_of(port, own)
+        if inode and holds(child.pid, inode):
+            threading.Thread(target=carry, args=(near, path), daemon=True).start()
+        else:
+            told.say(refused=command_of(inode))
+            threading.Thread(target=refuse, args=(near,), daemon=True).start()
+
+
+def listen(stream: Any, told: Told) -> None:
+    """Pass on each line that the program prints."""
+    while line := stream.readline(LONGEST):
+        told.say(line=line.decode(errors="replace").rstrip("\n"))
+
+
+def last_words(stream: Any, kept: list[bytes]) -> None:
+    while part := stream.read1(1 << 16):
+        kept[0] = (kept[0] + part)[-TAIL:]
+
+
+def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
+    """Whatever comes after the order, or its end, ends the program."""
+    told.heard.readline()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(child.pid, number)
+            child.wait(GRACE)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def furnish(order: dict[str, Any]) -> None:
+    for path, text in order["files"].items():
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        order["argv"],
+        env=order["env"],
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        start_new_session=True,
+    )
+
+
+def main(path: str) -> None:
+    ctypes.CDLL(None).prctl(NOT_DUMPABLE, 0, 0, 0, 0)  # no command may read or steer us
+    peer = socket.socket(socket.AF_UNIX)
+    peer.connect(path)
+    told = Told(peer)
+    order = json.loads(told.heard.readline())
+    furnish(order)
+    server = socket.create_server(("127.0.0.1", order["port"]), backlog=64)
+    try:
+        child = start(order)
+    except OSError as error:
+        told.say(ended=127, said=f"{order['argv'][0]}: {error.strerror}", cpu=0.0)
+        return
+    threading.Thread(target=admit, args=(server, child, path, told), daemon=True).start()
+    threading.Thread(target=obey, args=(told, child), daemon=True).start()
+    follow(child, order["stdin"], told)
+
+
+def follow(child: subprocess.Popen[bytes], given: str, told: Told) -> None:
+    """Until the program has ended; then say how."""
+    kept = [b""]
+    threading.Thread(target=last_words, args=(child.stderr, kept), daemon=True).start()
+    printed = threading.Thread(target=listen, args=(child.stdout, told), daemon=True)
+    printed.start()
+    try:
+        if child.stdin:
+            child.stdin.write(given.encode())
+            child.stdin.close()
+    except BrokenPipeError:
+        pass
+    code = child.wait()
+    printed.join(GRACE)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = kept[0].decode(errors="replace")
+    told.say(ended=code, said=said, cpu=used.ru_utime + used.ru_stime)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,141 @@
+"""Getting a harness from its registry, in the version that was tried, into the user's data folder.
+
+The registry is the one that npm or pip is set to use here. Nothing is run of what is got, and
+nothing stands where a program of the user's could find it.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from agenteval.errors import UsageError
+from agenteval.harness.recipes import FOLDER, PROGRAMS, Program
+
+SECONDS: Final = 900
+MARK: Final = "agenteval.json"  # written last: an installation without it is half of one
+_ARCH: Final = {"x86_64": "x64", "aarch64": "arm64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """`digest` is of the program's file; `binary` its path below `folder`."""
+
+    program: Program
+    folder: Path
+    binary: str
+    digest: str
+
+    @property
+    def inside(self) -> str:
+        """Its path in a world."""
+        return f"{FOLDER}/{self.binary}"
+
+    @property
+    def told(self) -> str:
+        return f"{self.program.name} {self.program.version} (sha256 {self.digest[:12]})"
+
+
+def data() -> Path:
+    """Where what agenteval gets for a user is kept."""
+    given = os.environ.get("AGENTEVAL_DATA")
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(given) if given else Path(home) / "agenteval"
+
+
+def program_of(name: str) -> Program:
+    """Raises UsageError for a name that no harness has."""
+    if name not in PROGRAMS:
+        raise UsageError(f"no harness {name!r} is known. Known: {', '.join(PROGRAMS)}")
+    return PROGRAMS[name]
+
+
+def installed(name: str) -> Installed:
+    """Raises UsageError, with what would get it, when it is not there in the version tried."""
+    program = program_of(name)
+    folder = _folder(program)
+    try:
+        mark = json.loads((folder / MARK).read_text(encoding="utf-8"))
+        found = Installed(program, folder, mark["binary"], mark["sha256"])
+    except (OSError, ValueError, KeyError) as error:
+        others = sorted(path.name for path in folder.parent.glob(f"{name}@*") if path != folder)
+        has = f"there is {', '.join(others)}, and it plays with" if others else "it plays with"
+        raise UsageError(
+            f"{name} is not installed: {has} {program.version}: "
+            f"`agenteval harness install {name}` gets it ({program.megabytes} MB)"
+        ) from error
+    for need in program.needs:
+        if shutil.which(need) is None:
+            raise UsageError(f"{name} needs the program {need}, which is not on PATH: install it")
+    return found
+
+
+def install(name: str) -> Installed:
+    """As `installed`, got when it is not there. Raises UsageError."""
+    program = program_of(name)
+    folder = _folder(program)
+    if not (folder / MARK).is_file():
+        new = folder.with_name(f"{folder.name}.new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        try:
+            _get(program, new)
+            _note(program, new)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+        shutil.rmtree(folder, ignore_errors=True)
+        new.rename(folder)
+    return installed(name)
+
+
+def _folder(program: Program) -> Path:
+    return data() / "harness" / f"{program.name}@{program.version}"
+
+
+def _get(program: Program, folder: Path) -> None:
+    for command in _commands(program, folder):
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except FileNotFoundError as error:
+            raise UsageError(f"{program.name} comes by {command[0]}: install that first") from error
+        except subprocess.TimeoutExpired as error:
+            raise UsageError(f"{program.name}: {command[0]} did not end in {SECONDS} s") from error
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+            raise UsageError(f"{program.name}: {command[0]} could not get it: {last}")
+
+
+def _commands(program: Program, folder: Path) -> Iterator[Sequence[str]]:
+    if program.registry == "npm":
+        package = program.package.format(arch=_ARCH.get(platform.machine(), platform.machine()))
+        quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+        yield ("npm", "install", *quiet, "--prefix", str(folder), f"{package}@{program.version}")
+        return
+    yield (sys.executable, "-m", "venv", str(folder))
+    pinned = f"{program.package}=={program.version}"
+    python = str(folder / "bin" / "python")
+    yield (python, "-m", "pip", "install", "--quiet", pinned, "mcp")  # it imports mcp untold
+
+
+def _note(program: Program, folder: Path) -> None:
+    base = "node_modules/" if program.registry == "npm" else ""
+    found = next(iter(sorted(folder.glob(f"{base}{program.binary}"))), None)
+    if found is None:
+        raise UsageError(
+            f"{program.name} {program.version}: its package has no program for this machine "
+            f"({platform.machine()})"
+        )
+    with found.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    mark = {"binary": str(found.relative_to(folder)), "sha256": digest}
+    (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")

@@ -1,0 +1,137 @@
+"""One request of a program, whatever it speaks, on its way to a served model and back.
+
+Chat completions are passed on byte for byte as they come; messages and responses are translated,
+piece by piece.
+"""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol, cast
+
+import msgspec
+
+from agenteval.harness import anthropic_wire, openai_responses
+from agenteval.harness.exchange import JSON, STREAM, Answer, Request, UnreadableError
+from agenteval.harness.recipes import MODEL
+
+Json = Mapping[str, Any]
+_DECODER, _ENCODER = msgspec.json.Decoder(), msgspec.json.Encoder()
+CHAT: Final = "chat completions"
+
+
+class Teller(Protocol):
+    """Tells a chat completion in another dialect."""
+
+    def feed(self, chunk: Json) -> Iterator[bytes]: ...
+
+    def ended(self) -> Iterator[bytes]: ...
+
+    def whole(self, reply: Json) -> Json: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A dialect: how its path ends, and its two directions; none where nothing is to be done."""
+
+    name: str
+    path: str
+    to_chat: Callable[[Json], dict[str, Any]] = dict
+    teller: Callable[[str, str], Teller] | None = None
+
+
+SPOKEN: Final = (
+    Spoken(CHAT, "/chat/completions"),
+    Spoken("messages", "/messages", anthropic_wire.to_chat, anthropic_wire.Stream),
+    Spoken("responses", "/responses", openai_responses.to_chat, openai_responses.Stream),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a program wants of its model: `body` as it came, `chat` the same in chat completions."""
+
+    spoken: Spoken
+    body: Json
+    chat: dict[str, Any]
+
+    @property
+    def messages(self) -> list[Json]:
+        return cast("list[Json]", self.chat["messages"])
+
+
+def wanted(request: Request) -> Wanted | None:
+    """None for what asks no model. Raises UnreadableError for a body that is no such request."""
+    spoken = next((one for one in SPOKEN if request.path.endswith(one.path)), None)
+    if spoken is None or request.method != "POST":
+        return None
+    try:
+        body = _DECODER.decode(request.body)
+        chat = spoken.to_chat(body)
+    except (msgspec.DecodeError, AttributeError, KeyError, TypeError) as error:
+        raise UnreadableError(f"no request of {spoken.name}: {error}") from error
+    if not isinstance(chat.get("messages"), list) or not chat["messages"]:
+        raise UnreadableError(f"no request of {spoken.name}: it has no messages")
+    return Wanted(spoken, body, chat)
+
+
+@dataclass(slots=True)
+class Passage:
+    """The way of one reply back to the program, as the bytes of the served model come."""
+
+    answer: Answer
+    wanted: Wanted
+    _teller: Teller | None = None
+    _rest: bytes = b""
+    _whole: list[bytes] = field(default_factory=list)
+    _kind: str = ""
+
+    def __post_init__(self) -> None:
+        if self.wanted.spoken.teller:
+            model = str(self.wanted.body.get("model", ""))
+            self._teller = self.wanted.spoken.teller(f"reply-{secrets.token_hex(8)}", model)
+
+    async def write(self, part: bytes) -> None:
+        if not self._kind:
+            self._kind = JSON if part.lstrip()[:1] == b"{" else STREAM
+            if self._teller is None or self._kind == STREAM:
+                await self.answer.begin(self._kind)
+        if self._teller is None:
+            await self.answer.write(part)
+        elif self._kind == JSON:
+            self._whole.append(part)
+        else:
+            *lines, self._rest = (self._rest + part).split(b"\n")
+            await self._send(_told(self._teller, lines))
+
+    async def end(self) -> None:
+        """The reply has come whole."""
+        if self._teller is None:
+            return
+        if self._kind == JSON:
+            reply = _DECODER.decode(b"".join(self._whole))
+            await self.answer.whole(_ENCODER.encode(self._teller.whole(reply)))
+        else:
+            await self._send(_told(self._teller, [self._rest]))
+            await self._send(self._teller.ended())
+
+    async def _send(self, events: Iterable[bytes]) -> None:
+        if told := b"".join(events):
+            await self.answer.write(told)
+
+
+def _told(teller: Teller, lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        payload = line[5:].strip() if line.startswith(b"data:") else b""
+        if payload and payload != b"[DONE]":
+            yield from teller.feed(_DECODER.decode(payload))
+
+
+async def beside(request: Request, answer: Answer) -> None:
+    """What programs ask beside a model: which there are, how long a prompt is, is anybody there."""
+    if request.path.endswith("/models"):
+        await answer.whole({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+    elif request.path.endswith("/count_tokens"):
+        await answer.whole({"input_tokens": len(request.body) // 4})
+    else:
+        await answer.whole({}, 200 if request.method == "HEAD" else 404)

@@ -1,0 +1,177 @@
+"""Our end of a trial's socket: the forwarder's orders and news, and what the program asks.
+
+Whoever connects first is the forwarder, before any program runs; the kernel says who connects,
+and from then on nobody else is heard.
+"""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+import struct
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from inspect import getsource
+from pathlib import Path
+from typing import Any, Final
+
+from agenteval.core.scenario import Limits
+from agenteval.errors import InfrastructureError
+from agenteval.harness import forwarder
+from agenteval.harness.exchange import Answer, Request, UnreadableError, read_request
+from agenteval.harness.install import Installed
+from agenteval.harness.recipes import FOLDER, HOME, PORT, SetUp
+from agenteval.protocols import Guest, Host, Sandbox
+
+INSIDE: Final = "/run/model"  # where the socket stands in the world
+COMES_SECONDS = 20.0
+ROOM: Final = 256 << 20  # bytes of a program's home
+LINE = 8 << 20  # bytes that one piece of news may have
+FORWARDER: Final = ("python3", "-I", "-S", "-c", getsource(forwarder), INSIDE)
+_COMMON: Final = {
+    "HOME": HOME,
+    "LANG": "C.UTF-8",
+    "PATH": "/run/bin:/usr/local/bin:/usr/bin:/bin",
+    "SHELL": "/bin/bash",
+    "USER": "agent",
+}
+_CREDENTIALS = struct.Struct("3i")
+
+Serve = Callable[[Request, Answer], Awaitable[None]]
+News = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(slots=True)
+class TrialSocket:
+    """`path` is where others find it. `strangers` came past the forwarder, and were not heard."""
+
+    path: str
+    strangers: int = 0
+    _serve: Serve | None = None
+    _keeper: int = 0
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
+    _streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def order(self, made: SetUp, serve: Serve) -> None:
+        """Have the forwarder start a program. Raises InfrastructureError when there is none."""
+        self._serve = serve
+        with suppress(TimeoutError):
+            async with asyncio.timeout(COMES_SECONDS):
+                await self._came.wait()
+        if self._streams is None:
+            raise InfrastructureError("sandbox: the forwarder of the harness did not come up")
+        order = asdict(made) | {"env": _COMMON | dict(made.env), "port": PORT}
+        self._streams[1].write(json.dumps(order).encode() + b"\n")
+
+    async def listen(self, news: News, within: float | None = None) -> None:
+        """Hear of the program until it has ended; it may be given up and begun again.
+
+        Raises InfrastructureError when the forwarder goes without a word, or has none in time.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._streams and (line := await _line(self._streams[0])):
+                    news(told := json.loads(line))
+                    if "ended" in told:
+                        return
+        raise InfrastructureError("sandbox: the forwarder of the harness was killed")
+
+    def end(self) -> None:
+        """Have the program ended: asked to, then made to."""
+        if self._streams:
+            with suppress(ConnectionError, RuntimeError):
+                self._streams[1].write(b"end\n")
+
+    async def come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._streams is None:
+            self._keeper, self._streams = _peer(writer), (reader, writer)
+            self._came.set()
+            return
+        if _peer(writer) != self._keeper:
+            self.strangers += 1
+        else:
+            await self._answered(reader, Answer(writer))
+        writer.close()
+
+    async def _answered(self, reader: asyncio.StreamReader, answer: Answer) -> None:
+        try:
+            asked = await read_request(reader)
+        except UnreadableError as error:
+            await answer.refuse(400, str(error))
+            return
+        if asked and self._serve:
+            await self._serve(asked, answer)
+
+    def leave(self) -> None:
+        """Forget the forwarder; another may come."""
+        if self._streams:
+            self._streams[1].close()
+        self._streams, self._keeper = None, 0
+        self._came.clear()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readline()
+    except (ValueError, ConnectionError):  # longer than anything he says
+        return b""
+
+
+def _peer(writer: asyncio.StreamWriter) -> int:
+    """The process at the other end, as the kernel knows it."""
+    near: socket.socket = writer.get_extra_info("socket")
+    said = near.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    return int(_CREDENTIALS.unpack(said)[0])
+
+
+@asynccontextmanager
+async def opened() -> AsyncIterator[TrialSocket]:
+    """A socket at a path that nobody can guess or list, and that the world's own user can reach."""
+    with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+        os.chmod(folder, 0o711)  # noqa: PTH101, S103 -- others may pass, and see nothing
+        way = TrialSocket(str(Path(folder, f"{secrets.token_hex(16)}.sock")))
+        server = await asyncio.start_unix_server(way.come, way.path, limit=LINE)
+        os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
+        try:
+            yield way
+        finally:
+            way.leave()
+            server.close()
+
+
+@dataclass(slots=True)
+class Hosting:
+    """Implements `protocols.SandboxBackend`: worlds with the program, and a socket to each."""
+
+    host: Host
+    installed: Installed
+    name: str = "bubblewrap"
+    ways: dict[int, TrialSocket] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def open(self, files: Mapping[str, bytes], limits: Limits) -> AsyncIterator[Sandbox]:
+        async with opened() as way:
+            shown = {INSIDE: way.path, FOLDER: str(self.installed.folder)}
+            guest = Guest(shown, {HOME: ROOM})
+            async with self.host.open_with(guest, files, _roomy(limits)) as sandbox:
+                self.ways[id(sandbox)] = way
+                try:
+                    yield sandbox
+                finally:
+                    del self.ways[id(sandbox)]
+
+
+def _roomy(limits: Limits) -> Limits:
+    """The scenario's limits, and what a program needs beside its commands."""
+    return replace(
+        limits,
+        loopback=True,
+        memory=limits.memory + (4 << 30),
+        processes=limits.processes + 512,
+        open_files=4096,
+        inodes=limits.inodes + 20_000,
+        cpu_seconds=limits.cpu_seconds + round(limits.trial_seconds),
+    )

@@ -1,0 +1,235 @@
+"""Runs in which a real harness is the agent: which program, in which world, under whose rules."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from agenteval.config.arms import USUAL, judging
+from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.arm import STRICT
+from agenteval.core.prompt.prompt import Prompt
+from agenteval.core.run import Options
+from agenteval.core.trial import CallRecord
+from agenteval.dialects.registry import dialects
+from agenteval.errors import UsageError
+from agenteval.harness.install import Installed, install, installed
+from agenteval.harness.play import HarnessLoop
+from agenteval.harness.recipes import PROGRAMS, arm_of
+from agenteval.harness.trial_socket import Hosting
+from agenteval.protocols import Host, Relay, SandboxBackend, Stage
+from agenteval.sandbox.backends import Bubblewrap
+from agenteval.taxonomy import judge
+from agenteval.workflows.stages import Plan, load_stages
+from agenteval.workflows.views import loaded
+
+if TYPE_CHECKING:
+    from agenteval.engine.orchestrator import Orchestrator
+    from agenteval.engine.tool_executor import ToolExecutor
+    from agenteval.engine.trial_runner import TrialRunner
+
+EXAMPLES = 3  # of each way to differ
+
+
+@dataclass(slots=True)
+class Harness:
+    """A program that plays the trials of a run; `loops` are those that have begun."""
+
+    installed: Installed
+    stages: tuple[Stage, ...] = ()
+    loops: list[HarnessLoop] = field(default_factory=list)
+    starts: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(max(1, os.cpu_count() or 1))
+    )
+
+    def expected(self, trials: int) -> str:
+        """What the starts alone will take, before a run."""
+        program, cores = self.installed.program, os.cpu_count() or 1
+        least = trials * program.first / cores
+        remark = f"; it {program.remark}" if program.remark else ""
+        return (
+            f"{self.installed.told} plays: about {program.first:g} s of CPU a trial, so at least "
+            f"{least:.0f} s for {trials} trials on {cores} cores{remark}"
+        )
+
+    def playing(self, orchestrator: "Orchestrator", relay: Relay) -> "Orchestrator":
+        """The same, in worlds with the program, which plays there. Raises UsageError."""
+        hosting = self.hosting(orchestrator.backend)
+        return replace(orchestrator, backend=hosting, guest=partial(self.loop, hosting, relay))
+
+    def hosting(self, backend: SandboxBackend) -> Hosting:
+        """Raises UsageError for a backend whose worlds can have no guest."""
+        if not isinstance(backend, Bubblewrap):
+            raise UsageError(
+                f"--sandbox {backend.name}: a harness plays in bubblewrap only: leave it away"
+            )
+        host: Host = backend
+        return Hosting(host, self.installed)
+
+    def loop(  # noqa: PLR0913, PLR0917 -- as the engine calls it
+        self,
+        hosting: Hosting,
+        relay: Relay,
+        trial: "TrialRunner",
+        agent: str,
+        prompt: Prompt,
+        turns: int,
+        executor: "ToolExecutor",
+    ) -> HarnessLoop:
+        made = HarnessLoop(
+            scenario=trial.scenario.name,
+            agent=agent,
+            prompt=prompt,
+            rules=rules_for(self.installed, executor.policy),
+            tools=tuple(executor.policy.tools),
+            seed=trial.key.seed,
+            max_turns=turns,
+            seconds=trial.scenario.limits.trial_seconds,
+            installed=self.installed,
+            sandbox=executor.sandbox,
+            way=hosting.ways[id(executor.sandbox)],
+            relay=relay,
+            insist=trial.model.insist,
+            judge=executor.judged,
+            scene=trial,
+            starts=self.starts,
+        )
+        self.loops.append(made)
+        return made
+
+    def told(self) -> Iterator[str]:
+        """What of a run its tables do not show."""
+        program = self.installed.program
+        made = [(call, loop.scenario) for loop in self.loops for call in loop.calls]
+        theirs = as_it_judges(program.name, self.stages)
+        yield from differences(program.name, [c for c, _ in made], theirs, [s for _, s in made])
+        cpu = sorted(loop.cpu for loop in self.loops)
+        if cpu:
+            yield (
+                f"{program.name}: {sum(cpu):.1f} s of CPU in {len(cpu)} trials, of which "
+                f"{cpu[len(cpu) // 2]:.1f} s in the median one"
+            )
+        if refused := sum(loop.refused for loop in self.loops):
+            yield f"{program.name}: {refused} attempts of commands to ask the model were refused"
+
+
+def harness_of(options: Options) -> Harness:
+    """The program that a run names. Raises UsageError for what does not go together with one."""
+    found = installed(options.harness)
+    if options.arm not in {USUAL, arm_of(options.harness)}:
+        raise UsageError(f"--arm {options.arm}: {options.harness} is an arm itself: leave it away")
+    if options.context != "0":
+        raise UsageError(
+            f"--context {options.context}: a harness makes its own context: leave it away"
+        )
+    return Harness(found)
+
+
+def joined(
+    plan: Plan, stages: Sequence[Stage], note: Callable[[str], None]
+) -> tuple[Harness, Plan, tuple[Stage, ...]]:
+    """The program that plays, the plan that names it, and what it can play. Raises UsageError."""
+    harness = harness_of(plan.options)
+    played, others = playable(stages)
+    if others:
+        note(f"left out, for they start other agents: {', '.join(others)}")
+    harness.stages = played
+    note(harness.expected(len(played) * plan.options.trials))
+    setting = replace(plan.setting, harness=harness.installed.told)
+    return harness, replace(plan, setting=setting), played
+
+
+def playable(stages: Sequence[Stage]) -> tuple[tuple[Stage, ...], Sequence[str]]:
+    """Those of one agent, and the names of the others: a program waits for none that we start."""
+    alone = tuple(stage for stage in stages if not stage.scenario.agents)
+    if not alone:
+        raise UsageError("--harness: these scenarios start other agents; name one that does not")
+    return alone, [stage.scenario.name for stage in stages if stage.scenario.agents]
+
+
+def rules_for(found: Installed, policy: Policy) -> str:
+    """The allow list in the program's own format; "" for a program without one."""
+    dialect = dialects().get(found.program.dialect)
+    return dialect.write(policy).text if dialect else ""
+
+
+def listed() -> Iterator[str]:
+    """A line for each harness that is known."""
+    for program in PROGRAMS.values():
+        try:
+            found = installed(program.name)
+        except UsageError:
+            there = f"not installed ({program.megabytes} MB)"
+        else:
+            there = f"in {found.folder}"
+        yield f"{program.name} {program.version}  {there}"
+        cost = f"{program.first:g} s of CPU a trial and {1000 * program.each:.0f} ms a call"
+        yield f"    speaks {program.speaks}; {cost}"
+        if program.remark:
+            yield f"    {program.remark}"
+
+
+def got(name: str) -> str:
+    """The harness installed, and how to play with it. Raises UsageError."""
+    found = install(name)
+    return f"{found.told} is in {found.folder}\nNext: agenteval run --model NAME --harness {name}"
+
+
+def verdicts(run: str, store: str) -> Iterator[str]:
+    """What a stored run's harness said to its calls, beside our list. Raises UsageError."""
+    for one in loaded([run], store):
+        named = one.options.harness if one.options else ""
+        if not named:
+            raise UsageError(f"{one.id}: our own loop played it, so there is one verdict a call")
+        made = [(call, trial.scenario) for trial in one.trials for call in trial.calls]
+        stages = load_stages(sorted({scenario for _, scenario in made}), STRICT)
+        theirs = as_it_judges(named, stages)
+        yield from differences(named, [c for c, _ in made], theirs, [s for _, s in made])
+
+
+def differences(
+    name: str, calls: Sequence[CallRecord], theirs: Mapping[str, Policy], scenarios: Sequence[str]
+) -> Iterator[str]:
+    """How many verdicts differ, in which ways, with examples.
+
+    `theirs` are the allow lists of the `scenarios`, each a call's, as the harness reads them.
+    """
+    judged = [(call, theirs.get(of)) for call, of in zip(calls, scenarios, strict=True)]
+    judged = [(call, policy) for call, policy in judged if call.harness]
+    found = [(call, policy) for call, policy in judged if differs(call)]
+    alike = len(judged) - len(found)
+    yield f"{name}: {alike} of {len(judged)} calls judged as our allow list does"
+    ways: dict[str, list[str]] = {}
+    for call, policy in found:
+        ways.setdefault(_way(call, policy), []).append(_shown(call))
+    for way, shown in ways.items():
+        yield f"  {len(shown)} times {way}: {'; '.join(shown[:EXAMPLES])}"
+
+
+def differs(call: CallRecord) -> bool:
+    """Whether a harness and our allow list say different things of it."""
+    return bool(call.harness) and (call.harness == "ran") != call.verdict.allowed
+
+
+def _way(call: CallRecord, theirs: Policy | None) -> str:
+    primary = call.verdict.primary
+    ours = f"denies ({primary.failure_class})" if primary else "allows"
+    way = f"{call.harness} what our list {ours}"
+    if theirs is None or theirs.engine is None:
+        return way
+    explained = judge.judge(call.call, theirs).allowed == (call.harness == "ran")
+    return f"{way}, {'as its own rules say' if explained else 'unlike our reading of its rules'}"
+
+
+def _shown(call: CallRecord) -> str:
+    text = call.call.command or f"{call.call.name} {call.call.raw}"
+    return f"`{text[:80]}`"
+
+
+def as_it_judges(name: str, stages: Iterable[Stage]) -> Mapping[str, Policy]:
+    """The allow list of each scenario as our engine of this harness's dialect reads it."""
+    dialect = PROGRAMS[name].dialect
+    arm = replace(STRICT, engine=dialect if dialect == name else "")
+    return {stage.scenario.name: judging(arm, stage.policy) for stage in stages}

@@ -1,0 +1,121 @@
+"""What a conversation shows: which replies were taken, what answers them, what is told."""
+
+import json
+
+import pytest
+
+from agenteval.core.call import ToolCall
+from agenteval.core.trial import Turn, Usage
+from agenteval.harness.dialogue import (
+    Dialogue,
+    Did,
+    Seen,
+    claude_tells,
+    opencode_tells,
+    seen_in,
+)
+
+TASK = {"role": "user", "content": "Here is the task."}
+
+
+def turn(*ids: str) -> Turn:
+    calls = tuple(ToolCall(one, "bash", "{}", {}) for one in ids)
+    return Turn("", calls, "stop", Usage(), "", 0.0)
+
+
+def said(*ids: str) -> dict[str, object]:
+    return {"role": "assistant", "content": "", "tool_calls": [{"id": one} for one in ids]}
+
+
+def result(ident: str, text: str) -> dict[str, object]:
+    return {"role": "tool", "tool_call_id": ident, "content": text}
+
+
+def test_a_reply_counts_once_the_next_request_shows_it() -> None:
+    dialogue = Dialogue("the task")
+    assert dialogue.belongs([TASK])
+    assert dialogue.heard([TASK]) == (None, [])
+    dialogue.replied(turn("a", "b"))
+    assert (len(dialogue.turns), dialogue.waits) == (0, True)
+    taken, answered = dialogue.heard([TASK, said("a", "b"), result("a", "1"), result("b", "2")])
+    assert taken == turn("a", "b")
+    assert sorted((one.id, one.reply) for one in answered) == [("a", "1"), ("b", "2")]
+
+
+def test_a_request_that_is_sent_again_is_no_second_call() -> None:
+    dialogue = Dialogue("the task")
+    dialogue.heard([TASK])
+    dialogue.replied(turn("a"))
+    dialogue.heard([TASK])  # the same once more: the reply was not taken
+    dialogue.replied(turn("b"))
+    dialogue.heard([TASK, said("b"), result("b", "1")])
+    assert ([one.id for one in dialogue.asked], dialogue.again) == (["b"], 1)
+
+
+def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() -> None:
+    dialogue = Dialogue("the task")
+    dialogue.replied(turn())
+    assert dialogue.over
+    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    assert (len(dialogue.turns), dialogue.over) == (1, True)
+
+
+def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:
+    dialogue = Dialogue("the task")
+    for number in range(2):
+        dialogue.replied(turn("call-0"))
+        before = [m for n in range(number) for m in (said("call-0"), result("call-0", f"{n}"))]
+        dialogue.heard([TASK, *before, said("call-0"), result("call-0", f"answer {number}")])
+    assert [one.reply for one in dialogue.asked] == ["answer 0", "answer 1"]
+
+
+def test_what_is_about_something_else_stands_beside() -> None:
+    dialogue = Dialogue("the task")
+    parts = [{"type": "text", "text": "<x>the task</x>"}]
+    assert dialogue.belongs([{"role": "user", "content": parts}])
+    assert not dialogue.belongs([{"role": "user", "content": "make a title"}])
+    assert dialogue.beside == 1
+
+
+def test_at_the_end_the_last_reply_is_the_last_turn() -> None:
+    dialogue = Dialogue("the task")
+    dialogue.replied(turn())
+    assert (dialogue.taken(sure=True), dialogue.taken(sure=True)) == (turn(), None)
+
+
+def opencode(tool: str, **state: object) -> str:
+    part = {"type": "tool", "callID": "c1", "tool": tool, "state": state}
+    return json.dumps({"type": "tool_use", "part": part})
+
+
+def claude(content: str, *, error: bool) -> str:
+    block = {"type": "tool_result", "tool_use_id": "c1", "content": content, "is_error": error}
+    return json.dumps({"type": "user", "message": {"content": [block]}})
+
+
+RULE = "The user has specified a rule which prevents you from using this specific tool call."
+
+
+@pytest.mark.parametrize(
+    ("tells", "line", "expected"),
+    [
+        (opencode_tells, opencode("bash", status="completed", metadata={"exit": 3}), (Did.RAN, 3)),
+        (opencode_tells, opencode("bash", status="error", error=RULE), (Did.DENIED, 0)),
+        (opencode_tells, opencode("bash", status="error", error="no such file"), (Did.RAN, 0)),
+        (opencode_tells, opencode("invalid", status="completed"), (Did.REFUSED, 0)),
+        (claude_tells, claude("fine", error=False), (Did.RAN, 0)),
+        (claude_tells, claude("Permission to use Bash has been denied.", error=True),
+         (Did.DENIED, 1)),
+        (claude_tells, claude("<tool_use_error>InputValidationError", error=True),
+         (Did.REFUSED, 1)),
+        (claude_tells, claude("Exit code 2", error=True), (Did.RAN, 1)),
+    ],
+)  # fmt: skip
+def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
+    assert seen_in(line, tells) == [Seen("c1", *expected)]
+
+
+@pytest.mark.parametrize("line", ["plain words", "{half", '{"type": "text"}', '{"message": 1}'])
+@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, None])
+def test_other_lines_tell_nothing(tells, line) -> None:
+    assert seen_in(line, tells) == []

@@ -1,0 +1,103 @@
+"""The real programs as agents of trials, their model simulated: what is stored of each call."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real import cache
+
+from agenteval.errors import UsageError
+from agenteval.harness.install import installed
+from agenteval.store.sql import SqlStore
+
+AGENTEVAL = [sys.executable, "-m", "agenteval"]
+MODEL = "sim/qwen3.5-27b"
+
+
+@pytest.fixture(params=["opencode", "claude-code", "codex"])
+def harness(request, monkeypatch) -> str:
+    """A harness that is here; `make harnesses` gets them."""
+    monkeypatch.setenv("AGENTEVAL_DATA", str(cache()))
+    try:
+        installed(request.param)
+    except UsageError as error:
+        pytest.skip(f"{error}; in the tests `make harnesses` gets it")
+    return request.param
+
+
+def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*AGENTEVAL, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+
+
+@pytest.mark.slow
+def test_the_program_plays_and_both_verdicts_of_each_call_are_kept(harness, tmp_path) -> None:
+    asked = ("-m", MODEL, "--harness", harness, "mail/draft", "mail/triage", "--trials", "2")
+    done = run("run", *asked, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
+    stored = store.load(store.meant("last"))
+    calls = [call for trial in stored.trials for call in trial.calls]
+    assert [trial.outcome for trial in stored.trials if trial.scenario == "mail/draft"] == [
+        "completed", "completed"]  # fmt: skip
+    assert stored.protocol.count(f"played by {harness}") == 1
+    assert {call.harness for call in calls} <= {"ran", "denied", "refused"}
+    assert all(call.reply for call in calls)
+    told = run("harness", "verdicts", "last", folder=tmp_path).stdout
+    assert f"of {len(calls)} calls judged as our allow list does" in told
+    assert "unlike our reading" not in told or harness == "codex"  # whose rules deny nothing here
+
+
+@pytest.mark.slow
+def test_nothing_of_the_users_home_is_read_or_written(harness, tmp_path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in (".claude.json", ".config/opencode/opencode.json", ".codex/config.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("this is no config: who reads it fails")
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+    words = [*AGENTEVAL, "run", "-m", MODEL, "--harness", harness, "mail/draft", "--trials", "1"]
+    env = {**os.environ, "HOME": str(home)}
+    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300,
+                          check=False)  # fmt: skip
+    assert (done.returncode, {p: p.stat().st_mtime_ns for p in home.rglob("*")}) == (0, before)
+
+
+@pytest.mark.slow
+def test_a_dead_server_makes_the_trial_void_whatever_the_program_says(harness, tmp_path) -> None:
+    """It lists its model, and then takes no request: the proxy tells, no exit code does."""
+    server = tmp_path / "server.py"
+    server.write_text(DEAD)
+    with subprocess.Popen([sys.executable, str(server)], stdout=subprocess.PIPE, text=True) as dead:
+        assert dead.stdout is not None
+        url = dead.stdout.readline().strip()
+        asked = ("-m", "m", "--base-url", url, "--harness", harness, "mail/draft", "--trials", "1")
+        done = run("run", *asked, "--json", folder=tmp_path)
+        dead.terminate()
+    voids = json.loads(done.stdout)["runs"][0]["voids"]
+    assert [void["cause"] for void in voids] == ["server-error"], done.stderr
+
+
+DEAD = """\
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Dead(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.answer(200, b'{"object": "list", "data": [{"id": "m", "object": "model"}]}')
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.answer(500, b'{"error": {"message": "it broke"}}')
+    def answer(self, status, body):
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *_): ...
+server = HTTPServer(("127.0.0.1", 0), Dead)
+print(f"http://127.0.0.1:{server.server_port}/v1", flush=True)
+server.serve_forever()
+"""

@@ -1,0 +1,234 @@
+"""Requests of three dialects as one, and replies back, as the programs' own clients read them."""
+
+import asyncio
+import json
+
+import pytest
+
+from agenteval.harness.exchange import Answer, Request
+from agenteval.harness.translation import Passage, wanted
+
+TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
+MESSAGES = {
+    "model": "served",
+    "stream": True,
+    "max_tokens": 99,
+    "system": [{"type": "text", "text": "You are."}],
+    "tools": [TOOL, {"type": "web_search_20250305", "name": "web_search"}],
+    "messages": [
+        {"role": "user", "content": "do it"},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "so"},
+                {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "ls"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "by the way"},
+                {"type": "tool_result", "tool_use_id": "t1", "content": [
+                    {"type": "text", "text": "a file"}]},
+            ],
+        },
+    ],
+}  # fmt: skip
+RESPONSES = {
+    "model": "served",
+    "stream": True,
+    "max_output_tokens": 99,
+    "instructions": "You are.",
+    "tools": [
+        {"type": "function", "name": "Bash", "description": "runs",
+         "parameters": {"type": "object"}},
+        {"type": "web_search"},
+    ],
+    "input": [
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do it"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text",
+                                                              "text": "so"}]},
+        {"type": "reasoning", "summary": []},
+        {"type": "function_call", "call_id": "t1", "name": "Bash",
+         "arguments": '{"command": "ls"}'},
+        {"type": "function_call_output", "call_id": "t1", "output": "a file"},
+        {"type": "message", "role": "user", "content": "by the way"},
+    ],
+}  # fmt: skip
+CALL = {"id": "t1", "type": "function",
+        "function": {"name": "Bash", "arguments": '{"command": "ls"}'}}  # fmt: skip
+CHAT = {
+    "messages": [
+        {"role": "system", "content": "You are."},
+        {"role": "user", "content": "do it"},
+        {"role": "assistant", "content": "so", "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "t1", "content": "a file"},
+        {"role": "user", "content": "by the way"},
+    ],
+    "stream": True,
+    "max_tokens": 99,
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "Bash", "description": "runs", "parameters": {"type": "object"}},
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/messages", MESSAGES), ("/v1/responses", RESPONSES), ("/v1/chat/completions", CHAT)],
+)
+def test_each_dialect_asks_for_the_same(path, body) -> None:
+    asked = wanted(Request("POST", path, {}, json.dumps(body).encode()))
+    assert asked is not None
+    assert asked.chat == CHAT
+
+
+@pytest.mark.parametrize("request_", [Request("GET", "/v1/messages"), Request("POST", "/v1/x")])
+def test_other_requests_want_no_model(request_) -> None:
+    assert wanted(request_) is None
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"messages": []}', b'{"messages": [1]}'])
+@pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
+def test_what_is_no_request_is_told(path, body) -> None:
+    if (path, body) == ("/chat/completions", b'{"messages": [1]}'):
+        return
+    with pytest.raises(ValueError, match="no request of"):
+        wanted(Request("POST", path, {}, body))
+
+
+class Sink:
+    """A writer that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.kept = b""
+
+    def write(self, part: bytes) -> None:
+        self.kept += part
+
+    async def drain(self) -> None: ...
+
+
+def chunk(delta: dict[str, object], finish: str | None = None, **more: object) -> bytes:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return f"data: {json.dumps({'choices': [choice], **more})}\n\n".encode()
+
+
+def part(index: int, arguments: str, **head: object) -> dict[str, object]:
+    call = {"index": index, "function": {"arguments": arguments, **head.pop("named", {})}, **head}
+    return {"tool_calls": [call]}
+
+
+STREAM = b"".join((
+    chunk({"role": "assistant", "content": ""}),
+    chunk({"content": "Let me "}),
+    chunk({"content": "look."}),
+    chunk(part(0, "", id="c0", named={"name": "Bash"})),
+    chunk(part(0, '{"command": ')),
+    chunk(part(0, '"ls"}')),
+    chunk(part(1, '{"command": "pwd"}', id="c1", named={"name": "Bash"})),
+    chunk({}, "tool_calls"),
+    b'data: {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}\n\n',
+    b"data: [DONE]\n\n",
+))  # fmt: skip
+WHOLE = {
+    "choices": [
+        {
+            "finish_reason": "tool_calls",
+            "message": {
+                "content": "Let me look.",
+                "tool_calls": [
+                    {"id": "c0", "function": {"name": "Bash", "arguments": '{"command": "ls"}'}},
+                    {"id": "c1", "function": {"name": "Bash", "arguments": '{"command": "pwd"}'}},
+                ],
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 7, "completion_tokens": 5},
+}
+
+
+def told(path: str, body: dict[str, object], upstream: bytes, *, by: int) -> bytes:
+    """What the program gets when the model's bytes come in pieces of this length."""
+
+    async def pass_on() -> bytes:
+        sink = Sink()
+        asked = wanted(Request("POST", path, {}, json.dumps(body).encode()))
+        assert asked is not None
+        passage = Passage(Answer(sink), asked)
+        for at in range(0, len(upstream), by):
+            await passage.write(upstream[at : at + by])
+        await passage.end()
+        return sink.kept
+
+    return asyncio.run(pass_on())
+
+
+def events(reply: bytes) -> list[dict[str, object]]:
+    _, _, body = reply.partition(b"\r\n\r\n")
+    return [json.loads(line[6:]) for line in body.split(b"\n") if line.startswith(b"data: ")]
+
+
+def joined_messages(reply: bytes) -> tuple[list[object], object, object]:
+    """The content as Anthropic's client puts it together, why it stopped, and its counts."""
+    blocks: list[dict[str, object]] = []
+    for event in events(reply):
+        match event["type"]:
+            case "content_block_start":
+                assert event["index"] == len(blocks)
+                blocks.append(dict(event["content_block"], said=""))
+            case "content_block_delta":
+                delta = event["delta"]
+                blocks[event["index"]]["said"] += delta.get("text", delta.get("partial_json", ""))
+            case "message_delta":
+                stop, usage = event["delta"]["stop_reason"], event["usage"]
+    content = [
+        one["said"] if one["type"] == "text" else (one["id"], one["name"], one["said"])
+        for one in blocks
+    ]
+    assert events(reply)[-1]["type"] == "message_stop"
+    return content, stop, usage
+
+
+@pytest.mark.parametrize("by", [1, 7, 10_000])
+def test_a_stream_becomes_messages_whatever_pieces_it_comes_in(by) -> None:
+    content, stop, usage = joined_messages(told("/v1/messages", MESSAGES, STREAM, by=by))
+    calls = [("c0", "Bash", '{"command": "ls"}'), ("c1", "Bash", '{"command": "pwd"}')]
+    assert content == ["Let me look.", *calls]
+    assert (stop, usage) == ("tool_use", {"input_tokens": 7, "output_tokens": 5})
+
+
+@pytest.mark.parametrize("by", [1, 10_000])
+def test_a_stream_becomes_responses(by) -> None:
+    found = events(told("/v1/responses", RESPONSES, STREAM, by=by))
+    items = [event["item"] for event in found if event["type"] == "response.output_item.done"]
+    assert [one.get("call_id") or one["content"][0]["text"] for one in items] == [
+        "Let me look.", "c0", "c1"]  # fmt: skip
+    assert [one.get("arguments") for one in items[1:]] == [
+        '{"command": "ls"}', '{"command": "pwd"}']  # fmt: skip
+    assert found[0]["type"] == "response.created"
+    assert found[-1]["response"]["usage"]["total_tokens"] == 12
+
+
+def test_chat_completions_are_passed_on_byte_for_byte() -> None:
+    reply = told("/v1/chat/completions", CHAT, STREAM, by=33)
+    head, _, body = reply.partition(b"\r\n\r\n")
+    assert (b"text/event-stream" in head, body) == (True, STREAM)
+
+
+def test_a_whole_reply_stays_whole_in_every_dialect() -> None:
+    upstream = json.dumps(WHOLE).encode()
+    bodies = {
+        path: told(path, {**body, "stream": False}, upstream, by=50).partition(b"\r\n\r\n")
+        for path, body in (("/messages", MESSAGES), ("/responses", RESPONSES),
+                           ("/chat/completions", CHAT))
+    }  # fmt: skip
+    messages, responses, chat = (json.loads(body) for _, _, body in bodies.values())
+    assert chat == WHOLE
+    assert [one.get("input") for one in messages["content"]] == [
+        None, {"command": "ls"}, {"command": "pwd"}]  # fmt: skip
+    assert [one["type"] for one in responses["output"]] == [
+        "message", "function_call", "function_call"]  # fmt: skip
