@@ -124,6 +124,15 @@ def shown(output: str, cut: Cut | None, place: str) -> tuple[str, str]:
     return f"{output[:half]}{notice}{output[-half:]}", ""
 
 
+def kept_of(output: str, cut: Cut | None, saved: dict[str, str]) -> str:
+    """What a model is shown of an output, all of which is `saved` where the notice says so."""
+    place = SAVED.format(len(saved) + 1)
+    read, rest = shown(output, cut, place)
+    if rest:
+        saved[place] = rest
+    return read
+
+
 def answer(
     execution: Execution,
     limits: Limits,
@@ -137,10 +146,7 @@ def answer(
     """
     output = execution.output
     if isinstance(ran, BashRun):
-        place = SAVED.format(len(saved) + 1)
-        output, rest = shown(output, arm.cut, place)
-        if rest:
-            saved[place] = rest
+        output = kept_of(output, arm.cut, saved)
     if execution.cut:
         output += f"\n[output cut here{_shown(output, ran) if isinstance(ran, FileRead) else ''}]"
     if execution.limit:

@@ -8,11 +8,12 @@ from functools import cache
 from agenteval.config.allowlists import load_any
 from agenteval.config.arms import arm_named
 from agenteval.config.roots import roots
-from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World, files_written
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.run import Run
-from agenteval.core.trial import CallRecord
+from agenteval.core.trial import CallRecord, Execution
+from agenteval.engine.tool_texts import kept_of
 from agenteval.errors import UsageError
 from agenteval.protocols import Stage
 from agenteval.store.location import Location
@@ -58,9 +59,8 @@ def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
 
 
 def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge:
-    profile = _arm(run).profile
-
-    written: dict[tuple[str, int], set[str]] = {}  # by trial; its calls come in their order
+    arm = _arm(run)
+    worlds: dict[tuple[str, int], World] = {}  # by trial; its calls come in their order
 
     @cache
     def world(scenario: str, seed: int) -> World:
@@ -70,20 +70,29 @@ def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge
         stage = stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
         policy = own if other is None else other
-        start = world(place.scenario, place.seed)
-        wrote = written.setdefault((place.scenario, place.seed), set())
-        where = replace(start, written=frozenset(wrote))
-        meant = profile.meant(call, tuple(own.tools))
+        trial = (place.scenario, place.seed)
+        now = worlds.setdefault(trial, world(*trial))
+        meant = arm.profile.meant(call, tuple(own.tools))
         if meant is None:
-            return deny(call, replace(policy, tools={}), where), policy.digest
-        if record.execution is not None and record.execution.exit_code == 0:
-            wrote.update(files_written(meant, start.root))
-        verdict = judge(meant, policy, where)
+            return deny(call, replace(policy, tools={}), now), policy.digest
+        if record.execution is not None:
+            worlds[trial] = _after(now, meant, record.execution, arm)
+        verdict = judge(meant, policy, now)
         if verdict.allowed and record.objection:
-            verdict = deny(meant, policy, where, objection=record.objection)
+            verdict = deny(meant, policy, now, objection=record.objection)
         return verdict, policy.digest
 
     return judged
+
+
+def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
+    """The world with what this call wrote, and with the file that keeps what was not shown."""
+    saved, written = dict.fromkeys(world.saved, ""), world.written
+    if call.name == BASH:
+        kept_of(done.output, arm.cut, saved)
+    if done.exit_code == 0:
+        written = written | {*files_written(call, world.root)}
+    return replace(world, saved=frozenset(saved), written=written)
 
 
 def _arm(run: Run) -> Arm:

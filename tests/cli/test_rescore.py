@@ -112,3 +112,31 @@ def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
 
     query = "SELECT failure_class FROM call WHERE turn = ? AND position = ?"
     assert asked(store, query, later, position) == [("self-written-script",)]
+
+
+def test_what_was_kept_outside_the_workspace_stays_open_to_be_read(cli, project):
+    cli("run", "-m", "sim/qwen3.5-27b", "mail", "--trials", "1", "--arm", "taught/tools")
+    store = project / STORE
+    first, *_, (turn, position) = asked(
+        store, "SELECT turn, position FROM call WHERE name = 'bash' AND exit_code = 0"
+    )
+    long = f"UPDATE call SET output = ? WHERE {at(*first)}"
+    read = {"name": "read", "arguments": {"filePath": "/tmp/agent/tool-output/1.txt"}}
+    patch = json.dumps({**read, "raw": json.dumps(read["arguments"])})
+
+    seen = []
+    for output in ("line\n" * 20_000, "short"):
+        asked(store, long, output)
+        asked(
+            store,
+            "UPDATE turn SET calls = json_replace(calls, ?, json_patch(calls ->> ?, ?)) "
+            "WHERE number = ?",
+            *(f"$[{position}]", f"$[{position}]", patch, turn),
+        )
+        cli("rescore", "last")
+        seen += asked(store, f"SELECT failure_class FROM call WHERE {at(turn, position)}")
+    assert seen == [("",), ("blocked-path",)]
+
+
+def at(turn, position):
+    return f"turn = {turn} AND position = {position}"
