@@ -75,7 +75,7 @@ def executions_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
                 f"second reader {answer}",
                 (plain(view.run.second_reader.get(answer, 0)) for view in views),
             )
-            for answer in ("agreed", "failed", "timed out")
+            for answer in ("agreed", "known faults", "failed", "timed out")
         ),
         row("turns", (plain(view.score.turns) for view in views)),
         row("completion tokens", (plain(one.completion_tokens) for one in ran)),

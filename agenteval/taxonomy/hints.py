@@ -51,6 +51,8 @@ class Ways:
             return self._with_written(_joined(fault or found.cure, f"Run `{own}` alone."))
         if way := self.read or self.written:
             return _joined(fault, way)
+        if found.id in _WRITING and not fault and any(self._into()):
+            fault = self._open_to()
         return _joined(fault or found.cure_in_general, self.listed)
 
     @cached_property
@@ -91,6 +93,16 @@ class Ways:
         if call.policy.bash.is_strange(part.program):
             return listed(call.policy, call.world, near or (part.program,))
         return listed(call.policy, call.world, near or part.argv[:_LEADING])
+
+    def _open_to(self) -> str:
+        """Where the write tool writes, where there is one."""
+        policy = self.call.policy
+        open_to = ", ".join(policy.write.allow) or "nothing"
+        return (
+            _cut(f"the write tool is open to {open_to} only", _FAULT)
+            if WRITE in policy.tools
+            else ""
+        )
 
     def _with_written(self, told: str) -> str:
         whole = _joined(told, self.written)
@@ -182,6 +194,7 @@ def _with_near(call: DeniedCall, miss: Miss) -> str:
     return f"{before}{instead}{call.text[behind:end]}"
 
 
+_WRITING = ("heredoc-to-file", "file-redirect")
 _MISSES = {
     "wrong-runner": Miss.RUNNER,
     "hallucinated-flag": Miss.OPTION,

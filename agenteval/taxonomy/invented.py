@@ -79,7 +79,12 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     The model made its name up, or left out its folder. Seen only where the files of the world are
     known; elsewhere such a call is an unlisted script.
     """
-    return missed(call, Miss.SCRIPT)
+    seen = missed(call, Miss.SCRIPT)
+    return (
+        seen._replace(hint=seen.hint.replace("is not listed", "does not exist", 1))
+        if seen
+        else None
+    )
 
 
 @failure_class(

@@ -225,7 +225,7 @@ def control_flow(call: DeniedCall) -> Seen | None:
     return seen._replace(hint="make one call for each value") if seen and is_loop else seen
 
 
-_LOOPS = ("for ", "while ", "until ", "select ")
+_LOOPS = ("for ", "select ")
 
 
 @failure_class(

@@ -14,7 +14,7 @@ from agenteval.core.call import BashRun
 from agenteval.core.policy.bash import run_of_text
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.engine import second_reader_child
-from agenteval.engine.second_reader import SecondReader
+from agenteval.engine.second_reader import SecondReader, in_other_words
 
 HANGS = "echo a'${'b"
 
@@ -44,7 +44,37 @@ async def test_another_reading_is_an_objection_with_both_readings():
     async with SecondReader(5) as reader:
         objection = await reader.objection(read("ls a; rm b", ["ls", "a"]))
     assert objection == ('the gate reads [["ls", "a"]]; bashlex reads [["ls", "a"], ["rm", "b"]]')
-    assert reader.counts == {"agreed": 0, "objected": 1, "failed": 0, "timed out": 0}
+    assert +reader.counts == {"objected": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "echo $(ls a\nls b)",
+        "echo \"$(ls a # (\n  ls 'b\nc'\n)\" x",
+        "echo $(\nls a\nls b\n)",
+        'echo $(ls a && \nls b; (ls c\nls "d\ne"))\nls f',
+        "echo $(ls \\\na b\\ c)",
+        'echo $(ls "it\'s\n# d"\nls \\))',
+        "(cat <<E\nx $ y\nE\n)",
+    ],
+)
+async def test_its_known_faults_are_counted_apart_and_never_deny(text):
+    leaves = read_leaves(text)
+    assert isinstance(leaves, Leaves)
+    async with SecondReader(5) as reader:
+        assert await reader.objection(run_of_text(text, leaves)) == ""
+    assert reader.counts["agreed"] + reader.counts["known faults"] == 1
+    assert reader.counts["known faults"] or "&&" in text
+
+
+async def test_another_reading_in_text_of_that_kind_is_still_an_objection():
+    assert in_other_words("(cat <<E\n$(rm b)\nE\n)") == "(cat <<E\n$(rm b)\nE\n)"
+    async with SecondReader(5) as reader:
+        for text in ("echo $(ls a\nrm b)", "(cat <<E\nx\nE\nrm b)", "(cat <<E\n$(rm b)\nE\n) ls"):
+            await reader.objection(read(text, ["ls", "a"]))
+    assert reader.counts["agreed"] + reader.counts["known faults"] == 0
+    assert reader.counts["objected"] >= 2
 
 
 async def test_text_that_bashlex_can_not_read_is_counted_and_not_obeyed():
@@ -70,7 +100,7 @@ async def test_a_hang_is_killed_while_other_work_goes_on_and_the_next_answer_is_
             ticking.cancel()
         assert ticks >= 5
         assert await reader.objection(read("ls", ["rm"])) != ""
-    assert reader.counts == {"agreed": 1, "objected": 1, "failed": 0, "timed out": 1}
+    assert +reader.counts == {"agreed": 1, "objected": 1, "timed out": 1}
 
 
 async def test_a_reader_that_dies_is_started_again():

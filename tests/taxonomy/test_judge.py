@@ -230,7 +230,15 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
     [
         ("cat <<'E' >notes/f\nx\nE", "heredoc-to-file", "Write `notes/f` with the write tool."),
         ("tee notes/f <<'E'\nx\nE", "heredoc-to-file", "Write `notes/f` with the write tool."),
-        ("cat <<'E' >f\nx\nE", "heredoc-to-file", "Run one listed command alone; no command may"),
+        (
+            "cat <<'E' >f\nx\nE",
+            "heredoc-to-file",
+            "the write tool is open to notes/** only. Allowed",
+        ),
+        ("ls > f", "file-redirect", "the write tool is open to notes/** only. Allowed are"),
+        ("ls > $f", "file-redirect", "Run one listed command alone and read its output. Al"),
+        ("while true; do ls; done", "control-flow", "Run one listed command alone, and decide"),
+        ("python3 x.py", "hallucinated-script", "x.py does not exist. Allowed is `python3"),
         ("read notes/x", "tool-as-command", "read is a tool: call it by itself. Read `notes/x`"),
         (
             "write notes/x y",

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agenteval.core.shell.programs import FILTERS, base_name, names
+from agenteval.core.shell.programs import FILTERS, base_name, names, sub_command
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
 
@@ -50,7 +50,6 @@ _BY_COMMAND: Mapping[str, str] = {
     "systemctl": "destructive: disable halt kill mask poweroff reboot restart stop;"
     " read-only: '' cat is-active is-enabled list-unit-files list-units show status",
 }
-_BY_COMMAND_WITH_VALUE = names("-C -c --git-dir --work-tree --prefix -H --host --context -n")
 _FIND_ACTS = names("-delete -exec -execdir -fprint -ok -okdir")
 _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
@@ -68,21 +67,11 @@ def is_familiar(program: str) -> bool:
 
 
 def _by_command(argv: Sequence[str]) -> _Facets:
-    return _COMMANDS[base_name(argv[0])].get(_sub_command(argv), ())
-
-
-def _sub_command(argv: Sequence[str]) -> str:
-    words = iter(argv[1:])
-    for word in words:
-        if word in _BY_COMMAND_WITH_VALUE:
-            next(words, "")
-        elif not word.startswith("-"):
-            return word
-    return ""
+    return _COMMANDS[base_name(argv[0])].get(sub_command(argv), ())
 
 
 def _git(argv: Sequence[str]) -> _Facets:
-    reverts = _sub_command(argv) == "checkout" and not {"-b", "-B", "--orphan"}.intersection(argv)
+    reverts = sub_command(argv) == "checkout" and not {"-b", "-B", "--orphan"}.intersection(argv)
     return ("destructive",) if reverts else _by_command(argv)
 
 

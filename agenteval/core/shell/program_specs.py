@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agenteval.core.shell.programs import after_runner, base_name, interpreter, names
+from agenteval.core.shell.programs import after_runner, base_name, interpreter, names, sub_command
 
 _RUNS = "it runs whatever its arguments say"
 _READS = "it reads any file, outside the workspace too"
@@ -98,7 +98,6 @@ _SUB_COMMANDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "pip pip3": (("download install wheel", "it installs and runs what it is told"),),
     "gem bundle composer apt apt-get brew dnf": (("exec install require update", _RUNS),),
 }
-_VALUED = names("-C -c --git-dir --work-tree --prefix -H --host --context -n --namespace")
 _SCRIPT = "it runs any script or program: name the script, as in `uv run scripts/x.py *`"
 _ANY_CODE = "it runs any code, given with -c or in a file: name the script"
 
@@ -127,7 +126,7 @@ def left_open(words: Sequence[str]) -> str:
     program = base_name(words[0])
     if interpreter(program):
         return "" if any(not word.startswith("-") for word in words[1:]) else _ANY_CODE
-    if program in _OF_COMMAND and (command := _sub_command(words)):
+    if program in _OF_COMMAND and (command := sub_command(words)):
         return _OF_COMMAND[program].get(command, "")
     if program in _WRAPPERS and (inner := _behind(words)):
         return left_open(inner)
@@ -182,16 +181,6 @@ def _is_option(word: str, option: str) -> bool:
     if word[:1] != "-" or option.startswith("--") or word.startswith("--"):
         return word.startswith(option)
     return option[1] in word
-
-
-def _sub_command(words: Sequence[str]) -> str:
-    rest = iter(words[1:])
-    for word in rest:
-        if word in _VALUED:
-            next(rest, "")
-        elif not word.startswith("-"):
-            return word
-    return ""
 
 
 def _behind(words: Sequence[str]) -> Sequence[str]:
