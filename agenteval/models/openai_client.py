@@ -32,6 +32,7 @@ from agenteval.models.turns import turn_of
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
+COUNT_SECONDS = 3.0  # for the count of tokens behind a whole reply; some hold the connection open
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
@@ -159,10 +160,16 @@ def _is_stream(response: httpx2.Response) -> bool:
 async def _streamed(response: httpx2.Response, started: float, reader: StreamReader) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
     body = body_of(response)
-    while not reader.done and (part := await body.part()):
-        reader.feed(part, time.perf_counter() - started)
-    seconds = time.perf_counter() - started
-    if not body.ended:
+    seconds = 0.0
+    with suppress(TimeoutError):
+        while not reader.done:
+            async with asyncio.timeout(COUNT_SECONDS if reader.finished else None):
+                part = await body.part()
+            seconds = time.perf_counter() - started
+            if not part:
+                break
+            reader.feed(part, seconds)
+    if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 while await body.part():  # a connection is used again only when its body has ended
