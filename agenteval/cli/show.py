@@ -111,7 +111,7 @@ def _about(run: "Listed") -> "Iterator[str]":
     """What tells it from the others."""
     errors, goals = workflows.shelf.errors_of(run), workflows.shelf.reached(run)
     scenarios = run.scenarios[0] if len(run.scenarios) == 1 else f"{len(run.scenarios)} scenarios"
-    asked = f"{scenarios}, seed {run.seed}"
+    asked = ", ".join(filter(None, (scenarios, run.arm, f"seed {run.seed}")))
     if run.counted:
         asked += f"; goal reached in {goals.count} of {goals.n}"
     yield asked + (f"; gate {run.verdict}" if run.verdict else "")
@@ -145,6 +145,7 @@ def _run(run: "Listed") -> dict[str, Any]:
         "trials": len(run.outcomes),
         "trials_planned": run.trials_planned,
         "seed": run.seed,
+        "arm": run.arm,
         "scenarios": list(run.scenarios),
         "void": len(run.outcomes) - run.counted,
         "errors": {"count": errors.count, "n": errors.n, "low": errors.low, "high": errors.high},

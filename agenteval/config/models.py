@@ -29,6 +29,13 @@ def checked_url(url: str) -> str:
     return url
 
 
+def known_dialect(name: str) -> str:
+    """The name as given; raises ValueError for one that nothing reads."""
+    if name not in DIALECTS:
+        raise ValueError(f"no dialect of text calls; there are {', '.join(DIALECTS)}")
+    return name
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,8 +87,9 @@ class ModelEntry(_Strict):
     tool_choice: Literal["auto", "required", ""] = Field(
         default="", description="sent as it is; without it the server's default, which is auto"
     )
-    dialect: Literal["hermes", "qwen3_coder", "json"] = Field(
-        default="hermes", description="how a call is written, where tools = text"
+    dialect: Annotated[str, AfterValidator(known_dialect)] = Field(
+        default="hermes",
+        description=f"how a call is written, where tools = text: {', '.join(DIALECTS)}",
     )
     reasoning: Rule | None = Field(
         default=None,

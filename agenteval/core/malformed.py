@@ -49,7 +49,8 @@ class Repair:
 class ReceivedCall:
     """A call as it arrived. `raw` is its argument text, of an object too; "" where none came.
 
-    `broken` says that a part of name or arguments came as no text, which U+FFFD stands for.
+    `broken` says that a part of name or arguments came as no text, which U+FFFD stands for;
+    `mends` what `core.arrival` read past, each with what had come.
     """
 
     name: str
@@ -57,6 +58,7 @@ class ReceivedCall:
     id: str = ""
     as_object: bool = False
     broken: bool = False
+    mends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Received:
     `refusal` holds the server's words when it answered with an error because it could not read the
     model's call; then there is nothing else. `repeats` is the passage in which we stopped reading.
     `broken` says of its words what it says of a call; `thought_in` names the field that the
-    reasoning came in.
+    reasoning came in. `hidden_tokens` are those of the completion that were thoughts, as counted.
     """
 
     text: str = ""
@@ -74,6 +76,7 @@ class Received:
     calls: tuple[ReceivedCall, ...] = ()
     finish_reason: str = ""
     completion_tokens: int = 0
+    hidden_tokens: int = 0
     refusal: str = ""
     repeats: str = ""
     model: str = ""

@@ -6,11 +6,13 @@ broken inside a good reply is kept as it came.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.arrival import LEGACY
 from agenteval.core.chance import turn_seed
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
 from agenteval.core.plain import decoded, excerpt
@@ -18,7 +20,7 @@ from agenteval.core.reasoning import FIELD, Rule
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message, Usage
-from agenteval.models.loose import Call, Chunk, Function, ReplyError, read_loosely
+from agenteval.models.loose import Call, Chunk, Function, ReplyError, Said, read_loosely
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
@@ -71,13 +73,22 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     received = Received(
         text=choice.message.content or "",
         reasoning=choice.message.thought,
-        calls=tuple(map(_received_call, choice.message.tool_calls or ())),
+        calls=_received_calls(choice.message),
         finish_reason=choice.finish_reason or "",
         completion_tokens=used.completion_tokens,
+        hidden_tokens=used.reasoning_tokens,
         model=chunk.model or "",
         thought_in=choice.message.thought_in if choice.message.thought else "",
     )
     return received, used
+
+
+def _received_calls(said: Said) -> tuple[ReceivedCall, ...]:
+    calls = tuple(map(_received_call, said.tool_calls or ()))
+    if calls or said.function_call is None:
+        return calls
+    legacy = _received_call(Call(function=said.function_call))
+    return (replace(legacy, id="call-0", mends=((LEGACY, legacy.name),)),)
 
 
 def _received_call(call: Call) -> ReceivedCall:

@@ -38,6 +38,7 @@ class Said(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[Call] | None = None
+    function_call: Function | None = None  # before `tool_calls`, and of some servers still
 
     @property
     def thought(self) -> str:
@@ -53,6 +54,7 @@ class Choice(msgspec.Struct, gc=False):
     message: Said | None = None
     delta: Said | None = None
     finish_reason: str | None = None
+    index: int | None = None
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -112,6 +114,7 @@ def _choice(found: Any) -> Choice:
         message=_said(choice.get("message")),
         delta=_said(choice.get("delta")),
         finish_reason=_text(choice.get("finish_reason")),
+        index=_place(choice.get("index")),
     )
 
 
@@ -124,6 +127,7 @@ def _said(found: Any) -> Said | None:
         reasoning_content=_text(said.get("reasoning_content")),
         reasoning=_text(said.get("reasoning")),
         tool_calls=[_call(one) for one in _list(said.get("tool_calls"))],
+        function_call=_function(said.get("function_call")),
     )
 
 

@@ -39,14 +39,13 @@ from agenteval.models.turns import turn_of
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
+COUNT_SECONDS = 3.0  # for the count of tokens behind a whole reply; some hold the connection open
+LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 Write = Callable[[bytes], Awaitable[None]]
 
 
 async def nowhere(part: bytes) -> None:
     """Where the bytes of a reply go that nobody else reads."""
-
-
-LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 
 
 class OpenAIModel:
@@ -186,12 +185,18 @@ async def _streamed(
 ) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
     body = body_of(response)
-    while not reader.done and (part := await body.part()):
-        reader.feed(part, time.perf_counter() - started)
-        if write is not nowhere:
-            await write(part)
-    seconds = time.perf_counter() - started
-    if not body.ended:
+    seconds = 0.0
+    with suppress(TimeoutError):
+        while not reader.done:
+            async with asyncio.timeout(COUNT_SECONDS if reader.finished else None):
+                part = await body.part()
+            seconds = time.perf_counter() - started
+            if not part:
+                break
+            reader.feed(part, seconds)
+            if write is not nowhere:
+                await write(part)
+    if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
                 while await body.part():  # a connection is used again only when its body has ended

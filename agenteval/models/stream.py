@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from agenteval.core.arrival import LEGACY
 from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
@@ -52,6 +53,7 @@ class StreamReader:
     _usage: dict[str, object] | None = None
     _model: str = ""
     _thought_in: str = ""
+    _legacy: bool = False
     _repeats: str = ""
     _unread: int = 0  # deltas since the end was last looked at for a passage without end
 
@@ -90,6 +92,8 @@ class StreamReader:
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
+            if choice.index:  # one was asked for
+                continue
             if choice.delta is not None and self._said(choice.delta):
                 self._arrivals.append(at)
                 self._unread += 1
@@ -115,13 +119,17 @@ class StreamReader:
             self._thought_in = self._thought_in or delta.thought_in
         for part in delta.tool_calls or ():
             self._part(part)
-        return bool(delta.content or thought or delta.tool_calls)
+        if delta.function_call is not None:
+            self._legacy = True
+            self._part(Call(0, "call-0", delta.function_call))
+        return bool(delta.content or thought or delta.tool_calls or delta.function_call)
 
     def _part(self, part: Call) -> None:
         call = self._call(part)
         call.id = call.id or part.id or ""
         if part.function is not None:
-            call.name += part.function.name or ""
+            name = part.function.name or ""
+            call.name += name if name != call.name else ""  # some give the whole in each delta
             arguments, as_object = argument_text(part.function.arguments)
             call.arguments.append(arguments)
             call.as_object = call.as_object or as_object
@@ -131,10 +139,15 @@ class StreamReader:
         call = self._open.get(part.index or 0)
         named = part.function is not None and bool(part.function.name)
         another = named and (part.index is None or bool(part.id))
-        if call is None or (another and part.id != call.id):
+        if call is None or (another and part.id != call.id) or (named and _next(call, part)):
             call = self._open[part.index or 0] = _Call()
             self._calls.append(call)
         return call
+
+    @property
+    def finished(self) -> bool:
+        """Whether the reply itself is whole; the count of its tokens may still come."""
+        return bool(self._finish_reason)
 
     @property
     def pieces(self) -> int:
@@ -160,11 +173,15 @@ class StreamReader:
             text="".join(self._text),
             reasoning="".join(self._reasoning),
             calls=tuple(
-                ReceivedCall(call.name, "".join(call.arguments), call.id, call.as_object)
+                ReceivedCall(
+                    *(call.name, "".join(call.arguments), call.id, call.as_object),
+                    mends=((LEGACY, call.name),) if self._legacy else (),
+                )
                 for call in self._calls
             ),
             finish_reason=self._finish_reason,
             completion_tokens=used.completion_tokens,
+            hidden_tokens=used.reasoning_tokens,
             repeats=self._repeats,
             model=self._model,
             thought_in=self._thought_in,
@@ -173,6 +190,15 @@ class StreamReader:
 
     def _tail(self) -> str:
         return excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
+
+
+def _next(call: _Call, part: Call) -> bool:
+    """Whether a part without any id begins another call: it names one, after a whole one."""
+    if call.id or part.id or part.function is None:
+        return False
+    given, _ = argument_text(part.function.arguments)
+    written = "".join(call.arguments)
+    return given.startswith("{") and written.startswith("{") and written.endswith("}")
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agenteval.core import plain
+from agenteval.core.arrival import mended
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import (
@@ -72,7 +73,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     timing: Timing | None = None,
 ) -> Turn:
     """What a reply says, with every call that came or was refused. It never raises."""
-    received = arrived(received)
+    received = mended(arrived(received), asked.schemas)
     text = received.text
     if asked.dialect:
         received = _with_calls_of_text(received, asked)

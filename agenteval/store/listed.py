@@ -10,7 +10,7 @@ from agenteval.core.outcome import Outcome
 from agenteval.store.summaries import Query, decoded
 
 _LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
-    labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+    arm, labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
 _ENDED = """SELECT run_id, scenario, outcome, calls, errors FROM trial
     WHERE outcome != '' AND NOT replaced"""
 _VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
@@ -32,6 +32,7 @@ class Listed:
     trials_planned: int
     complete: bool
     scenarios: Sequence[str]
+    arm: str = ""  # empty where nobody kept it
     labels: Sequence[str] = ()
     note: str = ""
     verdict: str = ""  # of the last look of a gate at it
@@ -77,11 +78,12 @@ def _listed(
     trials: Sequence[_Ended],
     verdicts: Mapping[str, str],
 ) -> Listed:
-    run, model, simulated, started, seed, planned, complete, scenarios, labels, note = row
+    run, model, simulated, started, seed, planned, complete, scenarios, arm, labels, note = row
     counted = [one for one in trials if one.outcome != Outcome.VOID]
     return Listed(
         *(run, model, bool(simulated), started, seed, planned, bool(complete)),
         scenarios=tuple(decoded(scenarios)),
+        arm=decoded(arm).get("name", ""),
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
         verdict=verdicts.get(run, ""),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agenteval.core import plain
+from agenteval.core.arrival import TOKENS
 from agenteval.core.malformed import LONGEST_ARGUMENTS, Asked, Blame, Received
 from agenteval.core.policy.arguments import schema_complaint
 
@@ -217,13 +218,14 @@ def empty_name(received: Received, asked: Asked) -> Iterator[Sight]:
 def channel_tokens(received: Received, asked: Asked) -> Iterator[Sight]:
     """Special tokens in the name of a tool, such as `bash<|channel|>commentary`.
 
-    They belong to the template; the parser should have taken them away.
+    They belong to the template; the parser should have taken them away. Where an offered tool is
+    left without them, it is read.
     """
     del asked
     for position, call in enumerate(received.calls):
-        if "<|" in call.name:
-            why = "special tokens are the template's"
-            yield Sight(Blame.PARSER, call.name, why, position)
+        names = [came for kind, came in call.mends if kind == TOKENS]
+        for name in names or ([call.name] if "<|" in call.name else []):
+            yield Sight(Blame.PARSER, name, "special tokens are the template's", position)
 
 
 def _read(value: object) -> object:

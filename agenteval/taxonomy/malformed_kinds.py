@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from agenteval.core.malformed import Asked, Blame, MalformedCall, Received
 from agenteval.core.plain import REPLACEMENT
 from agenteval.core.text_calls.dialects import calls_left
-from agenteval.taxonomy import malformed_arguments
+from agenteval.taxonomy import malformed_arguments, malformed_replies
 from agenteval.taxonomy.malformed_arguments import (
     MalformedKind,
     Sight,
@@ -52,6 +52,9 @@ def call_in_fence(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.MODEL, shown, why)
 
 
+_CLOSING = re.compile(r"(?:\s|<[^<>\n]{1,40}>|[\])}]|```)*")  # marks that close a call
+
+
 @malformed_kind()
 def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
     """A whole call that ends the reasoning of a reply with neither words nor calls.
@@ -61,7 +64,8 @@ def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
     if received.calls or received.text.strip():
         return
     for dialect, call, in_fence in calls_left(received.reasoning, asked.schemas):
-        if call.whole and not in_fence and not received.reasoning[call.end :].strip():
+        rest = received.reasoning[call.end :]
+        if call.whole and not in_fence and _CLOSING.fullmatch(rest):
             why = f"a whole call in the dialect {dialect.name}, and nothing after it"
             shown = received.reasoning[call.start : call.end]
             yield Sight(Blame.PARSER, shown, why)
@@ -122,7 +126,11 @@ def broken_words(received: Received, asked: Asked) -> Iterator[Sight]:
 SHOWN = 500  # characters of evidence; the turn keeps every byte
 KINDS = tuple(
     found
-    for found in (*vars(malformed_arguments).values(), *globals().values())
+    for found in (
+        *vars(malformed_arguments).values(),
+        *globals().values(),
+        *vars(malformed_replies).values(),
+    )
     if isinstance(found, MalformedKind)
 )
 FAULTS = frozenset(kind.id for kind in KINDS if not kind.note)

@@ -173,7 +173,7 @@ def test_the_list_tells_runs_apart_and_takes_a_part_of_them(cli) -> None:
     cli("run", "-m", "sim/qwen3.6-35b", "--trials", "1", "mail")
     both, one = cli("show"), cli("show", "--model", "27b")
     none = cli("show", "--since", "2999-01-01")
-    assert "media/rendered-plot, seed 7; goal reached in " in one.out
+    assert "media/rendered-plot, taught/tools, seed 7; goal reached in " in one.out
     assert re.search(r"errors per 100 calls: \d+\.\d\d \[.*\] n=\d+", one.out)
     assert [text.count("SIMULATED") for text in (both.out, one.out, none.out)] == [2, 1, 0]
     assert none.out.startswith("No such runs in ")

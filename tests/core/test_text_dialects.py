@@ -144,3 +144,30 @@ def test_a_dialect_tells_every_tool_and_reads_no_call_in_its_own_results(dialect
         list(calls_left(result, SCHEMAS)),
         dialect.title,
     ) == (True, True, True, [], f"{dialect.name}/1")
+
+
+KIMI = "<|tool_call_begin|>bash<|tool_call_argument_begin|>{]"
+GEMMA = "<|tool_call>call:bash{{command:{}}}<tool_call|>"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "found"),
+    [
+        ("gemma4", GEMMA.format('<|"|>ls<|"|>'), [("bash", LS, True)]),
+        ("gemma4", GEMMA.format(""), [("bash", GEMMA.format(""), False)]),
+        ("pythonic", '[bash(command="ls)")]', [("bash", '{"command": "ls)"}', True)]),
+        ("pythonic", '[bash(command="ls", *more)]', [("bash", None, False)]),
+        ("pythonic", '[now(command="ls")]', []),
+        ("pythonic", 'I would call bash(command="ls").', []),
+        ("mistral", "[TOOL_CALLS]bash[ARGS][1]", []),
+        (
+            "kimi_k2",
+            "<|tool_call_begin|>bash<|tool_call_argument_begin|>{]",
+            [("bash", None, False)],
+        ),
+    ],
+)
+def test_what_a_family_writes_is_read_or_kept_as_it_is(dialect, text, found) -> None:
+    seen = read_calls(text, DIALECTS[dialect], SCHEMAS)
+    read = [(call.name, call.raw if call.whole else found[0][1], call.whole) for call in seen]
+    assert (read, read_calls(text, DIALECTS["pythonic"], {})) == (found, [])

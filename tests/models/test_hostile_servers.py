@@ -126,6 +126,14 @@ async def test_a_connection_that_is_held_open_after_done_does_not_hold_us() -> N
     assert (slow.text, slow.text == quick.text, slow.seconds < 5) == ("word ", True, True)
 
 
+async def test_a_whole_reply_on_a_connection_left_open_is_read_without_its_end() -> None:
+    async with serving(sends(WORD + event({}, "stop"), pause=30.0)) as url:
+        held = ModelEntry(base_url=url, model="m", timeouts=Timeouts(request=20.0))
+        async with OpenAIModel(held) as model:
+            turn = await model.ask(LATER, [], seed=1)
+    assert (turn.text, turn.finish_reason, turn.seconds < 20) == ("word ", "stop", True)
+
+
 async def test_the_next_request_after_a_broken_one_goes_well() -> None:
     plays = iter([sends(WORD), sends(WORD, event({}, "stop"))])
 

@@ -17,6 +17,12 @@ WRITTEN = {
     "qwen3_coder": "<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>",
     "json": f'```json\n{{"name": "bash", "arguments": {LS}}}\n```',
 }
+EXAMPLE = "then stop and wait for the result:\n"  # behind it stands how a call is written
+for _name, _dialect in DIALECTS.items():
+    _shown = _dialect.instructions({}).rpartition(EXAMPLE)[2]
+    for _word, _meant in {"NAME": "bash", "PARAMETER": "command", "VALUE": "ls"}.items():
+        _shown = _shown.replace(_word, _meant)
+    WRITTEN.setdefault(_name, _shown)
 PARAMETERS = {
     "type": "object",
     "properties": {"command": {"type": "string"}},

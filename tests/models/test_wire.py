@@ -1,6 +1,7 @@
 """Replies as bytes, and what is read from them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -80,7 +81,7 @@ def test_what_a_server_would_refuse_is_mended_and_the_repair_is_kept(calls, sent
 
 
 def test_repeated_ids_become_those_of_their_places() -> None:
-    seen = turn(WHOLE, WHOLE, ReceivedCall("read", "{}", ""))
+    seen = turn(WHOLE, replace(WHOLE, name="read"), ReceivedCall("read", "{}", ""))
     assert [call.id for call in seen.calls] == ["b", "call-1", "call-2"]
 
 

@@ -6,6 +6,7 @@ Written after public reports on these servers; the number of the report stands b
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from agenteval.core.trial import Message
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.taxonomy.malformed_kinds import KINDS
 
+STREAMS = Path(__file__).parents[1] / "arrivals" / "streams"
 JSON, STREAM = "application/json", "text/event-stream"
 MODEL, PARSER, PROMPT = Blame.MODEL, Blame.PARSER, Blame.PROMPT
 HARNESS, SERVER = Blame.HARNESS, Blame.SERVER
@@ -124,7 +126,9 @@ REPLIES = {
     "a call in the reasoning": Reply(
         whole("", reasoning_content=f"I must look. {HERMES}"), (), [("call-in-reasoning", PARSER)]
     ),
-    "a broken call in the reasoning": Reply(whole("", reasoning='<tool_call>{"name": "b"')),
+    "a broken call in the reasoning": Reply(
+        whole("", reasoning='<tool_call>{"name": "b"'), (), [("reasoning-only", PARSER)]
+    ),
     "a call that is thought about": Reply(whole("Done.", reasoning=f"Shall I {HERMES}?")),
     # vLLM 35266: the opening brace is missing.
     "no opening brace": Reply(
@@ -202,7 +206,7 @@ REPLIES = {
     # gpt-oss: channel tokens in the name.
     "channel tokens": Reply(
         whole(None, call("bash<|channel|>commentary", LS)),
-        [("bash<|channel|>commentary", LS)],
+        [("bash", LS)],
         [("channel-tokens", PARSER, 0)],
     ),
     # llama.cpp 27129: tools dropped without a word; the reply alone cannot show it.
@@ -301,8 +305,10 @@ async def test_a_reply_gives_its_calls_its_malformed_calls_and_the_layer_to_blam
     ) == (list(case.calls), list(case.malformed), [])
 
 
-def test_every_kind_is_among_the_replies() -> None:
+def test_every_kind_is_among_the_replies_or_in_the_corpus() -> None:
     shown = {kind for case in REPLIES.values() for kind, *_ in case.malformed}
+    corpus = [json.loads(path.read_text()) for path in STREAMS.glob("*.json")]
+    shown |= {fault["kind"] for case in corpus for fault in case["faults"]}
     assert shown == {kind.id for kind in KINDS}
 
 

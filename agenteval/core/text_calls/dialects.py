@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from agenteval.core import plain
 from agenteval.core.malformed import Schemas
+from agenteval.core.text_calls.families import FAMILIES, typed
 from agenteval.core.text_calls.text_call import (
     MOST,
     Dialect,
@@ -53,18 +53,14 @@ def _parameters(body: str, schema: Any) -> tuple[dict[str, Any], bool]:
         whole = whole and end >= 0
         value = body[opened.end() :] if end < 0 else body[opened.end() : end]
         name = opened[1].strip()
-        found[name] = _typed(value.removeprefix("\n").removesuffix("\n"), types.get(name))
-    return found, whole
+        found[name] = typed(value.removeprefix("\n").removesuffix("\n"), types.get(name))
+    return (found, whole) if found or not body.strip() else _object(body)
 
 
-def _typed(value: str, kind: object) -> Any:
-    """The value as JSON where its schema wants something else than text; text if it is none."""
-    if kind in {None, "string"}:
-        return value
-    try:
-        return plain.read(value)
-    except ValueError:
-        return value
+def _object(body: str) -> tuple[dict[str, Any], bool]:
+    """Llama writes the arguments as JSON between the tags."""
+    found = typed(body.strip(), "object")
+    return (found, True) if isinstance(found, dict) else ({}, False)
 
 
 def _qwen3_coder_instructions(schemas: Schemas) -> str:
@@ -197,7 +193,7 @@ HERMES = Dialect(
 )
 
 
-DIALECTS = {dialect.name: dialect for dialect in (HERMES, QWEN3_CODER, JSON)}
+DIALECTS = {dialect.name: dialect for dialect in (HERMES, QWEN3_CODER, *FAMILIES, JSON)}
 LONGEST = 1 << 18  # characters of a text that are searched
 
 
@@ -209,7 +205,7 @@ def read_calls(text: str, dialect: Dialect, schemas: Schemas) -> list[TextCall]:
 
 def calls_left(text: str, schemas: Schemas) -> Iterator[tuple[Dialect, TextCall, bool]]:
     """Calls of any dialect in a text that should hold none, and whether each stands in a fence."""
-    if "<" not in text and "{" not in text:
+    if not any(mark in text for mark in "<{[`"):
         return
     text = text[:LONGEST]
     within, taken = fences(text), list[TextCall]()

@@ -64,7 +64,8 @@ def fences(text: str) -> list[tuple[int, int]]:
 
 
 def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
-    return any(start <= call.start < end for start, end in within)
+    """Of some dialects the fence is a part of the call: there it begins with it."""
+    return any(start < call.start < end for start, end in within)
 
 
 def json_call(text: str, start: int) -> TextCall | None:

@@ -1,0 +1,90 @@
+"""A call as it was meant, where what a server did to it is plain to see. Pure.
+
+Read past is only what leaves one reading: the same text twice, text within text, a name with what
+belongs to the template. What was read past stays with the call, for a fault of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agenteval.core import plain
+from agenteval.core.malformed import LONGEST_ARGUMENTS, Received, ReceivedCall, Schemas
+
+REPEATED, ENCODED, SURPLUS = "repeated-arguments", "encoded-twice", "surplus-text"
+PREFIXED, TOKENS, AGAIN = "prefixed-name", "channel-tokens", "repeated-call"
+LEGACY = "legacy-call"
+# Harmony's and Kimi's namespaces, Gemini's, and the number that Kimi puts behind.
+_PREFIX = re.compile(r"^(?:functions?|tools?|default_api|multi_tool_use)[.:/]+")
+_NUMBER = re.compile(r":\d+$")
+
+
+def mended(received: Received, schemas: Schemas) -> Received:
+    """The reply with its calls as they were meant; `ReceivedCall.mends` says what was done."""
+    calls = [_mended(call, schemas) for call in received.calls]
+    return replace(received, calls=_once(calls))
+
+
+def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
+    name, named = _name(call.name, schemas)
+    raw, written = _arguments(call.raw)
+    mends = list(call.mends)
+    mends += [(named, call.name)] if named else []
+    mends += [(written, call.raw)] if written else []
+    return replace(call, name=name, raw=raw, mends=tuple(mends))
+
+
+def _name(name: str, schemas: Schemas) -> tuple[str, str]:
+    """The name of an offered tool, where that is what is left of it, and what it had too much."""
+    if name in schemas:
+        return name, ""
+    bare = name.partition("<")[0].strip()
+    if bare != name and bare in schemas:
+        return bare, TOKENS
+    bare = _NUMBER.sub("", _PREFIX.sub("", bare))
+    return (bare, PREFIXED) if bare in schemas else (name, "")
+
+
+def _arguments(raw: str) -> tuple[str, str]:
+    text = raw.strip()
+    if not text or len(text) > LONGEST_ARGUMENTS:
+        return raw, ""
+    try:
+        found = plain.read(text)
+    except ValueError:
+        return _first(text) or (raw, "")
+    return (found, ENCODED) if isinstance(found, str) and _is_object(found) else (raw, "")
+
+
+def _first(text: str) -> tuple[str, str] | None:
+    """The object that a text begins with, when nothing but it and its ends follow."""
+    text, doubled = (text[1:], True) if text.startswith("{{") else (text, False)
+    try:
+        found, end = plain.read_from(text, 0)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    first, rest = text[:end], text[end:]
+    if found and not doubled and not rest.replace(first, "").strip():
+        return first, REPEATED
+    return (first, SURPLUS) if not rest.strip(' \n}"') else None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(plain.read(text), dict)
+    except ValueError:
+        return False
+
+
+def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
+    """A call that came again with its id is one call."""
+    kept: dict[tuple[str, str, str], ReceivedCall] = {}
+    for at, call in enumerate(calls):
+        key = (call.id or f" {at}", call.name, call.raw)
+        if known := kept.get(key):
+            kept[key] = replace(known, mends=(*known.mends, (AGAIN, call.id)))
+        else:
+            kept[key] = call
+    return tuple(kept.values())

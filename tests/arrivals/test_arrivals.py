@@ -1,0 +1,63 @@
+"""Each reply of the corpus gives its calls, its faults and the layer to blame; none raises."""
+
+import re
+import threading
+from collections import Counter
+
+import pytest
+from serve import STREAMS, Handler, Server
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.trial import Message
+from agenteval.models.openai_client import OpenAIModel
+from agenteval.taxonomy.malformed_kinds import KINDS
+
+
+def tool(name: str, **kinds: str) -> dict[str, object]:
+    properties = {one: {"type": kind} for one, kind in kinds.items()}
+    schema = {"type": "object", "properties": properties, "required": list(kinds)}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+TOOLS = [
+    tool("bash", command="string"),
+    tool("read", path="string"),
+    tool("todo", items="array"),
+    tool("now"),
+]
+SAID = [Message("system", "You keep notes."), Message("user", "Go."), Message("assistant", "Hm.")]
+
+
+@pytest.fixture(scope="module")
+def url():
+    with Server(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", STREAMS)
+async def test_a_reply_gives_its_calls_and_its_faults(url, name) -> None:
+    case = STREAMS[name]
+    async with OpenAIModel(ModelEntry(base_url=url, model=name)) as model:
+        turn = await model.ask(SAID, TOOLS, seed=1)
+    calls = [{"name": one.name, "arguments": one.raw} for one in turn.calls]
+    faults = [(one.kind, str(one.blame), one.position) for one in turn.malformed]
+    expected = [(one["kind"], one["blame"], one.get("position")) for one in case["faults"]]
+    assert (calls, faults) == (case["calls"], expected)
+
+
+def test_the_corpus_is_large_and_says_where_it_is_from() -> None:
+    sources = [one["source"] for one in STREAMS.values()]
+    thread = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
+    assert [one for one in sources if one and not thread.fullmatch(one)] == []
+    reported = sum(map(bool, sources))
+    assert (len(STREAMS) >= 150, reported >= 150) == (True, True)
+
+
+NOT_OF_ONE_REPLY = {"broken-words"}  # bytes that no JSON file holds
+
+
+def test_every_kind_and_every_layer_that_a_server_shows_is_in_the_corpus() -> None:
+    seen = Counter(fault["kind"] for one in STREAMS.values() for fault in one["faults"])
+    assert {kind.id for kind in KINDS} - set(seen) == NOT_OF_ONE_REPLY
