@@ -15,7 +15,7 @@ from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
 from agenteval.taxonomy.hints import listed
-from agenteval.taxonomy.residue import residue, typographic
+from agenteval.taxonomy.residue import left_open, residue, typographic
 
 
 @failure_class(
@@ -225,7 +225,7 @@ def shell_syntax_error(call: DeniedCall) -> Seen | None:
         return _error(call, call.shell.errors[0])
     stop = call.stop
     if stop and (stop.reason is Obstacle.QUOTE or _has_no_meaning(call, stop.start)):
-        return Seen(call.span(stop.start, len(call.text)))
+        return Seen(call.span(stop.start, len(call.text)), left_open(call.text))
     return None
 
 
@@ -240,13 +240,14 @@ def _error(call: DeniedCall, error: Span) -> Seen:
         if found.start() <= end and start <= found.end() and end - start < len(found[0]) + _NEAR:
             hint = f"write a value in place of {found[0]}: bash takes < and > for redirects"
             return Seen(call.span(*found.span()), hint)
+    hint = left_open(call.text)
     if text:
-        return Seen(error)
+        return Seen(error, hint)
     opened = call.text.rfind("(", 0, end)
     if opened > call.text.rfind(")", 0, end):
-        return Seen(call.span(opened, end))
+        return Seen(call.span(opened, end), hint)
     before = _BEFORE_END.search(call.text[max(end - _NEAR, 0) : end])
-    return Seen(call.span(end - len(before[0]), end) if before else call.whole)
+    return Seen(call.span(end - len(before[0]), end) if before else call.whole, hint)
 
 
 _NEAR = 32  # characters

@@ -179,14 +179,20 @@ _CONSTRUCTS = {
 }
 
 
-def missed(call: DeniedCall, miss: Miss) -> Seen | None:
-    """The first command that no rule fits for this reason, at the word that shows it."""
+_NOT_LISTED = "is not listed"
+
+
+def missed(call: DeniedCall, miss: Miss, *, said: str = _NOT_LISTED) -> Seen | None:
+    """The first command that no rule fits for this reason, at the word that shows it.
+
+    `said` is what a class knows better of a name that is not listed.
+    """
     found = call.misses.get(miss)
     if found is None:
         return None
     part, (_, at, hint, _, _) = found
     facets = harm(part.words) if miss is Miss.WORDS or miss is Miss.PROGRAM else ()
-    return new(Seen, (call.word(part, at), hint, facets, False))
+    return new(Seen, (call.word(part, at), hint.replace(_NOT_LISTED, said, 1), facets, False))
 
 
 ALONE = "Run `{alone}` alone"  # how many cures begin

@@ -97,12 +97,10 @@ class Ways:
     def _open_to(self) -> str:
         """Where the write tool writes, where there is one."""
         policy = self.call.policy
+        if WRITE not in policy.tools:
+            return ""
         open_to = ", ".join(policy.write.allow) or "nothing"
-        return (
-            _cut(f"the write tool is open to {open_to} only", _FAULT)
-            if WRITE in policy.tools
-            else ""
-        )
+        return _cut(f"the write tool is open to {open_to} only", _FAULT)
 
     def _with_written(self, told: str) -> str:
         whole = _joined(told, self.written)

@@ -56,8 +56,7 @@ def self_written_script(call: DeniedCall) -> Seen | None:
 
     It is there, and no rule can know what it does.
     """
-    seen = missed(call, Miss.SCRIPT)
-    return seen._replace(hint="you wrote it, and it is not listed") if seen else None
+    return missed(call, Miss.SCRIPT, said="was written by you, and is not listed")
 
 
 @failure_class(
@@ -79,12 +78,7 @@ def hallucinated_script(call: DeniedCall) -> Seen | None:
     The model made its name up, or left out its folder. Seen only where the files of the world are
     known; elsewhere such a call is an unlisted script.
     """
-    seen = missed(call, Miss.SCRIPT)
-    return (
-        seen._replace(hint=seen.hint.replace("is not listed", "does not exist", 1))
-        if seen
-        else None
-    )
+    return missed(call, Miss.SCRIPT, said="does not exist")
 
 
 @failure_class(

@@ -44,6 +44,10 @@ def _ones(found: re.Match[str]) -> str:
 
 _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (_BEFORE_COMPOUND, _blank),
+    (re.compile(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
+    (re.compile(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
+    (re.compile(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
+    (re.compile(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
     (_BEFORE_BODY, _blank),
     (re.compile(r"\{(\([^(){}]*+\))\}"), r" \1 "),
     (
@@ -68,6 +72,7 @@ _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
     ),
     (re.compile(r";&(?=\s*+esac\b)"), ";;"),
     (re.compile(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
+    (re.compile(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
     (re.compile(_START + r"\[(?=[ \t])"), r"\1_"),
     (re.compile(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
     (re.compile(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),

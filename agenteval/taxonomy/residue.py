@@ -1,8 +1,10 @@
-"""Marks of a template around a command and typographic characters in it, and it without them."""
+"""What is wrong with a text as such: marks of a template, typographic characters, what is open."""
 
 import json
 import re
 import unicodedata
+
+from agenteval.core.shell.heredocs import without_heredocs
 
 _MARK = (
     r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"
@@ -76,3 +78,33 @@ def untyped(text: str) -> str:
             found = (found[0], found[0] + 1)
         text = text[: found[0]] + plain + text[found[1] :]
     return text
+
+
+_OPENS = {"if": "fi", "do": "done", "case": "esac", "{": "}", "[[": "]]", "(": ")", "$(": ")"}
+_CLOSES = frozenset(_OPENS.values())
+_GOES_ON = frozenset(("then", "else", "elif", "do", "while", "until", "if", "!", "{", "(", "$("))
+_PIECE = re.compile(
+    r"\\(?s:.)|'[^']*+'|\"(?:[^\"\\]++|\\(?s:.))*+\"|`[^`]*+`|(?<!\S)#[^\n]*+"
+    r"|(?P<quote>['\"`])|(?P<joint>[;&|\n]++)|(?P<bracket>\$?\(|\))|(?P<word>[^\s;&|()'\"`\\]++)"
+)
+
+
+def left_open(text: str) -> str:
+    """What is never closed in a text, or closes what nothing began; "" where that is not wrong."""
+    opened: list[str] = []
+    is_start = True  # of a command
+    for piece in _PIECE.finditer(without_heredocs(text)[0]):
+        mark = piece["word"] or piece["bracket"] or ""
+        if piece["quote"]:
+            return f"{piece['quote']} is never closed"
+        is_keyword = bool(piece["bracket"]) or is_start or mark in {"]]", "}", "do"}
+        if is_keyword and mark in _CLOSES and not (mark == ")" and opened[-1:] == ["case"]):
+            if not opened:
+                return f"{mark} closes nothing"
+            if _OPENS[opened[-1]] != mark:
+                break
+            opened.pop()
+        elif is_keyword and mark in _OPENS:
+            opened.append(mark)
+        is_start = bool(piece["joint"]) or mark in _GOES_ON or mark == ")"
+    return f"{opened[-1]} is never closed by {_OPENS[opened[-1]]}" if opened else ""

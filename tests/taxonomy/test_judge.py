@@ -236,7 +236,7 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
             "the write tool is open to notes/** only. Allowed",
         ),
         ("ls > f", "file-redirect", "the write tool is open to notes/** only. Allowed are"),
-        ("ls > $f", "file-redirect", "Run one listed command alone and read its output. Al"),
+        ("ls < ../f", "file-redirect", "Run one listed command alone and read its output. Al"),
         ("while true; do ls; done", "control-flow", "Run one listed command alone, and decide"),
         ("python3 x.py", "hallucinated-script", "x.py does not exist. Allowed is `python3"),
         ("read notes/x", "tool-as-command", "read is a tool: call it by itself. Read `notes/x`"),
@@ -399,6 +399,14 @@ def test_a_chain_inside_something_else_is_not_a_chain_of_the_call(command: str) 
         ('git show "${x[@]:2:5@Q}"', "bad-arguments"),
         ("cd \\\\host$\\home", "bare-binary"),
         ('[ "$n" -eq|ne 3 ]', "pipe"),
+        ("((a) )", "subshell"),
+        ("$((1++2))", "bare-binary"),
+        ("echo $((a--b))", "bare-binary"),
+        ("for x in; do ls; done", "control-flow"),
+        ("for x in ; do ls; done # so", "control-flow"),
+        ("r[m] x", "bare-binary"),
+        ("arr=(a b) > f # so", "file-redirect"),
+        ("cat << 'E F'\nit's\nE F", "heredoc"),
         ("{\n  a: [{\n    b\n  }]\n}", "shell-chain"),
     ],
 )
@@ -406,6 +414,31 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
     found = [each.failure_class for each in judge(bash(command), DEMO).findings]
     assert found[0] == first
     assert "shell-syntax-error" not in found
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        ("echo 'a", "' is never closed"),
+        ("echo 'b' \"a", '" is never closed'),
+        ("echo `ls", "` is never closed"),
+        ("ls )", ") closes nothing"),
+        ("ls; fi", "fi closes nothing"),
+        ("echo $(ls", "$( is never closed by )"),
+        ("(ls; { ls; )", "{ is never closed by }"),
+        ("if ls; then echo fi", "if is never closed by fi"),
+        ("if ls; then for x in a; do ls; fi", "do is never closed by done"),
+        ("case x in (a) ls;; b) ls", "case is never closed by esac"),
+        ("[[ a", "[[ is never closed by ]]"),
+        ("cat <<'E' | (ls\n}'\nE\n", "( is never closed by )"),
+        ("ls # 'a\n)", ") closes nothing"),
+        ("ls &&", "Close every quote and bracket"),
+    ],
+)
+def test_the_hint_of_a_syntax_error_names_what_is_open(command: str, hint: str) -> None:
+    found = judge(bash(command), DEMO).primary
+    assert found
+    assert (found.failure_class, found.hint[: len(hint)]) == ("shell-syntax-error", hint)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from agenteval.core.shell.programs import FILTERS, base_name, names, sub_command
+from agenteval.core.shell.program_specs import sub_command
+from agenteval.core.shell.programs import FILTERS, base_name, names
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from agenteval.core.shell.programs import after_runner, base_name, interpreter, names, sub_command
+from agenteval.core.shell.programs import after_runner, base_name, interpreter, names
 
 _RUNS = "it runs whatever its arguments say"
 _READS = "it reads any file, outside the workspace too"
@@ -181,6 +181,22 @@ def _is_option(word: str, option: str) -> bool:
     if word[:1] != "-" or option.startswith("--") or word.startswith("--"):
         return word.startswith(option)
     return option[1] in word
+
+
+_VALUED_BEFORE_COMMAND = names(
+    "-C -c --git-dir --work-tree --prefix -H --host --context -n --namespace"
+)
+
+
+def sub_command(words: Sequence[str]) -> str:
+    """The first word behind git, npm and the like that is no option of theirs; "" without one."""
+    rest = iter(words[1:])
+    for word in rest:
+        if word in _VALUED_BEFORE_COMMAND:
+            next(rest, "")
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def _behind(words: Sequence[str]) -> Sequence[str]:

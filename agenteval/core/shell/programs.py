@@ -153,19 +153,3 @@ def _is_cluster(word: str, letters: str) -> bool:
         and any(letter in word[1:4] for letter in letters)
         and word[1] not in "WX"
     )
-
-
-_VALUED_BEFORE_COMMAND = names(
-    "-C -c --git-dir --work-tree --prefix -H --host --context -n --namespace"
-)
-
-
-def sub_command(words: Sequence[str]) -> str:
-    """The first word behind git, npm and the like that is no option of theirs; "" without one."""
-    rest = iter(words[1:])
-    for word in rest:
-        if word in _VALUED_BEFORE_COMMAND:
-            next(rest, "")
-        elif not word.startswith("-"):
-            return word
-    return ""
