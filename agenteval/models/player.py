@@ -115,8 +115,7 @@ class Player:
     def right(self, place: int) -> Right:
         """What a slip at this step is made from."""
         rendered = _RENDERED.search(self.prompt.task)
-        image = rendered.group() if rendered else "/data/rendered/plot.png"
-        return Right(self._bash_command(place), image)
+        return Right(self._bash_command(place), rendered.group() if rendered else "")
 
     def _bash_command(self, place: int) -> str:
         """The right bash command: of this step, else of the nearest after or before it."""

@@ -1,6 +1,7 @@
 """Fault injection: each kind of slip makes a wrong call out of the one that would be right."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
@@ -47,7 +48,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
 }
 
 _QUOTES = ('"', "'")
-_INVENTED_FLAGS = ("--verbose", "--pretty", "--max-results 5", "--no-agent")
+_INVENTED_FLAGS = ("--verbose", "--pretty", "--max-results 5")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What a slip starts from: the right bash command, and a path that nobody may read."""
+    """What a slip starts from: the right bash command, and the picture that the task names."""
 
     command: str
     rendered: str
@@ -92,7 +93,11 @@ def lost_quote(right: Right, chance: Random) -> Written:
 
 
 def read_rendered(right: Right, chance: Random) -> Written:
+    """What the task names; where it names nothing closed, the script as if it lay at home."""
+    script = re.search(r"scripts/\w+\.py", right.command)
+    guessed = f"/home/user/{script.group() if script else 'README.md'}"
     path = chance.choice((right.rendered, right.rendered, "/data/rendered/overview.png"))
+    path = path if right.rendered else guessed
     return Written("read", json.dumps({"path": path}))
 
 

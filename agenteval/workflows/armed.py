@@ -35,3 +35,12 @@ def arm_card(stages: Sequence[Stage], setting: Setting) -> ArmCard:
         told.append(sum(map(len, words)) + len(json.dumps(tools)))
     tokens = round(median(told) / setting.per_token)
     return setting.card(classes=len(failure_classes()), tokens=tokens)
+
+
+def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
+    """What filling prompts up will cost at least, so that it is known before the run."""
+    requests = trials * sum(len(stage.scenario.solution) + 1 for stage in stages)
+    return (
+        f"--context {setting.context}: at least {requests * setting.context:,} prompt tokens in "
+        f"{requests:,} requests, where no trial takes more turns than its solution"
+    )

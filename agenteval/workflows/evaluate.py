@@ -26,7 +26,7 @@ from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
-from agenteval.workflows.armed import arm_card
+from agenteval.workflows.armed import arm_card, cost_told
 from agenteval.workflows.preflight import preflight, served_card
 from agenteval.workflows.stages import (
     Plan,
@@ -166,6 +166,8 @@ class Session:
         scenarios = [stage.scenario for stage in self.stages]
         setting = await measured(model, scenarios[0], self.plan.setting)
         check_length(scenarios, setting)
+        if setting.context:
+            self.progress.note(cost_told(self.stages, setting, self.plan.options.trials))
         return setting
 
     def _begun(self, run: Run, card: ModelCard) -> Run:

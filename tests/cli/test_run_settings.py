@@ -136,3 +136,8 @@ def test_what_a_model_thought_comes_back_under_its_name_and_the_run_says_so(
     page = Path(f"reports/{run['id']}.html").read_text()
     told = ("sent back within the tool loop" in page, "not sent back" in page)
     assert told == (rule == "loop", rule == "drop")
+
+
+def test_what_a_context_costs_is_told_before_the_run(cli, project) -> None:
+    said = cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "mail/draft", "--context", "9k")
+    assert "--context 9000: at least 72,000 prompt tokens in 8 requests" in said.err

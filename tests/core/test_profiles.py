@@ -12,6 +12,7 @@ from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.prompt.setting import VARIANTS, Setting
+from agenteval.taxonomy.catalogue import failure_classes
 
 OURS = {
     "bash": {"command": "ls"},
@@ -139,6 +140,7 @@ FORMS = {
     "file-redirect": r"No redirects|make files",
     "shell-chain": r"&&",
     "heredoc": r"heredoc",
+    "heredoc-to-file": r"heredoc|make files",
     "command-substitution": r"substitution",
     "env-assignment": r"no variables",
     "background": r"background",
@@ -158,17 +160,18 @@ def test_the_classes_that_rules_name_are_those_whose_forms_they_show(variant):
     said = " ".join(VARIANTS[variant].split())
     setting = Setting(rules=said, rules_name=f"{variant}/3")
     assert {name for name, form in FORMS.items() if re.search(form, said)} == {*setting.named}
+    assert {*setting.named} <= {one.id for one in failure_classes()}
 
 
 def test_a_run_keeps_what_its_arm_is_in_a_sentence():
     usual = load_setting(USUAL, None, "start", "0")
     own = replace(usual, rules_name="mine.md/0f0f")
     other = load_setting("opencode", "none", "start", "0")
-    assert usual.card(classes=29, tokens=4321).told.startswith(
-        "taught/tools/1: rules name 5 of the 29 classes; about 4.3k tokens of context at the "
+    assert usual.card(classes=34, tokens=4321).told.startswith(
+        "taught/tools/1: rules name 6 of the 34 classes; about 4.3k tokens of context at the "
         "start; our words: a harness with file tools"
     )
-    assert usual.card(classes=29, tokens=1).told.endswith("denials bare; our allow lists judge")
-    assert "the user's own rules" in own.card(classes=29, tokens=1).told
-    assert other.card(classes=29, tokens=1).told.endswith("denials rules; opencode's rules judge")
-    assert "words of opencode" in other.card(classes=29, tokens=1).told
+    assert usual.card(classes=34, tokens=1).told.endswith("denials bare; our allow lists judge")
+    assert "the user's own rules" in own.card(classes=34, tokens=1).told
+    assert other.card(classes=34, tokens=1).told.endswith("denials rules; opencode's rules judge")
+    assert "words of opencode" in other.card(classes=34, tokens=1).told

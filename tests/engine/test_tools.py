@@ -155,8 +155,8 @@ RULES = (
                 "failed to parse function arguments: no JSON",
                 "failed to parse function arguments: exec_command needs `cmd`, a string",
             ],
-            "Process exited with code 2\nOutput:\nboom",
-            "Process exited with code 0\nOutput:\n",
+            "Wall time: 0.1 seconds\nProcess exited with code 2\nOutput:\nboom",
+            "Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n",
         ),
     ],
 )

@@ -20,7 +20,7 @@ from agenteval.engine import tool_texts
 from agenteval.models.conversation import past_calls
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.models.player import Player
-from agenteval.models.slips import KINDS
+from agenteval.models.slips import KINDS, Right
 from agenteval.models.turns import parse_arguments
 from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge
@@ -143,3 +143,12 @@ def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     )
 
     assert read.denied
+
+
+def test_a_slip_where_no_task_names_an_image_guesses_where_a_script_lies():
+    right = Right("uv run scripts/notes.py list", "")
+    (path,) = {
+        json.loads(KINDS["read-rendered"](right, Random(n)).arguments)["path"] for n in (1, 2)
+    }
+    assert path == "/home/user/scripts/notes.py"
+    assert "no-agent" not in {KINDS["invented-flag"](right, Random(n)).arguments for n in range(9)}

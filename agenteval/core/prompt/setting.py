@@ -61,12 +61,16 @@ TOLD: Mapping[str, str] = {
 }
 RULES: Mapping[str, str] = {"none": "", "five": FIVE, "all": ALL}
 # The failure classes that a set of rules names by word or form, or what is told beside it.
-_FIVE = ("pipe-to-filter", "stderr-redirect", "shell-chain", "file-redirect", "wrong-runner")
+_FIVE = (
+    *("pipe-to-filter", "stderr-redirect", "shell-chain", "file-redirect", "heredoc-to-file"),
+    "wrong-runner",
+)
 NAMED: Mapping[str, tuple[str, ...]] = {
     "none": (),
     "five": _FIVE,
     "all": (
         *("pipe-to-filter", "pipe", "stderr-redirect", "file-redirect", "shell-chain", "heredoc"),
+        "heredoc-to-file",
         *("command-substitution", "env-assignment", "background", "wrapper-prefix", "bare-binary"),
         *("inline-code", "unlisted-script", "hallucinated-flag", "blocked-path"),
     ),

@@ -15,13 +15,13 @@ from agenteval.dialects.codex import rules_files
 from agenteval.dialects.registry import Dialect
 
 # Names, parameters and replies are those of the program, as its logs show them; descriptions are
-# our own. What differs from call to call there (times, ids of chunks) is left out. An edit changes
+# our own. Ids of chunks are left out. An edit changes
 # what a model reads: raise the version.
 # Codex itself reads and writes files by commands; a scenario that offers these tools finds them
 # here under names in its manner.
 _PROFILE = Profile(
     name="codex",
-    version=2,
+    version=3,
     forms={
         "bash": Form("exec_command", RUN, (Parameter("cmd", "the command"),)),
         "read": Form("read_file", READ, (path_named("file_path"),)),
@@ -33,8 +33,8 @@ _PROFILE = Profile(
         unknown="unsupported call: {tool}",
         malformed="failed to parse function arguments: {reason}",
         invalid="failed to parse function arguments: {reason}",
-        ran="Process exited with code {code}\nOutput:\n{output}",
-        failed="Process exited with code {code}\nOutput:\n{output}",
+        ran="Wall time: {seconds} seconds\nProcess exited with code {code}\nOutput:\n{output}",
+        failed="Wall time: {seconds} seconds\nProcess exited with code {code}\nOutput:\n{output}",
         empty="",
     ),
 )
