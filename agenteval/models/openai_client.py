@@ -185,17 +185,18 @@ async def _streamed(
 ) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
     body = body_of(response)
-    seconds = 0.0
+    while not reader.finished and not reader.done and (part := await body.part()):
+        reader.feed(part, time.perf_counter() - started)
+        if write is not nowhere:
+            await write(part)
+    seconds = time.perf_counter() - started
     with suppress(TimeoutError):
-        while not reader.done:
-            async with asyncio.timeout(COUNT_SECONDS if reader.finished else None):
-                part = await body.part()
-            seconds = time.perf_counter() - started
-            if not part:
-                break
-            reader.feed(part, seconds)
-            if write is not nowhere:
-                await write(part)
+        async with asyncio.timeout(COUNT_SECONDS):
+            while not reader.done and (part := await body.part()):
+                seconds = time.perf_counter() - started
+                reader.feed(part, seconds)
+                if write is not nowhere:
+                    await write(part)
     if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
