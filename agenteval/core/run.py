@@ -160,6 +160,8 @@ TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it diff
 class Conditions:
     """`asked` is what was asked, and by what rules it was judged; `other` how it was played.
 
+    A reply that is streamed and one that is whole are read by different code of a server: a call
+    that is cut is lost by the one and completed by the other, so that how replies came is asked.
     Runs that differ in the first measured different things. The second may explain a difference,
     and so may what the server tells of itself. A digest of a scenario tells of a new version of
     agenteval as well as of a change, and so it forbids nothing.
@@ -259,6 +261,7 @@ def _asked(run: Run) -> Texts:
         "context": options.context if options else "",
         "prompts": run.protocol,
         "reasoning": departs(run.model.reasoning, run.model.served_id),
+        "replies": "streamed" if run.model.stream else "whole",
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
         TAXONOMY: run.taxonomy,
     }
@@ -273,7 +276,6 @@ def _other(run: Run) -> Texts:
         "pre-forked scripts": "yes" if run.prefork else "no",
         "way to call tools": card.tools,
         "tool choice": card.tool_choice or "auto",
-        "replies": "streamed" if card.stream else "whole",
         "sampling": sampling or "the server's own",
         "server": card.server,
         "server version": card.server_version,

@@ -121,7 +121,8 @@ def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
     assert "sim/qwen3.5-27b SIMULATED  1 of 1 trials" in cli("show").out
 
 
-def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_what_ends_a_run_leaves_a_store_that_can_be_read(project, ended_by) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "agenteval", "run", "-m", "sim/qwen3.5-27b", "--trials", "500"],
         stdout=subprocess.PIPE,
@@ -129,7 +130,7 @@ def test_ctrl_c_leaves_a_store_that_can_be_read(project) -> None:
     )
     try:
         wait_for_calls(project, running)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(ended_by)
         out, _ = running.communicate()
     finally:
         running.kill()

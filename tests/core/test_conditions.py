@@ -43,6 +43,7 @@ def asked_otherwise(**known):
         (asked_otherwise(context="40k"), ["context (0 / 40k)"]),
         ({"options": None}, []),
         ({"model": card(reasoning="drop")}, []),
+        ({"model": card(stream=False)}, ["replies (streamed / whole)"]),
     ],
 )
 def test_what_was_asked_or_judged_otherwise_is_named_with_its_values(known, expected):
@@ -57,7 +58,6 @@ def test_what_was_asked_or_judged_otherwise_is_named_with_its_values(known, expe
         ({"concurrency": 1}, ["concurrency (4 / 1)"]),
         ({"prefork": True}, ["pre-forked scripts (no / yes)"]),
         ({"model": card(tools="hermes/1")}, ["way to call tools (native / hermes/1)"]),
-        ({"model": card(stream=False)}, ["replies (streamed / whole)"]),
         (
             {"model": card(sampling={"top_p": 0.9, "temperature": 0.0})},
             ["sampling (the server's own / temperature 0.0, top_p 0.9)"],

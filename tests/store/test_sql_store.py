@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
 from agenteval.core.arm_card import ArmCard
@@ -286,3 +287,21 @@ def test_every_column_is_read(read, table, beside) -> None:
     assert sorted([*columns, *beside.split()]) == sorted(
         one.name for one in table.__table__.columns
     )
+
+
+def test_the_end_of_a_trial_is_written_through_to_the_disk_and_a_call_is_not(store) -> None:
+    """SQLite says how far a commit goes: 1 into the system's cache, 2 through to the disk."""
+    seen: dict[str, int] = {}
+    store.add(RUN)
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def note(connection, cursor, statement, *_):
+        word = " ".join(statement.split()[:2])
+        if word in {"UPDATE trial", "INSERT INTO"}:
+            seen[word] = cursor.connection.execute("PRAGMA synchronous").fetchone()[0]
+
+    try:
+        play(store)
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert seen == {"UPDATE trial": 2, "INSERT INTO": 1}
