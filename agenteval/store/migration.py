@@ -29,14 +29,32 @@ STEPS = 40  # more than there are tables and columns to add: each may be lost to
 
 
 def check_schema(engine: Engine, shown: str) -> None:
-    """Raises UsageError for a SQLite file that another version's schema cannot be widened from."""
+    """Raises UsageError for a store that another version's schema cannot be widened from.
+
+    Asked before anything is altered. Older releases kept no number in PostgreSQL.
+    """
     with engine.connect() as connection:
-        found = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        found = _kept(connection)
     if found and not OLDEST <= found <= SCHEMA:
+        engine.dispose()  # nobody gets the store that would close it
         raise UsageError(
             f"--store {shown}: written with schema {found}, this agenteval has {SCHEMA}; "
             "use the agenteval that wrote it, or give another --store"
         )
+
+
+_NUMBERED = "agenteval schema "  # the comment on PostgreSQL's table of runs, with the number
+_COMMENT = "SELECT obj_description(to_regclass('run'), 'pg_class')"
+
+
+def _kept(connection: Connection) -> int:
+    """The number of the schema; 0 where there is none yet."""
+    if connection.dialect.name == "sqlite":
+        return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+    if connection.dialect.name != "postgresql":
+        return 0
+    number = str(connection.exec_driver_sql(_COMMENT).scalar_one() or "").removeprefix(_NUMBERED)
+    return int(number) if number.isdecimal() else 0
 
 
 def make_tables(engine: Engine) -> None:
@@ -62,10 +80,13 @@ def _widen(engine: Engine) -> None:
     with engine.begin() as connection:
         connection.exec_driver_sql(_TIMED_OUT)
     _summarize(engine)
-    if engine.dialect.name == "sqlite":
-        with engine.begin() as connection:
-            if connection.exec_driver_sql("PRAGMA user_version").scalar_one() != SCHEMA:
-                connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
+    keeps = {
+        "sqlite": f"PRAGMA user_version={SCHEMA}",
+        "postgresql": f"COMMENT ON TABLE run IS '{_NUMBERED}{SCHEMA}'",
+    }
+    with engine.begin() as connection:
+        if engine.dialect.name in keeps and _kept(connection) != SCHEMA:
+            connection.exec_driver_sql(keeps[engine.dialect.name])
 
 
 def _summarize(engine: Engine) -> None:

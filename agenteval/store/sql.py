@@ -42,7 +42,8 @@ class SqlStore:
         try:
             self._engine = create_engine(self.url)
             if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine, self.shown)
+                _prepare_sqlite(self._engine)
+            check_schema(self._engine, self.shown)
             make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
@@ -194,7 +195,7 @@ class SqlStore:
             return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
 
 
-def _prepare_sqlite(engine: Engine, url: str) -> None:
+def _prepare_sqlite(engine: Engine) -> None:
     """WAL, so that `agenteval show` reads while a run writes."""
     file = engine.url.database
     if file and file != ":memory:":
@@ -204,8 +205,6 @@ def _prepare_sqlite(engine: Engine, url: str) -> None:
     def _settings(connection: Any, _record: Any) -> None:
         for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {setting}")
-
-    check_schema(engine, url)
 
 
 def _tell_of_faults(engine: Engine, shown: str) -> None:

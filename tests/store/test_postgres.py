@@ -13,6 +13,7 @@ from test_sql_store import RUN as NEW_RUN
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
 from agenteval.store.loading import load_summary
+from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 from agenteval.store.summaries import opened
 
@@ -51,6 +52,27 @@ def test_every_older_schema_is_widened_in_place_and_its_trials_can_be_played_aga
         for name, table in SQLModel.metadata.tables.items()
         for column in table.columns
     }
+
+
+TELL = "SELECT obj_description('run'::regclass, 'pg_class')"
+
+
+def test_a_newer_schema_is_refused_before_anything_is_altered(postgres) -> None:
+    database = postgres.new(postgres_schema(VERSIONS[0]))
+    with postgres.asks(database) as connection:
+        connection.execute("COMMENT ON TABLE run IS 'agenteval schema 99'")
+        before = set(connection.execute(COLUMNS).fetchall())
+    with pytest.raises(UsageError, match=f"written with schema 99, this agenteval has {SCHEMA}"):
+        SqlStore(postgres.url(database))
+    with postgres.asks(database) as connection:
+        assert set(connection.execute(COLUMNS).fetchall()) == before
+
+
+def test_an_older_one_gets_the_number_that_sqlite_keeps_too(postgres) -> None:
+    database = postgres.new(postgres_schema(VERSIONS[0]))
+    SqlStore(postgres.url(database)).close()
+    with postgres.asks(database) as connection:
+        assert connection.execute(TELL).fetchone() == (f"agenteval schema {SCHEMA}",)
 
 
 def test_opening_it_twice_changes_nothing(postgres) -> None:
