@@ -121,7 +121,7 @@ def throughput(name: str, asked: Sequence[str], texts: list[str]) -> None:
     count = len(set(texts))
     sys.stdout.write(
         f"{name:34} n={count:6}  cold {count / (once - start):8,.0f}/CPU s"
-        f"  warm {4 * count / max(often - once, 1e-3):8,.0f}/CPU s  start-up {1000 * start:.0f} ms\n"
+        f"  warm {4 * count / max(often - once, 1e-3):8,.0f}/CPU s  start {1000 * start:.0f} ms\n"
     )
 
 
