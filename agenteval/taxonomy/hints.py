@@ -38,13 +38,16 @@ class Ways:
     file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
     """
 
-    __slots__ = ("_listed", "call", "own", "way", "written")
+    __slots__ = ("call", "own", "way", "written")
 
     def __init__(self, call: DeniedCall) -> None:
         self.call = call
-        self.own = self.way = self.written = self._listed = ""
-        if call.call.command is not None:
-            self.own = "" if call.objection else self._own()
+        self.own = self.way = self.written = ""
+        if call.call.command is None:
+            return
+        if not call.objection and any(part.admitted for part in call.parts):
+            self.own = self._own()
+        if call.shell.redirects or any(_has_files(part.program) for part in call.parts):
             self.written = self._tool(WRITE, self._into())
             self.way = "" if self.own else self._tool(READ, self._shown()) or self.written
 
@@ -83,10 +86,6 @@ class Ways:
 
     def _calls(self) -> str:
         """Calls that are allowed, nearest first."""
-        self._listed = self._listed or self._nearest()
-        return self._listed
-
-    def _nearest(self) -> str:
         call = self.call
         missed = next(iter(call.misses.values()), None)
         if missed is None:
@@ -177,6 +176,12 @@ def listed(policy: Policy, world: World, argv: tuple[str, ...] = ()) -> str:
 def _words(calls: Sequence[str]) -> str:
     *others, last = calls
     return f"are {', '.join(others)} and {last}" if others else f"is {last}"
+
+
+@lru_cache(maxsize=1024)  # agents know few programs
+def _has_files(program: str) -> bool:
+    """Whether such a program may show or write the files that it is given, or is a tool's name."""
+    return can_show(program) or program.lower() in {READ, WRITE} or program == "tee"
 
 
 def _with_near(call: DeniedCall, miss: Miss) -> str:
