@@ -1,7 +1,8 @@
 """How fast shell is read and judged, beside the floor and bashlex: bench_classify.py [CORPUS].
 
 A corpus is a text of commands with lines of %% between them, or JSON lines with a `command`.
-Each command is read by itself, without any cache, and timed as the best of three.
+Each command is read by itself, without any cache, and timed as the best of three. Times are of the
+processor, not of the clock: other work on the machine does not count.
 """
 
 import json
@@ -9,8 +10,9 @@ import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import bashlex
@@ -54,9 +56,9 @@ def seconds(read: Callable[[str], object], text: str) -> float:
     """The best of three."""
     best = float("inf")
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         read(text)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 
@@ -95,14 +97,32 @@ def beside(name: str, texts: list[str]) -> None:
     )
 
 
-def start_up(*arguments: str) -> float:
-    """The best of ten runs of Python with these arguments, in milliseconds."""
-    times = []
-    for _ in range(10):
-        start = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
-    return 1000 * min(times)
+def cpu(*arguments: str) -> float:
+    """Seconds of the processor that Python with these arguments takes, its start-up included."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+CLI = ("-m", "agenteval", "classify", "--json", "--jsonl")
+API = ("-c", "import sys, json, agenteval\nagenteval.classify(map(json.loads, open(sys.argv[1])))")
+
+
+def throughput(name: str, asked: Sequence[str], texts: list[str]) -> None:
+    """Print verdicts for each CPU second by a process that never saw the texts, and then again."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = {times: Path(folder) / f"{times}.jsonl" for times in (0, 1, 5)}
+        lines = "".join(f"{json.dumps({'command': text})}\n" for text in dict.fromkeys(texts))
+        for times, file in files.items():
+            file.write_text(times * lines or '{"command": "ls"}\n', encoding="utf-8")
+        took = (min(cpu(*asked, str(file)) for _ in range(3)) for file in files.values())
+        start, once, often = took
+    count = len(set(texts))
+    sys.stdout.write(
+        f"{name:34} n={count:6}  cold {count / (once - start):8,.0f}/CPU s"
+        f"  warm {4 * count / max(often - once, 1e-3):8,.0f}/CPU s  start {1000 * start:.0f} ms\n"
+    )
 
 
 def main() -> None:
@@ -126,10 +146,11 @@ def main() -> None:
     beside("denied", denied)
     beside("denied, simple ones", sorted(set(denied).difference(joined)))
     beside("denied, not simple ones", joined)
+    throughput("agenteval classify --jsonl", CLI, texts)
+    throughput("agenteval.classify()", API, texts)
     sys.stdout.write(
-        f"start-up: python {start_up('-c', ''):.0f} ms, with the readers "
-        f"{start_up('-c', 'import agenteval.core.shell.fact_reader'):.0f} ms, `agenteval classify` "
-        f"{start_up('-m', 'agenteval', 'classify', '--json', 'ls'):.0f} ms\n"
+        f"start-up: python {1000 * cpu('-c', ''):.0f} ms, with the readers "
+        f"{1000 * cpu('-c', 'import agenteval.core.shell.fact_reader'):.0f} ms\n"
         f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB\n"
     )
 

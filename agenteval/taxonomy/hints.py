@@ -7,17 +7,17 @@ judged first. Capitals in a listed call are values to fill in.
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
-from agenteval.core.policy.bash import changes_folder
+from agenteval.core.policy.bash import MOVES
 from agenteval.core.policy.examples import allowed, examples, nearest, readable
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
 from agenteval.core.policy.policy import Policy, World
 from agenteval.core.shell.facts import RedirectKind
-from agenteval.core.shell.program_specs import shown_files
+from agenteval.core.shell.program_specs import can_show, shown_files
 from agenteval.core.shell.words import quoted
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import FailureClass, Seen
@@ -32,16 +32,30 @@ _LEADING = 8  # words by which listed calls are compared
 
 
 class Ways:
-    """What may be done in place of one denied call of bash; each is looked for when asked for."""
+    """What may be done in place of one denied call.
+
+    `own` is the first listed command in it that may be run by itself, `written` says how the first
+    file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
+    """
+
+    __slots__ = ("call", "own", "way", "written")
 
     def __init__(self, call: DeniedCall) -> None:
         self.call = call
+        self.own = self.way = self.written = ""
+        if call.call.command is None:
+            return
+        if not call.objection and any(part.admitted for part in call.parts):
+            self.own = self._own()
+        if call.shell.redirects or any(_has_files(part.program) for part in call.parts):
+            self.written = self._tool(WRITE, self._into())
+            self.way = "" if self.own else self._tool(READ, self._shown()) or self.written
 
     def hint(self, found: FailureClass, seen: Seen) -> str:
         """The fault and the nearest way, or how such a call is mended in general."""
         if self.call.call.command is None:
             return seen.hint or found.cure
-        fault = _cut(" ".join(seen.hint.split()), _FAULT)
+        fault = _fault(seen.hint) if seen.hint else ""
         if way := self._mended(found.id):
             return _joined(fault, f"Run `{way}`.")
         if self.own:
@@ -49,18 +63,14 @@ class Ways:
             if "{alone}" in found.cure:
                 return self._with_written(_joined(fault, found.cured(own)))
             return self._with_written(_joined(fault or found.cure, f"Run `{own}` alone."))
-        if way := self.read or self.written:
-            return _joined(fault, way)
+        if self.way:
+            return _joined(fault, self.way)
         if found.id in _WRITING and not fault and any(self._into()):
             fault = self._open_to()
-        return _joined(fault or found.cure_in_general, self.listed)
+        return _joined(fault or found.cure_in_general, self._calls())
 
-    @cached_property
-    def own(self) -> str:
-        """The first listed command in the call that may be run by itself; "" without one."""
+    def _own(self) -> str:
         call = self.call
-        if call.objection:
-            return ""
         for is_nested in (False, True):
             for part in call.parts:
                 if part.admitted and part.nested is is_nested and part.words:
@@ -69,20 +79,12 @@ class Ways:
                         return text
         return ""
 
-    @cached_property
-    def read(self) -> str:
-        """The first file that the call shows, where the read tool opens it."""
-        shown = next((path for path in self._shown() if self._opens(READ, path)), "")
-        return f"Read `{shown}` with the read tool." if shown else ""
+    def _tool(self, tool: str, paths: Iterator[str]) -> str:
+        """What a tool does with the first of the files that it opens."""
+        path = next((path for path in paths if path and self._opens(tool, path)), "")
+        return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
 
-    @cached_property
-    def written(self) -> str:
-        """The first file that the call writes, where the write tool opens it."""
-        path = next((path for path in self._into() if self._opens(WRITE, path)), "")
-        return f"Write `{path}` with the write tool." if path else ""
-
-    @cached_property
-    def listed(self) -> str:
+    def _calls(self) -> str:
         """Calls that are allowed, nearest first."""
         call = self.call
         missed = next(iter(call.misses.values()), None)
@@ -126,14 +128,14 @@ class Ways:
             return
         root = folder = self.call.world.root
         for part in self.call.parts:
-            argv = part.argv
-            if part.words.dynamic:
-                continue
-            if changes_folder(argv):
-                folder = posixpath.join(folder, argv[-1])
-            is_tool = part.program.lower() == READ and self.call.calls_tool(part)
-            for path in argv[1:2] if is_tool else shown_files(argv):
-                yield normalise(posixpath.join(folder, path), root) or ""
+            program = part.program
+            if program in MOVES and not part.words.dynamic:
+                folder = posixpath.join(folder, part.argv[-1])
+            elif program.lower() == READ and self.call.calls_tool(part):
+                yield normalise(posixpath.join(folder, part.argv[1]), root) or ""
+            elif can_show(program) and not part.words.dynamic:
+                for path in shown_files(part.argv):
+                    yield normalise(posixpath.join(folder, path), root) or ""
         for redirect in self.call.shell.redirects:
             if redirect.kind is RedirectKind.INPUT:
                 yield normalise(redirect.target, root) or ""
@@ -154,13 +156,9 @@ class Ways:
                 yield from (normalise(word, root) or "" for word in words)
 
 
+@lru_cache(maxsize=4096)
 def listed(policy: Policy, world: World, argv: tuple[str, ...] = ()) -> str:
     """Calls that are allowed, those first that begin as `argv` does."""
-    return _listed(policy, world, argv)
-
-
-@lru_cache(maxsize=4096)
-def _listed(policy: Policy, world: World, argv: tuple[str, ...]) -> str:
     found = [each.text for each in nearest(examples(policy, world), argv)]
     shown = [text for text in found if text.isprintable() and "`" not in text]
     if shown:
@@ -178,6 +176,12 @@ def _listed(policy: Policy, world: World, argv: tuple[str, ...]) -> str:
 def _words(calls: Sequence[str]) -> str:
     *others, last = calls
     return f"are {', '.join(others)} and {last}" if others else f"is {last}"
+
+
+@lru_cache(maxsize=1024)  # agents know few programs
+def _has_files(program: str) -> bool:
+    """Whether such a program may show or write the files that it is given, or is a tool's name."""
+    return can_show(program) or program.lower() in {READ, WRITE} or program == "tee"
 
 
 def _with_near(call: DeniedCall, miss: Miss) -> str:
@@ -225,6 +229,12 @@ def _told(text: str) -> str:
 
 
 _UNSHOWN = re.compile(r"[`\x00-\x1f\x7f-\xa0\ud800-\udfff]")
+
+
+@lru_cache(maxsize=1024)
+def _fault(text: str) -> str:
+    """In one line, without backquotes: what stands between those can be sent."""
+    return _cut(" ".join(text.replace("`", "'").split()), _FAULT)
 
 
 def _cut(text: str, most: int) -> str:

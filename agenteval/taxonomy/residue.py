@@ -96,7 +96,7 @@ def left_open(text: str) -> str:
     for piece in _PIECE.finditer(without_heredocs(text)[0]):
         mark = piece["word"] or piece["bracket"] or ""
         if piece["quote"]:
-            return f"{piece['quote']} is never closed"
+            return f"{piece['quote'].replace('`', 'a backquote')} is never closed"
         is_keyword = bool(piece["bracket"]) or is_start or mark in {"]]", "}", "do"}
         if is_keyword and mark in _CLOSES and not (mark == ")" and opened[-1:] == ["case"]):
             if not opened:

@@ -264,3 +264,11 @@ def test_explain_of_an_unknown_class_names_the_nearest(wrong: str, cure: str) ->
 @pytest.mark.parametrize("command", ["classify", "explain"])
 def test_the_help_has_examples(command: str) -> None:
     assert f"agenteval {command}" in CliRunner().invoke(app, [command, "--help"]).stdout
+
+
+def test_what_was_judged_is_shown_before_what_ends_it(cli, tmp_path):
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text('{"command": "git status"}\n' * 300 + "[]\n", encoding="utf-8")
+    said = cli("classify", "--jsonl", str(calls), "--json")
+    assert (said.code, said.out.count("\n")) == (2, 300)
+    assert f"{calls}:301: " in said.err

@@ -421,7 +421,7 @@ def test_what_bash_can_parse_is_no_syntax_error(command: str, first: str) -> Non
     [
         ("echo 'a", "' is never closed"),
         ("echo 'b' \"a", '" is never closed'),
-        ("echo `ls", "` is never closed"),
+        ("echo `ls", "a backquote is never closed"),
         ("ls )", ") closes nothing"),
         ("ls; fi", "fi closes nothing"),
         ("echo $(ls", "$( is never closed by )"),

@@ -158,6 +158,11 @@ _SHOWN_BY = {
 _PROGRAM_GIVEN = names("-e -f --expression --file")
 
 
+def can_show(program: str) -> bool:
+    """Whether such a program shows files."""
+    return base_name(program) in _SHOWN_BY
+
+
 def shown_files(argv: Sequence[str]) -> list[str]:
     """The files that a command of these words only shows, searches or counts; none in doubt."""
     shows = _SHOWN_BY.get(base_name(argv[0]))
