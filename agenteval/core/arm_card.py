@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+REAL = "real/"  # before the name of a real program that is the agent
 OURS = "ours"  # whose words an arm has, where no program's were captured
 
 
@@ -32,7 +33,8 @@ class ArmCard:
             named = f"rules name {self.named} of the {self.classes} classes"
         words = "our words" if self.words == OURS else f"words of {self.words}"
         judge = f"{self.engine}'s rules judge" if self.engine else "our allow lists judge"
+        length = f"about {self.tokens / 1000:.1f}k tokens of context at the start; "
         return (
-            f"{self.name}/{self.version}: {named}; about {self.tokens / 1000:.1f}k tokens of "
-            f"context at the start; {words}: {self.summary}; denials {self.denials}; {judge}"
+            f"{self.name}/{self.version}: {named}; {length if self.tokens else ''}"
+            f"{words}: {self.summary}; denials {self.denials}; {judge}"
         )

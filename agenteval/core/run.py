@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.arm_card import REAL, ArmCard
 from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
 
@@ -150,7 +150,9 @@ class Run:
 
 Texts = Mapping[str, str]  # by its name; empty is not known, and differs from nothing
 
-READ_BY_THE_MODEL = ("arm", "prompt variant", "rules", "context")  # all of them in "prompts"
+OUR_LOOP = "our own loop"  # what plays where no harness does
+# All of them in "prompts".
+READ_BY_THE_MODEL = ("arm", "harness", "prompt variant", "rules", "context")
 TAXONOMY = "taxonomy version"
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
@@ -180,7 +182,9 @@ class Conditions:
         if not known["arm"]:
             return ""
         place = "" if known["rules"] == "at start" else f" {known['rules']}"
-        told = f"{known['arm']}, rules {known['prompt variant']}{place}"
+        real = known["harness"] not in {"", OUR_LOOP}
+        arm = f"{REAL}{known['harness']}" if real else known["arm"]
+        told = f"{arm}, rules {known['prompt variant']}{place}"
         return told if known["context"] == "0" else f"{told}, context {known['context']}"
 
     @classmethod
@@ -255,7 +259,7 @@ def _asked(run: Run) -> Texts:
     options = run.options
     return {
         "arm": options.arm if options else "",
-        "harness": (options.harness or "our own loop") if options else "",
+        "harness": (options.harness or OUR_LOOP) if options else "",
         "prompt variant": (options.prompt_variant or "") if options else "",
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",

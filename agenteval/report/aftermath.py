@@ -138,7 +138,9 @@ FAILED_SHOWN = (1, 3, inf)  # turns
 
 
 def denial_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
-    return _reactions(views), _told(views), _way_back(views), _burden(views)
+    told = any(view.aftermath.by_told for view in views)
+    between = (_told(views),) if told else ()  # without a denial it has no row
+    return _reactions(views), *between, _way_back(views), _burden(views)
 
 
 def _told(views: Sequence[RunView]) -> Table:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 from agenteval.config.arms import judging
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.arm_card import REAL, ArmCard
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import Setting
@@ -26,8 +26,15 @@ def under(arm: Arm, stage: Stage) -> Stage:
     return replace(stage, policy=policy, agents=agents)
 
 
-def arm_card(stages: Sequence[Stage], setting: Setting) -> ArmCard:
-    """What a run keeps of its arm; the length is that of the middle one of its first requests."""
+def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
+    """What a run keeps of its arm; the length is that of the middle one of its first requests.
+
+    With a `harness` all but the rules and the judge is the real program's own.
+    """
+    if harness:
+        card = setting.card(classes=len(failure_classes()), tokens=0)
+        own = "its own prompt, tools, results and denials"
+        return replace(card, name=f"{REAL}{harness}", words=harness, denials="its own", summary=own)
     told = []
     for scenario in (stage.scenario for stage in stages):
         tools = schemas(setting.profile, setting.arm.offered(scenario.tools))

@@ -286,5 +286,5 @@ class Session:
             ),
             scenarios=digests(self.stages),
             per_token=setting.per_token,
-            arm=arm_card(self.stages, setting),
+            arm=arm_card(self.stages, setting, options.harness),
         )

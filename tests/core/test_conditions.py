@@ -137,6 +137,7 @@ def test_reasoning_that_is_sent_back_otherwise_than_usual_is_another_conversatio
             asked_otherwise(arm="codex", context="30k"),
             ["arm (strict / codex)", "context (0 / 30k)"],
         ),
+        (asked_otherwise(harness="codex"), ["harness (our own loop / codex)"]),
     ],
 )
 def test_across_arms_all_else_must_be_alike(known, expected):
@@ -153,6 +154,7 @@ def test_across_arms_all_else_must_be_alike(known, expected):
     [
         (OPTIONS, "strict, rules plain"),
         (replace(OPTIONS, rules="end", context="30k"), "strict, rules plain at end, context 30k"),
+        (replace(OPTIONS, harness="opencode"), "real/opencode, rules plain"),
         (None, ""),
     ],
 )

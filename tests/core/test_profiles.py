@@ -13,6 +13,8 @@ from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import STRICT, Profile
 from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.workflows.armed import arm_card
+from agenteval.workflows.stages import load_stages
 
 OURS = {
     "bash": {"command": "ls"},
@@ -175,3 +177,15 @@ def test_a_run_keeps_what_its_arm_is_in_a_sentence():
     assert "the user's own rules" in own.card(classes=34, tokens=1).told
     assert other.card(classes=34, tokens=1).told.endswith("denials rules; opencode's rules judge")
     assert "words of opencode" in other.card(classes=34, tokens=1).told
+
+
+def test_of_a_real_program_the_run_keeps_that_its_words_are_its_own():
+    stages = load_stages(["notes/append"])
+    usual = load_setting("opencode", "five", "start", "0")
+    card = arm_card(stages, usual, "opencode")
+    assert card.told == (
+        "real/opencode/2: rules name 6 of the 34 classes; words of opencode: its own prompt, "
+        "tools, results and denials; denials its own; opencode's rules judge"
+    )
+    ours = arm_card(stages, usual).tokens
+    assert 300 < ours < arm_card(stages, load_setting(USUAL, None, "start", "0")).tokens < 6000

@@ -360,3 +360,10 @@ def test_recovery_is_told_by_what_the_denials_told():
         ("no such tool, ever", "0"),
     ]
     assert told.keys() == json.loads(dumps(view))["runs"][0]["recovery"]["by_told"].keys()
+
+
+def test_without_a_denial_no_table_is_without_rows():
+    view = build_view([run(trial(LIST, says("Done.")))])
+    assert all(table.rows for table in denial_tables(view.runs))
+    titles = {table.title for table in denial_tables(view.runs)}
+    assert not any(title.startswith("Recovery by") for title in titles)
