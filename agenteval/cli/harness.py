@@ -6,6 +6,7 @@ import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
+from agenteval.harness import recording
 
 app = typer.Typer(
     name="harness",
@@ -38,6 +39,37 @@ def install(name: Name) -> None:
     - `agenteval harness install opencode`
     """
     typer.echo(workflows.harnesses.got(name))
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def capture(
+    command: Annotated[
+        list[str],
+        typer.Argument(help="Behind --, a command line of your own harness that asks nobody."),
+    ],
+    *,
+    name: Annotated[
+        str | None, typer.Option(help="Name of the arm. Default: captured/HARNESS.")
+    ] = None,
+    rules: Annotated[
+        str | None,
+        typer.Option(help="Its permissions, such as opencode.json, to compare its verdicts with."),
+    ] = None,
+) -> None:
+    """Record what your own harness sends its model, and make an arm of it.
+
+    It runs once, here, with your agents and settings; we are its model, and ask it for some twenty
+    calls that do no harm. The arm is a file in arms/ of this folder. Nothing is sent anywhere.
+
+    Examples:
+    - `agenteval harness capture -- opencode run "look around"`
+
+    - `agenteval harness capture --rules .claude/settings.json -- claude -p "look around"`
+
+    - `agenteval harness capture -- codex exec "look around"`
+    """
+    for line in recording.captured(command, name, rules):
+        typer.echo(line)
 
 
 @app.command()

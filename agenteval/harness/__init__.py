@@ -2,7 +2,7 @@
 
 Begin with recipes.py, which says what a harness is and how each is set up. install.py gets them.
 forwarder.py runs beside the program in the sandbox, and lets nobody else ask; trial_socket.py is
-its other end. exchange.py is one request and its reply, translation.py its way to a served model;
+its other end. translation.py is one request and its reply, on the way to a served model and back;
 anthropic_wire.py and openai_responses.py are what is not passed on as it is. dialogue.py follows
 the conversation, play.py is the loop of one trial. capture.py plays the model for a user's own.
 """

@@ -4,6 +4,7 @@ The registry is the one that npm or pip is set to use here. Nothing is run of wh
 nothing stands where a program of the user's could find it.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -139,3 +140,18 @@ def _note(program: Program, folder: Path) -> None:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     mark = {"binary": str(found.relative_to(folder)), "sha256": digest}
     (folder / MARK).write_text(json.dumps(mark), encoding="utf-8")
+
+
+async def version_of(path: str) -> str:
+    """What a program of the user's says of itself; "" where that is no version."""
+    process = await asyncio.create_subprocess_exec(
+        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    try:
+        async with asyncio.timeout(30):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        return ""
+    words = said.decode(errors="replace").split()
+    return next((word for word in words if word[:1].isdigit()), "")

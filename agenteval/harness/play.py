@@ -15,10 +15,17 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
 from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, seen_in
-from agenteval.harness.exchange import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
-from agenteval.harness.recipes import SetUp, Task
-from agenteval.harness.translation import Passage, Wanted, beside, wanted
+from agenteval.harness.recipes import Task
+from agenteval.harness.translation import (
+    Answer,
+    Passage,
+    Request,
+    UnreadableError,
+    Wanted,
+    beside,
+    wanted,
+)
 from agenteval.harness.trial_socket import FORWARDER, TrialSocket
 from agenteval.patience import until
 from agenteval.protocols import Relay, Sandbox, TrialContext
@@ -26,7 +33,6 @@ from agenteval.protocols import Relay, Sandbox, TrialContext
 FIRST: Final = 120.0  # seconds until a program has asked something; it starts slowly beside others
 LEAVES: Final = 30.0  # after a reply without a call: it has nothing more to do
 QUIET: Final = 300.0  # while it carries out calls
-ENDS: Final = 15.0  # after it was told to
 Judged = tuple[ToolCall, Verdict, str]
 
 
@@ -95,13 +101,15 @@ class HarnessLoop:
         await self.starts.acquire()
         self._starting = True
         self._since = asyncio.get_running_loop().time()
-        await self.way.order(self._set_up(), self._serve)
+        texts = [message.content for message in self.prompt.messages]
+        task = Task("\n\n".join(texts), self.rules, self.tools, self.installed.inside)
+        await self.way.order(self.installed.program.set_up(task), self._serve)
         try:
             async with until(self._deadline):
                 await self.way.listen(self._news)
         except TimeoutError:
             self._late()
-            await self.way.listen(self._news, within=ENDS)
+            await self.way.listen(self._news, within=15.0)
 
     def _is_up(self) -> None:
         if self._starting:
@@ -121,11 +129,6 @@ class HarnessLoop:
             seconds, said = (QUIET, "nothing more") if self.turns else (FIRST, "its model nothing")
             self._failure = self._broke(f"asked {said} for {seconds:g} s, and was ended")
 
-    def _set_up(self) -> SetUp:
-        texts = [message.content for message in self.prompt.messages]
-        task = Task("\n\n".join(texts), self.rules, self.tools, self.installed.inside)
-        return self.installed.program.set_up(task)
-
     def _news(self, told: Mapping[str, Any]) -> None:
         self.refused += "refused" in told
         if "ended" in told:
@@ -142,11 +145,9 @@ class HarnessLoop:
             await self._answer(request, answer)
         except UnreadableError as error:
             await answer.refuse(400, str(error))
-        except TimeoutError:
-            self._stop(Ending.TIME)
-        except OutgrownError as error:
+        except (TimeoutError, OutgrownError) as error:
             self.reason = str(error)
-            self._stop(Ending.CONTEXT)
+            self._stop(Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME)
         except AgentevalError as error:
             self._failure = self._failure or error
             self._stop(None)

@@ -1,7 +1,7 @@
 """The harnesses that are known, and how each is made to play a trial. Pure.
 
-Each was tried in the version that stands here, and is installed in that one. What it is told keeps
-it from every network but our port, from a login, and from its own updates.
+Each was tried in the version that stands here. What it is told keeps it from every network but our
+port, from a login, and from its own updates.
 """
 
 import json
@@ -11,16 +11,8 @@ from typing import Any, Final, Literal
 
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.profile import STRICT, Form, Parameter, Profile
-from agenteval.harness.dialogue import (
-    CLAUDE,
-    CODEX,
-    NOTHING,
-    OPENCODE,
-    Said,
-    Seen,
-    claude_tells,
-    opencode_tells,
-)
+from agenteval.harness import dialogue
+from agenteval.harness.dialogue import NOTHING, Said, Seen
 
 PORT: Final = 4001
 BASE: Final = f"http://127.0.0.1:{PORT}"
@@ -87,7 +79,10 @@ def _opencode(task: Task) -> SetUp:
         "options": {"baseURL": f"{BASE}/v1", "apiKey": "none"},
         "models": {MODEL: model},
     }
-    config = json.loads(task.rules) | {
+    rules = json.loads(task.rules)
+    for key in {"read", "edit"} & rules["permission"].keys():
+        rules["permission"][key] = _from_root(rules["permission"][key])
+    config = rules | {
         "provider": {"p": provider},
         "model": f"p/{MODEL}",
         "small_model": f"p/{MODEL}",
@@ -102,6 +97,11 @@ def _opencode(task: Task) -> SetUp:
         {f"{HOME}/.config/opencode/opencode.json": json.dumps(config)},
         stdin=task.prompt,  # as an argument it would get quotation marks
     )
+
+
+def _from_root(table: Mapping[str, str]) -> Mapping[str, str]:
+    """Each path also as OpenCode calls it in a folder without git: from the root of all files."""
+    return {one: table[glob] for glob in table for one in (glob, f"workspace/{glob}")}
 
 
 def _claude(task: Task) -> SetUp:
@@ -212,8 +212,8 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             dialect="opencode",
             speaks=CHAT,
             set_up=_opencode,
-            tells=opencode_tells,
-            said=OPENCODE,
+            tells=dialogue.opencode_tells,
+            said=dialogue.OPENCODE,
             first=6.0,
             each=0.07,
             megabytes=178,
@@ -227,8 +227,8 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             dialect="claude-code",
             speaks="messages",
             set_up=_claude,
-            tells=claude_tells,
-            said=CLAUDE,
+            tells=dialogue.claude_tells,
+            said=dialogue.CLAUDE,
             first=1.2,
             each=0.035,
             megabytes=235,
@@ -244,7 +244,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             speaks="responses",
             set_up=_codex,
             tells=None,
-            said=CODEX,
+            said=dialogue.CODEX,
             first=0.55,
             each=0.03,
             megabytes=404,
@@ -259,8 +259,8 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             dialect="claude-code",
             speaks=CHAT,
             set_up=_qwen,
-            tells=claude_tells,
-            said=CLAUDE,
+            tells=dialogue.claude_tells,
+            said=dialogue.CLAUDE,
             first=7.2,
             each=0.12,
             megabytes=55,

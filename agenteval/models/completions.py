@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agenteval.config.arms import spoken
 from agenteval.core.call import ToolCall
+from agenteval.core.prompt.profile import PARAMETERS
 from agenteval.models.player import PastCall, Reply
 from agenteval.models.slips import Written
 
@@ -156,7 +157,11 @@ class Speech:
         meant = self._profile.meant(call, self.tools)
         if meant is None:
             return past
-        return replace(past, name=meant.name, arguments=meant.arguments)
+        filled = self._wanted.get(past.name, {}).keys() - PARAMETERS[meant.name]
+        if not filled or meant.arguments is None:
+            return replace(past, name=meant.name, arguments=meant.arguments)
+        kept = {key: value for key, value in meant.arguments.items() if key not in filled}
+        return replace(past, name=meant.name, arguments=kept)
 
     def said(self, reply: Reply) -> Reply:
         return replace(reply, calls=tuple(self._said(call) for call in reply.calls))

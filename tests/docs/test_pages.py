@@ -54,7 +54,7 @@ def code(text: str) -> list[str]:
 def unknown(line: str) -> list[str]:
     """What a command line of ours names that the program does not have."""
     line = re.sub(r"'[^']*'|\"[^\"]*\"", "TEXT", line)
-    words = re.split(r"  +| [|<>] ", line)[0].split()
+    words = re.split(r"  +| [|<>] | -- ", line)[0].split()  # behind -- it is another's
     name = words.pop(0)
     while words and f"{name} {words[0]}" in COMMANDS:
         name += f" {words.pop(0)}"

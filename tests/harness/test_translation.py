@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from agenteval.harness.exchange import Answer, Request
-from agenteval.harness.translation import Passage, wanted
+from agenteval.harness.translation import Answer, Passage, Request, wanted
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
 MESSAGES = {

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agenteval.core.arm_card import OURS
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.prompt.variant import Variables, columns, fill, variables
 from agenteval.core.scenario import Agent, Check, Scenario, Step, Trace
@@ -81,8 +82,10 @@ def texts(
     known = {**setting.profile.names(tuple(setting.profile.forms)), **chosen}
     task = fill(task, {**known, "rules": rules}).strip()
     system = fill(system, {**known, "rules": rules if above else ""}).strip()
-    framed = f"{fill(setting.arm.frame, known)}\n\n{system}".lstrip()
-    return _GAP.sub("\n\n", framed), f"{task}\n\n{rules}" if below else task
+    frame, system = fill(setting.arm.frame, known), _GAP.sub("\n\n", system)
+    if setting.arm.words == OURS:
+        frame = _GAP.sub("\n\n", frame)
+    return f"{frame}\n\n{system}".lstrip(), f"{task}\n\n{rules}" if below else task
 
 
 def split_instructions(instructions: str) -> tuple[str, str]:

@@ -1,0 +1,247 @@
+"""Playing the model for a user's own harness, once: what it sends, and how it takes each call.
+
+It runs where the user stands, with his own agents and settings; only the model is another. The
+calls that it is asked to make do no harm, whatever its rules let through.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from agenteval.core.prompt.profile import Form, recognised
+from agenteval.errors import UsageError
+from agenteval.harness.dialogue import Did, text_of
+from agenteval.harness.install import version_of
+from agenteval.harness.recipes import MODEL, PROGRAMS, Program
+from agenteval.harness.translation import (
+    Answer,
+    Passage,
+    Request,
+    UnreadableError,
+    Wanted,
+    beside,
+    read_request,
+    spoken_once,
+    wanted,
+)
+
+URL: Final = "{url}"  # in the words of a command line: where the model is
+SECONDS: Final = 180.0
+NAMES: Final = {"claude": "claude-code", "qwen": "qwen-code"}  # where a program has another name
+SAID: Final = "agenteval-capture"
+# Each is made once. None of them changes anything, and each shows another way to deny.
+COMMANDS: Final = (
+    f"echo {SAID}",
+    f"echo {SAID} | head -1",
+    f"echo {SAID} && echo again",
+    f"echo {SAID} 2>/dev/null",
+    f"echo {SAID} > /dev/null",
+    "ls /no-such-folder-of-agenteval",
+    "cat /etc/hostname",
+    "timeout 5 true",
+    "true",
+)
+ENDED: Final = "[it ended here]"
+BROKEN: Final = '{"command": "echo'
+
+
+@dataclass(frozen=True, slots=True)
+class Provoked:
+    """A call that was made, what the model would have read, and what became of it."""
+
+    tool: str  # ours; "" for one that there is not
+    arguments: Mapping[str, Any] | None
+    raw: str
+    reply: str = ""
+    did: Did | None = None
+
+
+@dataclass(slots=True)
+class Captured:
+    """What a harness sent. `system` are its messages before the task, `tools` as they stand."""
+
+    name: str
+    version: str
+    spoken: str = ""
+    system: tuple[str, ...] = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    calls: tuple[Provoked, ...] = ()
+
+    @property
+    def forms(self) -> Mapping[str, Form]:
+        """Those of its tools that are like ours."""
+        return recognised(self.tools)
+
+
+@dataclass(slots=True)
+class Script:
+    """The model: one provoked call a turn, and then a last word."""
+
+    program: Program | None
+    seen: Captured
+    wants: list[Provoked] = field(default_factory=list)
+    done: list[Provoked] = field(default_factory=list)
+    asked: Provoked | None = None  # the call of the last reply
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer = Answer(writer)
+        try:
+            request = await read_request(reader)
+            if request:
+                await self._answer(request, answer)
+        except UnreadableError as error:
+            await answer.refuse(400, str(error))
+        finally:
+            writer.close()
+
+    async def _answer(self, request: Request, answer: Answer) -> None:
+        asked = wanted(request)
+        if asked is None:
+            await beside(request, answer)
+            return
+        way = Passage(answer, asked)
+        await way.write(spoken_once(self._next(asked), stream=bool(asked.chat.get("stream"))))
+        await way.end()
+
+    def _next(self, asked: Wanted) -> tuple[str, str, str] | None:
+        """The id, name and arguments of the next call; none to what offers no shell."""
+        forms = recognised(asked.chat.get("tools") or ())
+        if "bash" not in forms:
+            return None
+        if not self.seen.tools:
+            self._first(asked, forms)
+        self._hear(asked.messages)
+        if not self.wants:
+            return None
+        self.asked = one = self.wants[0]
+        name = forms[one.tool].name if one.tool in forms else "no_such_tool"
+        return f"capture-{len(self.done)}", name, one.raw
+
+    def _first(self, asked: Wanted, forms: Mapping[str, Form]) -> None:
+        seen, known = self.seen, {"messages", "tools", "stream", "model"}
+        seen.spoken = asked.spoken.name
+        seen.tools = tuple(asked.chat["tools"])
+        messages = asked.messages
+        seen.system = tuple(text_of(one) for one in messages if one.get("role") == "system")
+        seen.parameters = {name: asked.chat[name] for name in asked.chat.keys() - known}
+        self.wants = list(provocations(forms))
+
+    def gave_up(self) -> bool:
+        """Note that the program ended over the call that it was asked for last, if it was."""
+        asked, self.asked = self.asked, None
+        if asked is None:
+            return False
+        self.wants.remove(asked)
+        self.done.append(replace(asked, reply=ENDED))
+        return True
+
+    def _hear(self, messages: Sequence[Mapping[str, Any]]) -> None:
+        """What the harness answered to the last call, if this request shows it."""
+        ident = f"capture-{len(self.done)}"
+        replies = [text_of(one) for one in messages if one.get("tool_call_id") == ident]
+        if replies and self.wants:
+            one, self.asked = self.wants.pop(0), None
+            did = self.program.said.did(replies[-1]) if self.program else None
+            made = Provoked(one.tool, one.arguments, one.raw, replies[-1], did)
+            self.done.append(made)
+
+
+def provocations(forms: Mapping[str, Form]) -> Iterator[Provoked]:
+    """The calls to be made, by tools that this harness offers."""
+    for command in COMMANDS:
+        yield _call(forms, "bash", {"command": command})
+    if "read" in forms:
+        yield _call(forms, "read", {"path": "/etc/hostname"})
+        yield _call(forms, "read", {"path": "no-such-file-of-agenteval"})
+    yield Provoked("", {"command": "true"}, '{"command": "true"}')
+    yield Provoked("bash", None, BROKEN)
+    yield Provoked("bash", {}, "{}")
+
+
+def _call(forms: Mapping[str, Form], tool: str, arguments: Mapping[str, Any]) -> Provoked:
+    """With all that the harness's own schema requires."""
+    form = forms[tool]
+    theirs = dict(zip([one.name for one in form.parameters], arguments.values(), strict=False))
+    whole = json.loads(form.whole)
+    kinds = whole.get("properties", {})
+    for name in whole.get("required", ()):
+        kind = kinds.get(name, {}).get("type")
+        theirs.setdefault(name, {"boolean": False, "integer": 1, "number": 1}.get(kind, "look"))
+    return Provoked(tool, arguments, json.dumps(theirs))
+
+
+async def capture(command: Sequence[str]) -> Captured:
+    """Run this command line with a model of ours. Raises UsageError when it asks us nothing."""
+    path = shutil.which(command[0])
+    if path is None:
+        raise UsageError(f"{command[0]}: no such program on PATH: install it, or name its path")
+    name = Path(command[0]).name
+    name = NAMES.get(name, name)
+    script = Script(PROGRAMS.get(name), Captured(name, await version_of(path)))
+    server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        said = await _run([path, *command[1:], *_options(name, url)], name, url)
+        while script.wants and script.gave_up():  # as some do when nobody answers a question
+            await _run([path, *command[1:], *_options(name, url)], name, url)
+    if not script.seen.tools:
+        raise UsageError(
+            f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "
+            f"ask for a login, or name a model itself (write {URL} where it takes a URL){said}"
+        )
+    script.seen.calls = tuple(script.done)
+    return script.seen
+
+
+async def _run(words: Sequence[str], name: str, url: str) -> str:
+    """Its last words. Raises UsageError when it does not end."""
+    made = [word.replace(URL, f"{url}/v1") for word in words]
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *made, env={**os.environ, **_environment(url)}, stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe, stderr=asyncio.subprocess.STDOUT,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(SECONDS):
+            said, _ = await process.communicate()
+    except TimeoutError as error:
+        process.kill()
+        await process.wait()
+        raise UsageError(
+            f"{name} did not end in {SECONDS:g} s: name a way of it that asks nobody, such as "
+            "`opencode run`, `claude -p`, `codex exec`"
+        ) from error
+    last = said.decode(errors="replace").strip().splitlines()[-1:]
+    return f": {last[0][:200]}" if last else ""
+
+
+def _environment(url: str) -> Mapping[str, str]:
+    """Where programs look for a model that is not their maker's."""
+    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
+    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
+    opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
+    return {
+        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": url,
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_MODEL": MODEL,
+        "PWD": str(Path.cwd()),  # OpenCode believes it, and a shell may have left another
+        "OPENCODE_CONFIG_CONTENT": json.dumps(opencode | {"small_model": f"agenteval/{MODEL}"}),
+    }
+
+
+def _options(name: str, url: str) -> Sequence[str]:
+    """What a program takes by its command line only."""
+    if name != "codex":
+        return ()
+    provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'
+    own = f"model_providers.agenteval={provider}"
+    return ("-c", 'model_provider="agenteval"', "-c", own, "-c", f'model="{MODEL}"')

@@ -1,0 +1,164 @@
+"""What was captured of a harness, as an arm: a file in the user's project, and what differs there.
+
+Nothing that a harness says is shipped: its words stay with the user who has it.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+
+from agenteval.config.allowlists import load_any
+from agenteval.config.arms import FOLDER
+from agenteval.config.roots import roots
+from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import Policy
+from agenteval.core.prompt.arm import STRICT
+from agenteval.core.prompt.profile import Form
+from agenteval.dialects.registry import dialects
+from agenteval.errors import UsageError
+from agenteval.harness.capture import BROKEN, ENDED, SAID, Captured, Provoked, capture
+from agenteval.harness.dialogue import Did
+from agenteval.taxonomy import judge
+
+RULES: Final = re.compile(r'\[\{"permission".*\}\]', re.DOTALL)
+_CODE: Final = re.compile(r"((?:exited with code|Exit code|Exit Code:|<returncode>)\s*)\d+")
+_FAILED: Final = re.compile(r"ls: [^\n]*no-such-folder-of-agenteval[^\n]*\n?")
+_RAN: Final = re.compile(rf"{SAID}\n?")
+_SLOT: Final = "\0{}\0"  # where a value stood, until all braces of the text are doubled
+
+
+def captured(command: Sequence[str], name: str | None, rules: str | None) -> Iterator[str]:
+    """Capture a harness and write its arm; what was seen, a line each. Raises UsageError."""
+    policy = load_any(rules, roots=roots()) if rules else None
+    seen = asyncio.run(capture(command))
+    arm = name or f"captured/{seen.name}"
+    path = Path(FOLDER, f"{arm}.toml")
+    if path.exists():
+        raise UsageError(f"{path} is there already: move it away, or give another --name")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = arm_file(seen, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
+    path.write_text(text, encoding="utf-8")
+    letters = sum(map(len, seen.system))
+    names = ", ".join(one["function"]["name"] for one in seen.tools)
+    yield f"{seen.name} {seen.version} asks by {seen.spoken}: {letters} characters of prompt"
+    yield f"{len(seen.tools)} tools: {names}"
+    yield f"parameters: {', '.join(f'{k} {v}' for k, v in seen.parameters.items()) or 'none'}"
+    yield from compared(seen.calls, policy)
+    yield f"wrote {path}"
+    yield f"Next: agenteval run --model NAME --arm {arm}"
+
+
+def arm_file(seen: Captured, *, day: str, here: str) -> str:
+    """The arm as a file of arms/: a model reads there what the harness sent, word for word.
+
+    But for the folder that it was started in: trials play in their own.
+    """
+    forms = seen.forms
+    own = {tool: STRICT.profile.forms[tool] for tool in ("read", "write") if tool not in forms}
+    tools = {tool: _tool(form) for tool, form in {**own, **forms}.items()}
+    others = [one["function"]["name"] for one in seen.tools]
+    left = [name for name in others if name not in {form.name for form in forms.values()}]
+    known = {
+        "version": 1,
+        "summary": f"{seen.name} {seen.version}, captured {day}: its prompt, its tools and replies"
+        + (f"; not offered: {', '.join(left)}" if left else ""),
+        "words": f"{seen.name} {seen.version}".strip(),
+        "rules": "none",
+        "frame": "{% raw %}"
+        + "\n\n".join(seen.system).replace(here, "/workspace")
+        + "{% endraw %}",
+        "engine": seen.name if seen.name in dialects() else "",
+        "texts": _texts(seen),
+        "tools": tools,
+    }
+    return tomli_w.dumps(known, multiline_strings=True)
+
+
+def _tool(form: Form) -> dict[str, Any]:
+    parameters = [{"name": one.name, "meaning": one.meaning} for one in form.parameters]
+    told = {"name": form.name, "description": form.description, "parameters": parameters}
+    return told | ({"schema": form.whole} if form.whole else {})
+
+
+def _texts(seen: Captured) -> dict[str, str]:
+    """How replies are worded, with a place for what differs from call to call.
+
+    What the harness never showed, as its own rules let everything run, has the words that its
+    dialect has, or ours.
+    """
+    dialect = dialects().get(seen.name)
+    texts = asdict(dialect.profile.texts if dialect else STRICT.profile.texts)
+    return texts | dict(_shown(seen))
+
+
+def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
+    names = ", ".join(form.name for form in seen.forms.values())
+    for one in reversed(seen.calls):  # the first of a kind counts
+        tool = seen.forms[one.tool].name if one.tool else "no_such_tool"
+        command = str((one.arguments or {}).get("command", ""))
+        values = {"tools": names, "command": command, "tool": tool}
+        match _kind(one):
+            case "ran" | "failed" | "empty" as kind:
+                yield kind, _measured(one.reply)
+            case "":
+                continue
+            case kind:
+                yield kind, template(one.reply, values)
+
+
+def _kind(one: Provoked) -> str:
+    """Which of `Texts` a reply shows."""
+    if one.raw == BROKEN:
+        return "malformed"
+    if one.arguments == {}:
+        return "invalid"
+    if not one.tool:
+        return "unknown"
+    if one.did is Did.DENIED:
+        return "denied" if one.tool == "bash" else "denied_path"
+    command = str((one.arguments or {}).get("command", ""))
+    kinds = {f"echo {SAID}": "ran", "true": "empty", "ls /no-such-folder-of-agenteval": "failed"}
+    return kinds.get(command, "") if one.did is Did.RAN else ""
+
+
+def template(text: str, values: Mapping[str, str]) -> str:
+    """A text with the names of these values where they stand, as `str.format` takes it."""
+    text = RULES.sub(_SLOT.format("rules"), text)
+    for name, value in values.items():
+        if len(value) > 1:
+            text = text.replace(value, _SLOT.format(name))
+    return _closed(text)
+
+
+def _measured(text: str) -> str:
+    for pattern in (_RAN, _FAILED):
+        text = pattern.sub(_SLOT.format("output"), text, count=1)
+    return _closed(_CODE.sub(lambda found: found[1] + _SLOT.format("code"), text))
+
+
+def _closed(text: str) -> str:
+    doubled = text.replace("{", "{{").replace("}", "}}")
+    return re.sub("\0([a-z]+)\0", r"{\1}", doubled)
+
+
+def compared(calls: Sequence[Provoked], rules: Policy | None) -> Iterator[str]:
+    """A line for each provoked call: what the harness did, and what our engine of it says."""
+    for one in calls:
+        shown = (one.arguments or {}).get("command") or one.raw
+        did = one.did or ("ended" if one.reply == ENDED else "answered")
+        if rules is None or one.did is None or not one.tool:
+            yield f"  {did:8} {shown}"
+            continue
+        ours = judge.judge(ToolCall("", one.tool, one.raw, one.arguments), rules).allowed
+        differs = ours != (one.did is Did.RAN)
+        yield f"  {did:8} {shown}{'  DIFFERS: ours ' + _ours(allowed=ours) if differs else ''}"
+
+
+def _ours(*, allowed: bool) -> str:
+    return "allows it" if allowed else "denies it"

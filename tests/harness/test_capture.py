@@ -1,0 +1,181 @@
+"""Capturing a user's own harness: what it sends becomes an arm, and models read just that."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real import cache
+
+from agenteval.config.arms import arms
+from agenteval.core.prompt.prompt import render_agent
+from agenteval.core.prompt.setting import Setting
+from agenteval.core.prompt.variant import fill
+from agenteval.core.scenario import Agent
+from agenteval.errors import UsageError
+from agenteval.harness.install import installed
+
+AGENTEVAL = [sys.executable, "-m", "agenteval"]
+# A harness as small as can be: it asks by chat completions, denies pipes, and runs nothing.
+FAKE = f"""\
+#!{sys.executable}
+import json, os, sys, urllib.request
+if "--version" in sys.argv:
+    sys.exit(print("9.8.7"))
+SYSTEM = "You are {{fake}}, in " + os.getcwd() + ".\\n\\n\\nBe {{% short %}}."
+TOOLS = [{{"type": "function", "function": {{"name": "bash", "description": "Runs {{it}}.",
+    "parameters": {{"type": "object", "required": ["command", "why"], "properties": {{
+        "command": {{"type": "string"}}, "why": {{"type": "string", "enum": ["look"]}}}}}}}}}},
+    {{"type": "function", "function": {{"name": "web", "parameters": {{}}}}}}]
+RULE = "The user has specified a rule which prevents you from using this. "
+def result(name, raw):
+    if name != "bash":
+        return "Model tried to call unavailable tool 'invalid'. Available tools: bash, web."
+    try:
+        asked = json.loads(raw)
+        command = asked["command"]
+    except (ValueError, KeyError) as error:
+        return "The bash tool was called with invalid arguments: " + str(error)
+    assert asked["why"] == "look", asked
+    if "|" in command:
+        return RULE + '[{{"permission":"bash","pattern":"*"}}] ' + command
+    if command.startswith("ls"):
+        return "ls: cannot access '/no-such-folder-of-agenteval'\\nExit code 2"
+    return "" if command == "true" else "agenteval-capture\\n"
+messages = [{{"role": "system", "content": SYSTEM}}, {{"role": "user", "content": sys.argv[1]}}]
+while True:
+    body = {{"model": "x", "messages": messages, "tools": TOOLS, "temperature": 0.5}}
+    url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    request = urllib.request.Request(url, json.dumps(body).encode())
+    said = json.load(urllib.request.urlopen(request))["choices"][0]["message"]
+    messages.append(said)
+    if not said.get("tool_calls"):
+        break
+    for call in said["tool_calls"]:
+        f = call["function"]
+        messages.append({{"role": "tool", "tool_call_id": call["id"],
+                          "content": result(f["name"], f["arguments"])}})
+"""
+RULES = '{"permission": {"bash": {"*": "deny", "echo *": "allow", "ls *": "allow"}}}'
+
+
+def captured(folder: Path, *words: str, env: dict[str, str] | None = None):
+    return subprocess.run(
+        [*AGENTEVAL, "harness", "capture", *words],
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    program = tmp_path / "opencode"
+    program.write_text(FAKE)
+    program.chmod(0o755)
+    (tmp_path / "opencode.json").write_text(RULES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> None:
+    done = captured(project, "--rules", "opencode.json", "--", "./opencode", "look around")
+    assert done.returncode == 0, done.stderr
+    arm = arms((project,))["captured/opencode"]
+    system = "You are {fake}, in /workspace.\n\n\nBe {% short %}."
+    agent = Agent("a", "", instructions="# System\n\nS\n\n# Task\n\nT\n", tools=("bash",))
+    prompt = render_agent(agent, {}, Setting(arm=arm, rules=""))
+    assert fill(arm.frame, {}) == system
+    assert prompt.system.startswith(system)
+    assert arm.profile.forms["bash"].schema()["function"] == {
+        "name": "bash",
+        "description": "Runs {it}.",
+        "parameters": {
+            "type": "object",
+            "required": ["command", "why"],
+            "properties": {
+                "command": {"type": "string"},
+                "why": {"type": "string", "enum": ["look"]},
+            },
+        },
+    }
+    texts = arm.profile.texts
+    rule = "The user has specified a rule which prevents you from using this. "
+    assert (texts.denied, texts.ran, texts.empty) == (
+        f"{rule}{{rules}} {{command}}",
+        "{output}",
+        "",
+    )
+    assert texts.failed == "{output}Exit code {code}"
+    assert texts.unknown.endswith("Available tools: {tools}, web.")
+    assert (arm.engine, arm.words) == ("opencode", "opencode 9.8.7")
+
+
+def test_what_the_harness_and_our_engine_of_it_judge_differently_is_told(project) -> None:
+    told = captured(project, "--rules", "opencode.json", "--", "./opencode", "look").stdout
+    differing = [line.split("  DIFFERS")[0].split(maxsplit=1) for line in told.splitlines()
+                 if "DIFFERS" in line]  # fmt: skip
+    # It runs whatever has no pipe: our engine knows from the rules that these three are denied.
+    assert differing == [
+        ["ran", "cat /etc/hostname"], ["ran", "timeout 5 true"], ["ran", "true"]]  # fmt: skip
+
+
+def test_a_captured_arm_is_played(project) -> None:
+    captured(project, "--", "./opencode", "look")
+    words = ("-m", "sim/qwen3.5-27b", "--arm", "captured/opencode", "mail/draft", "--trials", "1")
+    done = subprocess.run([*AGENTEVAL, "run", *words], capture_output=True, text=True, timeout=100,
+                          check=False)  # fmt: skip
+    assert (done.returncode, "completed              1" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--", "no-such-harness", "x"), "no such program on PATH"),
+        (("--", "true"), "asked us nothing with a shell among its tools"),
+        (("--rules", "gone.json", "--", "./opencode", "x"), "gone.json: cannot be read"),
+    ],
+)
+def test_what_cannot_be_captured_is_one_line_with_the_cure(project, words, said) -> None:
+    done = captured(project, *words)
+    assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True)
+
+
+def test_an_arm_that_is_there_is_not_overwritten(project) -> None:
+    captured(project, "--", "./opencode", "look")
+    before = (project / "arms/captured/opencode.toml").read_text()
+    done = captured(project, "--", "./opencode", "look")
+    assert (done.returncode, "is there already" in done.stderr) == (2, True)
+    assert (project / "arms/captured/opencode.toml").read_text() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "program", "words"),
+    [
+        ("opencode", "opencode", ("run", "look around")),
+        ("claude-code", "claude", ("-p", "look around")),
+        ("codex", "codex", ("exec", "--skip-git-repo-check", "look around")),
+    ],
+)
+def test_the_real_program_is_captured(name, program, words, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("AGENTEVAL_DATA", str(cache()))
+    try:
+        found = installed(name)
+    except UsageError as error:
+        pytest.skip(str(error))
+    rules = '{"permission": {"bash": {"*": "deny", "echo *": "allow", "ls *": "allow"}}}'
+    (tmp_path / "opencode.json").write_text(rules)
+    (tmp_path / "home").mkdir()
+    own = {"HOME": str(tmp_path / "home"), "PATH": f"{(found.folder / found.binary).parent}:"
+           f"{os.environ['PATH']}"}  # fmt: skip
+    asked = ("--rules", "opencode.json") if name == "opencode" else ()
+    done = captured(tmp_path, *asked, "--", program, *words, env=own)
+    assert (done.returncode, "DIFFERS" in done.stdout) == (0, False), done.stdout + done.stderr
+    arm = arms((tmp_path,))[f"captured/{name}"]
+    assert arm.words == f"{name} {found.program.version}"
+    assert len(arm.frame) > 5000
