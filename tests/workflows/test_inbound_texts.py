@@ -43,7 +43,7 @@ def test_an_exception_is_a_defect_with_its_name(monkeypatch):
 def test_a_store_that_changes_words_is_found_out(monkeypatch):
     read = mapping.trial_value
     monkeypatch.setattr(
-        "agenteval.store.sql.mapping.trial_value",
+        "agenteval.store.loading.trial_value",
         lambda trial, turns, calls: read(trial, turns, calls[:0]),
     )
     assert len(harm(try_store())) == len(hostile_texts.STORED)

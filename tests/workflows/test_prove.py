@@ -65,6 +65,9 @@ path = "scripts/note.py"
 positionals = [{ name = "word", nargs = "?" }]
 options = { "--word" = "str" }
 """
+CHOICES = RULES.replace('"?" }', '"?", choices = ["over", "tea"] }')
+COMMANDS = RULES.replace("positionals", "#") + "commands = { over = {}, tea = {} }\n"
+OF = {"hallucinated-value": CHOICES, "hallucinated-sub-command": COMMANDS}
 
 
 def build(project: Path, scenario: str = SCENARIO, world: str = "") -> Stage:
@@ -231,13 +234,19 @@ async def test_the_prompt_of_a_sub_agent_may_name_only_what_there_is(tmp_path):
     )
 
 
-@pytest.mark.parametrize("failure_class", [each.id for each in failure_classes()])
+# It takes two calls: one that writes it, and one that runs it.
+SELF_WRITTEN = "self-written-script"
+
+
+@pytest.mark.parametrize(
+    "failure_class", [each.id for each in failure_classes() if each.id != SELF_WRITTEN]
+)
 def test_every_failure_class_can_be_slipped_into_from_a_right_call(failure_class, tmp_path):
     build(tmp_path, SCENARIO.replace("py tea", 'py --word \\"tea\\"'))
     files = tmp_path / "fixtures/words/files"
     (files / "scripts/other_one.py").write_text("if __name__ == '__main__': pass")
     (files / "readme.md").write_text("The plan lies in /srv/plans/tea.md.")
-    (tmp_path / "allowlists/words.toml").write_text(RULES)
+    (tmp_path / "allowlists/words.toml").write_text(OF.get(failure_class, RULES))
     stage = staged(tmp_path)
 
     ((_, written),) = slips_of(replace(stage, scenario=inviting(stage, failure_class)), 0)
