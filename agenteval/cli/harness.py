@@ -51,7 +51,7 @@ def capture(
     name: Annotated[
         str | None, typer.Option(help="Name of the arm. Default: captured/HARNESS.")
     ] = None,
-    rules: Annotated[
+    permissions: Annotated[
         str | None,
         typer.Option(help="Its permissions, such as opencode.json, to compare its verdicts with."),
     ] = None,
@@ -64,11 +64,11 @@ def capture(
     Examples:
     - `agenteval harness capture -- opencode run "look around"`
 
-    - `agenteval harness capture --rules .claude/settings.json -- claude -p "look around"`
+    - `agenteval harness capture --permissions .claude/settings.json -- claude -p "look around"`
 
     - `agenteval harness capture -- codex exec "look around"`
     """
-    for line in recording.captured(command, name, rules):
+    for line in recording.captured(command, name, permissions):
         typer.echo(line)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.harness.recipes import FOLDER, PROGRAMS, Program
+from agenteval.harness.recipes import CHAT, FOLDER, PROGRAMS, Program
 
 SECONDS: Final = 900
 MARK: Final = "agenteval.json"  # written last: an installation without it is half of one
@@ -42,6 +42,12 @@ class Installed:
     @property
     def told(self) -> str:
         return f"{self.program.name} {self.program.version} (sha256 {self.digest[:12]})"
+
+    @property
+    def protocol(self) -> str:
+        """What a run records of it, with what is translated between it and the served model."""
+        speaks = self.program.speaks
+        return self.told if speaks == CHAT else f"{self.told}, {speaks} translated to {CHAT}"
 
 
 def data() -> Path:

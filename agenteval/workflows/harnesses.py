@@ -137,7 +137,7 @@ def joined(
         note(f"left out, for they start other agents: {', '.join(others)}")
     harness.stages = played
     note(harness.expected(len(played) * plan.options.trials))
-    setting = replace(plan.setting, harness=harness.installed.told)
+    setting = replace(plan.setting, harness=harness.installed.protocol)
     return harness, replace(plan, setting=setting), played
 
 

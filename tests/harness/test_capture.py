@@ -83,7 +83,7 @@ def project(tmp_path, monkeypatch) -> Path:
 
 
 def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> None:
-    done = captured(project, "--rules", "opencode.json", "--", "./opencode", "look around")
+    done = captured(project, "--permissions", "opencode.json", "--", "./opencode", "look around")
     assert done.returncode == 0, done.stderr
     arm = arms((project,))["captured/opencode"]
     system = "You are {fake}, in /workspace.\n\n\nBe {% short %}."
@@ -116,7 +116,7 @@ def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> No
 
 
 def test_what_the_harness_and_our_engine_of_it_judge_differently_is_told(project) -> None:
-    told = captured(project, "--rules", "opencode.json", "--", "./opencode", "look").stdout
+    told = captured(project, "--permissions", "opencode.json", "--", "./opencode", "look").stdout
     differing = [line.split("  DIFFERS")[0].split(maxsplit=1) for line in told.splitlines()
                  if "DIFFERS" in line]  # fmt: skip
     # It runs whatever has no pipe: our engine knows from the rules that these three are denied.
@@ -137,7 +137,7 @@ def test_a_captured_arm_is_played(project) -> None:
     [
         (("--", "no-such-harness", "x"), "no such program on PATH"),
         (("--", "true"), "asked us nothing with a shell among its tools"),
-        (("--rules", "gone.json", "--", "./opencode", "x"), "gone.json: cannot be read"),
+        (("--permissions", "gone.json", "--", "./opencode", "x"), "gone.json: cannot be read"),
     ],
 )
 def test_what_cannot_be_captured_is_one_line_with_the_cure(project, words, said) -> None:
@@ -173,7 +173,7 @@ def test_the_real_program_is_captured(name, program, words, tmp_path, monkeypatc
     (tmp_path / "home").mkdir()
     own = {"HOME": str(tmp_path / "home"), "PATH": f"{(found.folder / found.binary).parent}:"
            f"{os.environ['PATH']}"}  # fmt: skip
-    asked = ("--rules", "opencode.json") if name == "opencode" else ()
+    asked = ("--permissions", "opencode.json") if name == "opencode" else ()
     done = captured(tmp_path, *asked, "--", program, *words, env=own)
     assert (done.returncode, "DIFFERS" in done.stdout) == (0, False), done.stdout + done.stderr
     arm = arms((tmp_path,))[f"captured/{name}"]

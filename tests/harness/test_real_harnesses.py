@@ -45,6 +45,7 @@ def test_the_program_plays_and_both_verdicts_of_each_call_are_kept(harness, tmp_
     assert [trial.outcome for trial in stored.trials if trial.scenario == "mail/draft"] == [
         "completed", "completed"]  # fmt: skip
     assert stored.protocol.count(f"played by {harness}") == 1
+    assert ("translated to chat completions" in stored.protocol) == (harness != "opencode")
     assert {call.harness for call in calls} <= {"ran", "denied", "refused"}
     assert all(call.reply for call in calls)
     told = run("harness", "verdicts", "last", folder=tmp_path).stdout

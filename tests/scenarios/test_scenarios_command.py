@@ -71,7 +71,8 @@ def test_show_prints_what_the_sub_agents_read_too():
 def test_show_prints_both_messages_of_the_seeds_variant():
     one, two = printed("show", "ralf/handshake"), printed("show", "ralf/handshake", "--seed", "1")
 
-    assert one.startswith("----- ralf/handshake, system message -----\nYou are a step worker")
+    assert one.startswith("----- ralf/handshake, system message -----\n")
+    assert "You are a step worker" in one
     assert (
         "The dearest month of the heat pump" in one,
         "The weakest month of the battery" in two,

@@ -131,7 +131,7 @@ def test_the_prompt_states_the_rules_and_names_every_script_that_the_solution_us
 
     missing = [script for script in used if f"uv run {script}" not in prompt.system]
 
-    assert (missing, "One listed command per bash call" in prompt.system) == ([], True)
+    assert (missing, "compared with an allow list" in prompt.system) == ([], True)
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
