@@ -18,6 +18,7 @@ include_patterns = [
     "allowlists/README.md",
     "docs/**.md",
     "scenarios/README.md",
+    "tests/arrivals/README.md",
 ]
 exclude_patterns = ["docs/_build"]
 extensions = ["myst_parser"]
