@@ -16,6 +16,8 @@ _LONGEST = 400  # characters of a line that was found
 _WALK = """\
 import json, os, re, sys
 folder, pattern = sys.argv[1:]
+if os.path.realpath(folder) != os.path.abspath(folder):
+    sys.exit(folder + ": a link leads to another folder")
 wanted = re.compile(pattern) if pattern else None
 for base, folders, names in os.walk(folder):
     folders.sort()
@@ -89,7 +91,8 @@ async def _edited(task: FileEdit, sandbox: Sandbox) -> str:
 
 async def _searched(task: FileSearch, sandbox: Sandbox, readable: PathRules) -> Execution:
     pattern = "" if task.tool == GLOB else task.pattern
-    ran = await sandbox.run(("python3", "-c", _WALK, task.folder, pattern))
+    # Isolated: modules beside the files are not imported, whoever wrote them.
+    ran = await sandbox.run(("python3", "-I", "-S", "-c", _WALK, task.folder, pattern))
     if ran.exit_code != 0:
         return Execution(1, ran.output.strip().rpartition("\n")[2], ran.seconds, ran.limit)
     found = [*_matching(task, readable, ran.output)]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.config.arms import arms
+from agenteval.core.policy.patterns import PathRules
 from agenteval.core.prompt.arm import Cut
 from agenteval.testing import Made, ScriptedModel, tool
 
@@ -92,3 +93,48 @@ async def test_all_of_a_long_result_can_be_read_in_the_file_that_the_notice_name
     assert cut.reply.endswith("]\nmark.py\n")
     assert cut.execution.output == "notes:\nn.txt\n\nscripts:\nmark.py\n"
     assert part.reply == "n.txt\n"
+
+
+STOLEN = "import pathlib; pathlib.Path('notes/stolen.txt').write_text('it ran')"
+
+
+@pytest.mark.parametrize("name", ["json.py", "re.py", "os.py", "sitecustomize.py", "encodings.py"])
+async def test_what_a_model_wrote_is_no_part_of_a_search(play, name):
+    play.policy = replace(play.policy, write=PathRules(("**",)), read=PathRules(("**",)))
+    (trial,) = await play(
+        ScriptedModel(
+            tool("write", filePath=name, content=STOLEN),
+            tool("grep", pattern="note"),
+            tool("glob", pattern="**/*.txt"),
+        ),
+        arm=TOOLS,
+        scenario=replace(play.scenario, tools=("bash", "read", "write")),
+    )
+    wrote, found, listed = trial.calls
+    assert (wrote.execution.exit_code, "notes/n.txt:1: a note" in found.reply) == (0, True)
+    assert listed.reply == "notes/n.txt"
+
+
+async def test_a_search_follows_no_link_out_of_its_folder(play):
+    play.policy = replace(play.policy, read=PathRules(("**",)))
+    files = play.files
+    play.files = lambda seed: {**files(seed), "scripts/mark.py": LINKS.encode()}
+    (trial,) = await play(
+        ScriptedModel(
+            "uv run scripts/mark.py a",
+            tool("glob", pattern="*", path="etc"),
+            tool("grep", pattern="root", path="etc"),
+            tool("grep", pattern="root", path="."),
+        ),
+        arm=TOOLS,
+    )
+    assert [record.reply for record in trial.calls[1:]] == [
+        *["etc: a link leads to another folder"] * 2,
+        "scripts/mark.py:3: os.symlink('/etc/passwd', 'root')",
+    ]
+
+
+LINKS = """import os
+os.symlink('/etc', 'etc')
+os.symlink('/etc/passwd', 'root')
+"""
