@@ -115,7 +115,7 @@ def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
 
 
 def test_what_was_kept_outside_the_workspace_stays_open_to_be_read(cli, project):
-    cli("run", "-m", "sim/qwen3.5-27b", "mail", "--trials", "1", "--arm", "taught/tools")
+    cli("run", "-m", "sim/qwen3.5-27b", "mail/triage", "--trials", "1", "--arm", "taught/tools")
     store = project / STORE
     first, *_, (turn, position) = asked(
         store, "SELECT turn, position FROM call WHERE name = 'bash' AND exit_code = 0"

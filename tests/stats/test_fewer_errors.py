@@ -125,7 +125,11 @@ def test_no_bound_of_a_rate_falls_by_an_error_more(runs, level, scenarios):
 @given(one_more(), CHANCE, st.booleans(), SCENARIOS)
 @settings(max_examples=60, deadline=None)
 def test_no_bound_of_a_comparison_falls_by_an_error_more(runs, chance, ratio, scenarios):
-    """Beside a baseline that met the same worlds, whose errors are others."""
+    """Beside a baseline that met the same worlds, whose errors are others.
+
+    A p above a half decides nothing: there the estimate is on the wrong side, and the more the
+    trials differ, the nearer to a half it is.
+    """
     limit, others = (1.5 if ratio else 0.03), [errors for errors, _ in runs[0]]
     chance.shuffle(others)
     before, after = (
@@ -141,7 +145,7 @@ def test_no_bound_of_a_comparison_falls_by_an_error_more(runs, chance, ratio, sc
         )
         for run in runs
     )
-    assert before.below(limit) <= after.below(limit) + EXACTLY
+    assert min(before.below(limit), 0.5) <= min(after.below(limit), 0.5) + EXACTLY
     assert min(before.above(limit), 0.5) >= min(after.above(limit), 0.5) - EXACTLY
 
 
