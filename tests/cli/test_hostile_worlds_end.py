@@ -84,9 +84,12 @@ class Hostile:
         return "It is done."
 
 
+ARM = ("--arm", "strict")  # its write takes `path`
+
+
 def command(project, *words: str) -> subprocess.Popen:
     return subprocess.Popen(
-        [sys.executable, "-m", "agenteval", "run", *words],
+        [sys.executable, "-m", "agenteval", "run", *words, *ARM],
         cwd=project,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

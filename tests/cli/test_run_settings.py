@@ -32,14 +32,15 @@ def played(cli, project, *options: str) -> Run:
 
 @pytest.mark.slow
 def test_the_same_slips_get_the_same_verdicts_under_every_arm(cli, project) -> None:
-    runs = {name: played(cli, project, "--arm", name) for name in arms()}
+    ours = {name: arm for name, arm in arms().items() if not arm.engine}  # else others judge
+    runs = {name: played(cli, project, "--arm", name) for name in ours}
     calls = {
         name: [(call.call.name, call.call.command) for trial in run.trials for call in trial.calls]
         for name, run in runs.items()
     }
 
     assert [run.protocol.split(",")[0] for run in runs.values()] == [
-        arm.protocol for arm in arms().values()
+        arm.protocol for arm in ours.values()
     ]
     assert len(calls["strict"]) > 5
     assert all(made == calls["strict"] for made in calls.values())

@@ -10,7 +10,7 @@ from agenteval.config.arms import USUAL, arms, spoken
 from agenteval.config.prompts import load_setting
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
-from agenteval.core.prompt.profile import STRICT, Profile
+from agenteval.core.prompt.profile import STRICT, Profile, recognised
 from agenteval.core.prompt.setting import VARIANTS, Setting
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.workflows.armed import arm_card
@@ -189,3 +189,25 @@ def test_of_a_real_program_the_run_keeps_that_its_words_are_its_own():
     )
     ours = arm_card(stages, usual).tokens
     assert 300 < ours < arm_card(stages, load_setting(USUAL, None, "start", "0")).tokens < 6000
+
+
+def test_our_own_tools_are_recognised_among_those_of_a_request() -> None:
+    def offered(name, *parameters):
+        known = {"type": "object", "properties": {key: {} for key in parameters}}
+        return {"type": "function", "function": {"name": name, "parameters": known}}
+
+    found = recognised(
+        [
+            offered("Read", "file_path", "limit"),
+            offered("read_file", "path"),  # there is one already
+            offered("write", "filePath"),  # without a content it is another
+            offered("WebFetch", "url"),
+            offered("bash", "command"),
+        ]
+    )
+    assert {
+        tool: (form.name, [one.name for one in form.parameters]) for tool, form in found.items()
+    } == {
+        "read": ("Read", ["file_path"]),
+        "bash": ("bash", ["command"]),
+    }

@@ -147,6 +147,7 @@ def test_a_dialect_tells_every_tool_and_reads_no_call_in_its_own_results(dialect
 
 
 KIMI = "<|tool_call_begin|>bash<|tool_call_argument_begin|>{]"
+OPEN = '<invoke name="bash">\n<parameter name="command">ls\n</invoke>'
 GEMMA = "<|tool_call>call:bash{{command:{}}}<tool_call|>"
 
 
@@ -160,6 +161,7 @@ GEMMA = "<|tool_call>call:bash{{command:{}}}<tool_call|>"
         ("pythonic", '[now(command="ls")]', []),
         ("pythonic", 'I would call bash(command="ls").', []),
         ("mistral", "[TOOL_CALLS]bash[ARGS][1]", []),
+        ("minimax_m2", OPEN, [("bash", OPEN, False)]),
         (
             "kimi_k2",
             "<|tool_call_begin|>bash<|tool_call_argument_begin|>{]",

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from agenteval.config.allowlists import convert, load_any, policy
 from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
-from agenteval.core.policy.policy import Policy
+from agenteval.core.policy.policy import Policy, files_written
 from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.program_specs import shown_files
 from agenteval.core.shell.simple_command import Simple, read_simple
 from agenteval.taxonomy.judge import judge
 
@@ -138,3 +139,13 @@ def _rules(allow: list[str]) -> Policy:
 def test_a_script_is_known_by_its_bare_name_and_told_by_its_first_rule():
     twice = _rules(["uv run scripts/a-b.tools.py *", "python3 scripts/a-b.tools.py *"])
     assert twice.bash.by_stem == {"a_b": "uv run scripts/a-b.tools.py"}
+
+
+def test_files_that_a_call_writes_are_those_inside_the_workspace() -> None:
+    text = "uv run x.py > a.txt 2>&1 > /etc/b > c/d"
+    call = ToolCall("", "bash", "", {"command": text})
+    assert list(files_written(call, "/workspace")) == ["a.txt", "c/d"]
+
+
+def test_of_a_program_that_shows_nothing_no_files_are_known() -> None:
+    assert (shown_files(["uv", "a"]), shown_files(["cat", "a"])) == ([], ["a"])

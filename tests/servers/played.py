@@ -17,7 +17,7 @@ def play(
     entry = {"base_url": base_url, "model": model, "sampling": SAMPLING, **entry}
     lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
     (project / "agenteval.toml").write_text("\n".join(["[models.markov]", *lines, ""]))
-    command = "run -m markov known/rates --seed 3 --concurrency 4 --json --trials"
+    command = "run -m markov known/rates --arm strict --seed 3 --concurrency 4 --json --trials"
     done = subprocess.run(
         [sys.executable, "-m", "agenteval", *command.split(), str(trials)],
         cwd=project,
