@@ -13,6 +13,9 @@ loudly.
 """
 
 from enum import StrEnum
+from typing import TypeVar
+
+Failed = TypeVar("Failed", bound=Exception)
 
 
 class Cause(StrEnum):
@@ -77,7 +80,7 @@ class UnservedError(InfrastructureError):
         self.after = after
 
 
-def first(errors: BaseExceptionGroup[AgentevalError]) -> AgentevalError:
+def first(errors: ExceptionGroup[Failed]) -> Failed:
     """The error that came first, however deep."""
     error = errors.exceptions[0]
-    return first(error) if isinstance(error, BaseExceptionGroup) else error
+    return first(error) if isinstance(error, ExceptionGroup) else error

@@ -16,6 +16,7 @@ from agenteval.config.arms import arms
 from agenteval.config.models import ModelEntry
 from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall
+from agenteval.core.chunk import ReplyError
 from agenteval.core.claims import claims_done
 from agenteval.core.intent import intent_of, likeness, same_intent
 from agenteval.core.loops import looped
@@ -26,7 +27,6 @@ from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.engine import tool_texts
 from agenteval.models.chat_completions import asked_of, read_reply, request_body
 from agenteval.models.failures import RefusedError, refused_call
-from agenteval.models.loose import ReplyError
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import turn_of
 from agenteval.report import console, html, markdown

@@ -13,6 +13,21 @@ Message = Mapping[str, Any]
 Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str | Message | int]
 
 
+def tool(name: str, **kinds: str) -> Mapping[str, Any]:
+    """As it is offered to a model: all of its parameters are required, each of this JSON type."""
+    properties = {one: {"type": kind} for one, kind in kinds.items()}
+    schema = {"type": "object", "properties": properties, "required": list(kinds)}
+    return {"type": "function", "function": {"name": name, "parameters": schema}}
+
+
+TOOLS = [
+    tool("bash", command="string"),
+    tool("read", path="string"),
+    tool("todo", items="array"),
+    tool("now"),
+]
+
+
 def bash(command: str) -> tuple[str, Mapping[str, str]]:
     return "bash", {"command": command}
 

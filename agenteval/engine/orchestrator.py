@@ -59,6 +59,8 @@ def made(key: TrialKey, make: Callable[[], T]) -> T:
 
 def void_of(key: TrialKey, error: Exception) -> InfrastructureError:
     """What broke the trial; with its traceback where nobody foresaw it."""
+    if isinstance(error, ExceptionGroup):
+        return void_of(key, first(error))
     if isinstance(error, InfrastructureError):
         return error
     if isinstance(error, TemplateError):

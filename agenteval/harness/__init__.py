@@ -2,7 +2,8 @@
 
 Begin with recipes.py, which says what a harness is and how each is set up. install.py gets them.
 forwarder.py runs beside the program in the sandbox, and lets nobody else ask; trial_socket.py is
-its other end. translation.py is one request and its reply, on the way to a served model and back;
-anthropic_wire.py and openai_responses.py are what is not passed on as it is. dialogue.py follows
-the conversation, play.py is the loop of one trial. capture.py plays the model for a user's own.
+its other end. http_server.py is one request and its answer; translation.py takes them to a served
+model and back, with anthropic_wire.py and openai_responses.py for what is not passed on as it is.
+dialogue.py follows the conversation, play.py is the loop of one trial. capture.py plays the model
+for a user's own program, and recording.py makes an arm of what that asked.
 """

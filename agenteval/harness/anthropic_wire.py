@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+
 Json = Mapping[str, Any]
 _ENDS = {"tool_calls": "tool_use", "length": "max_tokens"}
 
@@ -98,28 +100,27 @@ class Stream:
     _usage: dict[str, int] = field(default_factory=lambda: {"input_tokens": 0, "output_tokens": 0})
     _begun: bool = False
 
-    def feed(self, chunk: Json) -> Iterator[bytes]:
+    def feed(self, chunk: Chunk) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
             yield _event("message_start", message=self._message([], None))
-        _count(chunk.get("usage"), self._usage)
-        for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or {}
-            if text := delta.get("content"):
+        self._count(chunk)
+        for choice in chunk.choices or ():
+            delta = choice.delta or Said()
+            if delta.content:
                 yield from self._opened("text", {"type": "text", "text": ""})
-                yield self._delta({"type": "text_delta", "text": text})
-            for call in delta.get("tool_calls") or ():
+                yield self._delta({"type": "text_delta", "text": delta.content})
+            for call in delta.called:
                 yield from self._call(call)
-            if reason := choice.get("finish_reason"):
-                self._end = _ENDS.get(reason, "end_turn")
+            if choice.finish_reason:
+                self._end = _ENDS.get(choice.finish_reason, "end_turn")
 
-    def _call(self, call: Json) -> Iterator[bytes]:
-        function = call.get("function") or {}
-        use = {"type": "tool_use", "id": call.get("id") or f"call-{call.get('index', 0)}"}
-        block: Json = {**use, "name": function.get("name") or "", "input": {}}
-        yield from self._opened(f"call {call.get('index', 0)}", block)
-        if part := function.get("arguments"):
-            text = part if isinstance(part, str) else json.dumps(part)
+    def _call(self, call: Call) -> Iterator[bytes]:
+        function, index = call.function or Function(), call.index or 0
+        use = {"type": "tool_use", "id": call.id or f"call-{index}"}
+        yield from self._opened(f"call {index}", {**use, "name": function.name or "", "input": {}})
+        text, _ = argument_text(function.arguments)
+        if text:
             yield self._delta({"type": "input_json_delta", "partial_json": text})
 
     def _opened(self, what: str, block: Json) -> Iterator[bytes]:
@@ -142,33 +143,33 @@ class Stream:
         yield _event("message_delta", delta={"stop_reason": self._end}, usage=self._usage)
         yield _event("message_stop")
 
-    def whole(self, reply: Json) -> Json:
+    def whole(self, reply: Chunk) -> Json:
         """The same of a reply that came whole."""
-        _count(reply.get("usage"), self._usage)
-        choice: Json = (reply.get("choices") or ({},))[0]
-        said: Json = choice.get("message") or {}
-        words = said.get("content")
-        blocks: list[Json] = [{"type": "text", "text": words}] if words else []
-        for at, call in enumerate(said.get("tool_calls") or ()):
-            function = call.get("function") or {}
-            use = {"type": "tool_use", "id": call.get("id") or f"call-{at}"}
-            read = {"name": function.get("name"), "input": _object(function.get("arguments"))}
-            blocks.append({**use, **read})
-        return self._message(blocks, _ENDS.get(choice.get("finish_reason") or "", "end_turn"))
+        self._count(reply)
+        choice = (reply.choices or [Choice()])[0]
+        said = choice.message or Said()
+        blocks: list[Json] = [{"type": "text", "text": said.content}] if said.content else []
+        for at, call in enumerate(said.called):
+            function = call.function or Function()
+            use = {"type": "tool_use", "id": call.id or f"call-{at}", "name": function.name or ""}
+            blocks.append({**use, "input": _object(argument_text(function.arguments)[0])})
+        return self._message(blocks, _ENDS.get(choice.finish_reason or "", "end_turn"))
+
+    def _count(self, chunk: Chunk) -> None:
+        if chunk.usage:
+            used = usage(chunk.usage)
+            counts = {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens}
+            self._usage.update(counts)
 
     def _message(self, content: Sequence[Json], end: str | None) -> Json:
         named = {"id": self.ident, "type": "message", "role": "assistant", "model": self.model}
         return {**named, "content": content, "stop_reason": end, "usage": self._usage}
 
 
-def _count(usage: object, into: dict[str, int]) -> None:
-    if isinstance(usage, Mapping):
-        into["input_tokens"] = int(usage.get("prompt_tokens") or 0)
-        into["output_tokens"] = int(usage.get("completion_tokens") or 0)
-
-
-def _object(arguments: object) -> Any:
+def _object(arguments: str) -> Json:
+    """The protocol has no place for arguments that are no object."""
     try:
-        return json.loads(arguments) if isinstance(arguments, str) else arguments or {}
-    except ValueError:
+        read = json.loads(arguments)
+    except (ValueError, RecursionError):
         return {}
+    return read if isinstance(read, Mapping) else {}

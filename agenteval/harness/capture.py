@@ -16,19 +16,10 @@ from typing import Any, Final
 from agenteval.core.prompt.profile import Form, recognised
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
+from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import version_of
 from agenteval.harness.recipes import MODEL, PROGRAMS, Program
-from agenteval.harness.translation import (
-    Answer,
-    Passage,
-    Request,
-    UnreadableError,
-    Wanted,
-    beside,
-    read_request,
-    spoken_once,
-    wanted,
-)
+from agenteval.harness.translation import Passage, Wanted, beside, spoken_once, wanted
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
 SECONDS: Final = 180.0

@@ -158,6 +158,7 @@ async def version_of(path: str) -> str:
             said, _ = await process.communicate()
     except TimeoutError:
         process.kill()
+        await process.wait()
         return ""
     words = said.decode(errors="replace").split()
     return next((word for word in words if word[:1].isdigit()), "")

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+
 Json = Mapping[str, Any]
 
 
@@ -91,17 +93,17 @@ class Stream:
     _usage: dict[str, Any] = field(default_factory=dict)
     _begun: bool = False
 
-    def feed(self, chunk: Json) -> Iterator[bytes]:
+    def feed(self, chunk: Chunk) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
             yield _event("response.created", response=self._response("in_progress", []))
-        self._count(chunk.get("usage"))
-        for choice in chunk.get("choices") or ():
-            delta = choice.get("delta") or {}
-            if text := delta.get("content"):
-                yield from self._words(text)
-            for call in delta.get("tool_calls") or ():
-                self._call(call.get("index", 0), call)
+        self._count(chunk)
+        for choice in chunk.choices or ():
+            delta = choice.delta or Said()
+            if delta.content:
+                yield from self._words(delta.content)
+            for call in delta.called:
+                self._call(call.index or 0, call)
 
     def _words(self, text: str) -> Iterator[bytes]:
         if not self._text:
@@ -110,13 +112,12 @@ class Stream:
         place = {"item_id": f"msg-{self.ident}", "output_index": 0, "content_index": 0}
         yield _event("response.output_text.delta", delta=text, **place)
 
-    def _call(self, index: int, call: Json) -> None:
+    def _call(self, index: int, call: Call) -> None:
         known = self._calls.setdefault(index, {"call_id": "", "name": "", "arguments": ""})
-        function = call.get("function") or {}
-        known["call_id"] = known["call_id"] or call.get("id") or ""
-        known["name"] += function.get("name") or ""
-        part = function.get("arguments") or ""
-        known["arguments"] += part if isinstance(part, str) else json.dumps(part)
+        function = call.function or Function()
+        known["call_id"] = known["call_id"] or call.id or ""
+        known["name"] += function.name or ""
+        known["arguments"] += argument_text(function.arguments)[0]
 
     def ended(self) -> Iterator[bytes]:
         items = self._items()
@@ -124,14 +125,13 @@ class Stream:
             yield _event("response.output_item.done", output_index=at, item=item)
         yield _event("response.completed", response=self._response("completed", items))
 
-    def whole(self, reply: Json) -> Json:
+    def whole(self, reply: Chunk) -> Json:
         """The same of a reply that came whole."""
-        self._count(reply.get("usage"))
-        choice: Json = (reply.get("choices") or ({},))[0]
-        said: Json = choice.get("message") or {}
-        if said.get("content"):
-            self._text.append(said["content"])
-        for at, call in enumerate(said.get("tool_calls") or ()):
+        self._count(reply)
+        said = (reply.choices or [Choice()])[0].message or Said()
+        if said.content:
+            self._text.append(said.content)
+        for at, call in enumerate(said.called):
             self._call(at, call)
         return self._response("completed", self._items())
 
@@ -152,9 +152,9 @@ class Stream:
         made = {"id": self.ident, "object": "response", "created_at": 0, "model": self.model}
         return {**made, "status": status, "output": items, "usage": self._usage or None}
 
-    def _count(self, usage: object) -> None:
-        if isinstance(usage, Mapping):
-            came = int(usage.get("prompt_tokens") or 0)
-            went = int(usage.get("completion_tokens") or 0)
+    def _count(self, chunk: Chunk) -> None:
+        if chunk.usage:
+            used = usage(chunk.usage)
+            came, went = used.prompt_tokens, used.completion_tokens
             counts = {"input_tokens": came, "output_tokens": went}
             self._usage = counts | {"total_tokens": came + went}

@@ -15,17 +15,10 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
 from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, seen_in
+from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import Task
-from agenteval.harness.translation import (
-    Answer,
-    Passage,
-    Request,
-    UnreadableError,
-    Wanted,
-    beside,
-    wanted,
-)
+from agenteval.harness.translation import Passage, Wanted, beside, wanted
 from agenteval.harness.trial_socket import FORWARDER, TrialSocket
 from agenteval.patience import until
 from agenteval.protocols import Relay, Sandbox, TrialContext
@@ -33,6 +26,7 @@ from agenteval.protocols import Relay, Sandbox, TrialContext
 FIRST: Final = 120.0  # seconds until a program has asked something; it starts slowly beside others
 LEAVES: Final = 30.0  # after a reply without a call: it has nothing more to do
 QUIET: Final = 300.0  # while it carries out calls
+TELLS_WITHIN: Final = 2  # turns: what it did not print of a call until then, it does not print
 Judged = tuple[ToolCall, Verdict, str]
 
 
@@ -68,7 +62,8 @@ class HarnessLoop:
     _ended: Mapping[str, Any] | None = None
     _printed: str = ""
     _since: float = 0.0  # when it last was its turn to do something
-    _asking: int = 0
+    _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
+    _answering: set[asyncio.Task[None]] = field(default_factory=set)
     _starting: bool = False
 
     def __post_init__(self) -> None:
@@ -81,10 +76,11 @@ class HarnessLoop:
     async def play(self) -> Ending:
         """Raises InfrastructureError when server or sandbox fails, or the program itself."""
         try:
-            async with asyncio.TaskGroup() as group:
+            async with self._group:
                 within = self.seconds * 4 + FIRST  # a slow server is given more; we end it before
-                ran = group.create_task(self.sandbox.run(FORWARDER, seconds=within))
+                ran = self._group.create_task(self.sandbox.run(FORWARDER, seconds=within))
                 await self._watched()
+                self._hang_up()
         except* AgentevalError as errors:
             self._failure = self._failure or first(errors)
         finally:
@@ -117,16 +113,21 @@ class HarnessLoop:
         self._starting = False
 
     def _deadline(self) -> float:
-        patience = QUIET if self.turns or self._dialogue.waits else FIRST
+        patience = QUIET if self._has_asked else FIRST
         patience = LEAVES if self._dialogue.over else patience
         now = asyncio.get_running_loop().time()
-        return (now if self._asking else self._since) + patience
+        return (now if self._answering else self._since) + patience
+
+    @property
+    def _has_asked(self) -> bool:
+        return bool(self.turns) or self._dialogue.waits
 
     def _late(self) -> None:
         """It did nothing for too long; after the model's last word that is no fault."""
         self._stop(None)
         if not self._dialogue.over and self._failure is None:
-            seconds, said = (QUIET, "nothing more") if self.turns else (FIRST, "its model nothing")
+            asked = (QUIET, "nothing more") if self._has_asked else (FIRST, "its model nothing")
+            seconds, said = asked
             self._failure = self._broke(f"asked {said} for {seconds:g} s, and was ended")
 
     def _news(self, told: Mapping[str, Any]) -> None:
@@ -140,7 +141,19 @@ class HarnessLoop:
             self._seen[seen.id] = seen
 
     async def _serve(self, request: Request, answer: Answer) -> None:
-        self._asking += 1
+        """Answer one request. What nobody foresaw in it ends the trial."""
+        answering = self._group.create_task(self._answered(request, answer))
+        self._answering.add(answering)
+        await asyncio.wait({answering})
+        self._answering.discard(answering)
+        self._since = asyncio.get_running_loop().time()
+
+    def _hang_up(self) -> None:
+        """Leave off what a program asked that is no more: the server has others to answer."""
+        for answering in self._answering:
+            answering.cancel()
+
+    async def _answered(self, request: Request, answer: Answer) -> None:
         try:
             await self._answer(request, answer)
         except UnreadableError as error:
@@ -151,9 +164,6 @@ class HarnessLoop:
         except AgentevalError as error:
             self._failure = self._failure or error
             self._stop(None)
-        finally:
-            self._asking -= 1
-            self._since = asyncio.get_running_loop().time()
 
     async def _answer(self, request: Request, answer: Answer) -> None:
         asked = wanted(request)
@@ -197,8 +207,9 @@ class HarnessLoop:
         if last and (turn := self._dialogue.taken(sure=True)):
             await self._took(turn)
         for asked in self._dialogue.asked[len(self.calls) :]:
-            known = asked.reply is not None and (asked.seen or not self.installed.program.tells)
-            if not known and not last:
+            told = asked.seen or not self.installed.program.tells
+            waited = asked.turn < len(self.turns) - TELLS_WITHIN
+            if not last and (asked.reply is None or not (told or waited)):
                 return
             record = self._record(asked)
             self.calls.append(record)

@@ -4,120 +4,33 @@ Chat completions are passed on byte for byte as they come; messages and response
 piece by piece.
 """
 
-import asyncio
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 
+from agenteval.core.chunk import Chunk, ReplyError, read_chunk
+from agenteval.core.plain import decoded, legible
 from agenteval.harness import anthropic_wire, openai_responses
-from agenteval.harness.recipes import MODEL
-
-LONGEST_HEAD, LONGEST_BODY = 1 << 16, 64 << 20  # bytes
-_WORDS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 503: "Unavailable"}
-STREAM, JSON = "text/event-stream", "application/json"
-
-
-class UnreadableError(ValueError):
-    """No request that could be answered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """`path` is without its query; names of headers are in small letters."""
-
-    method: str
-    path: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
-
-
-async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """The request of a connection; None when it closes before one. Raises UnreadableError."""
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return None
-    except asyncio.LimitOverrunError as error:
-        raise UnreadableError("its head has no end") from error
-    first, *lines = head.decode("latin-1").strip().split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3:
-        raise UnreadableError(f"no request line: {first[:80]}")
-    pairs = (line.partition(":") for line in lines)
-    headers = {name.strip().lower(): value.strip() for name, _, value in pairs}
-    path = words[1].partition("?")[0]
-    try:
-        body = await _body(reader, headers)
-    except (asyncio.IncompleteReadError, ValueError) as error:
-        raise UnreadableError(f"{words[0]} {path}: its body does not come: {error}") from error
-    return Request(words[0], path, headers, body)
-
-
-async def _body(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
-    if headers.get("transfer-encoding", "").lower() != "chunked":
-        return await reader.readexactly(_sized(int(headers.get("content-length", 0))))
-    body = b""
-    while size := int((await reader.readline()).partition(b";")[0], 16):
-        body += await reader.readexactly(_sized(size + len(body)) - len(body))
-        await reader.readline()
-    await reader.readline()
-    return body
-
-
-def _sized(size: int) -> int:
-    if not 0 <= size <= LONGEST_BODY:
-        raise ValueError(f"{size} bytes")
-    return size
-
-
-@dataclass(slots=True)
-class Answer:
-    """What goes back. The body ends with the connection. `gone`: the program has hung up."""
-
-    writer: asyncio.StreamWriter
-    begun: bool = False
-    gone: bool = False
-
-    async def begin(self, kind: str, status: int = 200) -> None:
-        self.begun = True
-        head = f"HTTP/1.1 {status} {_WORDS.get(status, 'Error')}\r\ncontent-type: {kind}\r\n"
-        await self.write(f"{head}connection: close\r\n\r\n".encode())
-
-    async def write(self, part: bytes) -> None:
-        try:
-            self.writer.write(part)
-            await self.writer.drain()
-        except (ConnectionError, RuntimeError):
-            self.gone = True
-
-    async def whole(self, content: object, status: int = 200) -> None:
-        await self.begin(JSON, status)
-        await self.write(content if isinstance(content, bytes) else json.dumps(content).encode())
-
-    async def refuse(self, status: int, said: str) -> None:
-        """An error as all three dialects know it; nothing where a reply is under way."""
-        if not self.begun:
-            error = {"message": said, "type": "invalid_request_error", "code": status}
-            await self.whole({"type": "error", "error": error}, status)
-
+from agenteval.harness.http_server import JSON, STREAM, Answer, Request, UnreadableError
+from agenteval.harness.recipes import CHAT, MODEL
 
 Json = Mapping[str, Any]
-_DECODER, _ENCODER = msgspec.json.Decoder(), msgspec.json.Encoder()
-CHAT: Final = "chat completions"
+_DECODER = msgspec.json.Decoder()
 
 
 class Teller(Protocol):
     """Tells a chat completion in another dialect."""
 
-    def feed(self, chunk: Json) -> Iterator[bytes]: ...
+    def feed(self, chunk: Chunk) -> Iterator[bytes]: ...
 
     def ended(self) -> Iterator[bytes]: ...
 
-    def whole(self, reply: Json) -> Json: ...
+    def whole(self, reply: Chunk) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +69,22 @@ def wanted(request: Request) -> Wanted | None:
     if spoken is None or request.method != "POST":
         return None
     try:
-        body = _DECODER.decode(request.body)
+        body = _body_of(request.body)
         chat = spoken.to_chat(body)
-    except (msgspec.DecodeError, AttributeError, KeyError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableError(f"no request of {spoken.name}: {error}") from error
     if not isinstance(chat.get("messages"), list) or not chat["messages"]:
         raise UnreadableError(f"no request of {spoken.name}: it has no messages")
     return Wanted(spoken, body, chat)
+
+
+def _body_of(sent: bytes) -> Json:
+    """With U+FFFD for half a character, which a model wrote and its program sends back."""
+    try:
+        return cast("Json", _DECODER.decode(sent))
+    except msgspec.DecodeError:
+        read = json.loads(decoded(sent), strict=False)
+        return cast("Json", json.loads(legible(json.dumps(read, ensure_ascii=False))))
 
 
 @dataclass(slots=True)
@@ -195,12 +117,12 @@ class Passage:
             await self._send(_told(self._teller, lines))
 
     async def end(self) -> None:
-        """The reply has come whole."""
+        """The reply has come whole, and was read as one."""
         if self._teller is None:
             return
         if self._kind == JSON:
-            reply = _DECODER.decode(b"".join(self._whole))
-            await self.answer.whole(_ENCODER.encode(self._teller.whole(reply)))
+            reply = read_chunk(b"".join(self._whole))  # as it was read once already
+            await self.answer.whole(self._teller.whole(reply))
         else:
             await self._send(_told(self._teller, [self._rest]))
             await self._send(self._teller.ended())
@@ -211,10 +133,12 @@ class Passage:
 
 
 def _told(teller: Teller, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """What is no chunk is not told: whose fault it is, the reading of the reply will say."""
     for line in lines:
         payload = line[5:].strip() if line.startswith(b"data:") else b""
         if payload and payload != b"[DONE]":
-            yield from teller.feed(_DECODER.decode(payload))
+            with suppress(ReplyError):
+                yield from teller.feed(read_chunk(payload))
 
 
 async def beside(request: Request, answer: Answer) -> None:

@@ -21,9 +21,9 @@ from typing import Any, Final
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
 from agenteval.harness import forwarder
+from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import FOLDER, HOME, PORT, SetUp
-from agenteval.harness.translation import Answer, Request, UnreadableError, read_request
 from agenteval.protocols import Guest, Host, Sandbox
 
 INSIDE: Final = "/run/model"  # where the socket stands in the world

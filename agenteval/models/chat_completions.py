@@ -4,7 +4,6 @@ A reply that is broken as a *reply* raises ReplyError: the server's fault. A too
 broken inside a good reply is kept as it came.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,50 +13,32 @@ import msgspec
 from agenteval.config.models import ModelEntry
 from agenteval.core.arrival import LEGACY
 from agenteval.core.chance import turn_seed
+from agenteval.core.chunk import (
+    Call,
+    Chunk,
+    Function,
+    ReplyError,
+    Said,
+    argument_text,
+    read_chunk,
+    usage,
+)
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
-from agenteval.core.plain import decoded, excerpt
+from agenteval.core.plain import excerpt
 from agenteval.core.reasoning import FIELD, Rule
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message, Usage
-from agenteval.models.loose import Call, Chunk, Function, ReplyError, Said, read_loosely
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
-MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
 _NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
-_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
-
-
-def read_chunk(text: bytes) -> Chunk:
-    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
-    try:
-        return _CHUNKS.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return read_loosely(text)
 
 
 def said_error(chunk: Chunk) -> str:
     """What the server says went wrong, when the chunk is an error."""
     raw = bytes(chunk.error)
     return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
-
-
-def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
-    """The arguments as text, and whether they came as an object (or anything else but text)."""
-    text = bytes(raw)
-    if text == b"null":
-        return "", False
-    if text.startswith(b'"'):
-        return _text(text), False
-    return decoded(text), True
-
-
-def _text(quoted: bytes) -> str:
-    try:
-        return _TEXTS.decode(quoted)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # half a character, or a byte that is none
-        return str(json.loads(decoded(quoted), strict=False))
 
 
 def read_reply(body: bytes) -> tuple[Received, Usage]:
@@ -100,35 +81,6 @@ def _received_call(call: Call) -> ReceivedCall:
 def kept(body: bytes) -> str:
     r"""The body as text that can be stored and shown: a byte that is no UTF-8 as `\xff`."""
     return body.decode("utf-8", "backslashreplace")
-
-
-def usage(counts: Mapping[str, Any] | None) -> Usage:
-    """Token counts of a reply; 0 for what the server leaves out.
-
-    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
-    """
-    counts = counts or {}
-    prompt = _count(counts, "prompt_tokens")
-    cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
-    return Usage(
-        prompt_tokens=prompt if cached <= prompt else min(prompt + cached, MOST_TOKENS),
-        completion_tokens=_count(counts, "completion_tokens"),
-        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
-        or _count(counts, "reasoning_tokens"),  # where SGLang has it
-        cached_tokens=cached,
-    )
-
-
-def _part(counts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    part = counts.get(name)
-    return part if isinstance(part, Mapping) else {}
-
-
-def _count(counts: Mapping[str, Any], name: str) -> int:
-    value = counts.get(name)
-    if not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
-        return 0
-    return int(value)
 
 
 _ENCODER = msgspec.json.Encoder()

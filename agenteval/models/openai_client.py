@@ -18,6 +18,7 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.chunk import ReplyError
 from agenteval.core.malformed import Asked, Received
 from agenteval.core.reasoning import FIELD
 from agenteval.core.trial import Message, Turn, Usage
@@ -32,7 +33,6 @@ from agenteval.models.chat_completions import (
 )
 from agenteval.models.failures import RefusedError, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
-from agenteval.models.loose import ReplyError
 from agenteval.models.stream import ServerPace, StreamReader
 from agenteval.models.transport import FAILURES, body_of, failed, http_client
 from agenteval.models.turns import turn_of

@@ -10,20 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agenteval.core.arrival import LEGACY
+from agenteval.core.chunk import Call, ReplyError, Said, argument_text, read_chunk, usage
 from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
-from agenteval.models.chat_completions import (
-    argument_text,
-    kept,
-    read_chunk,
-    said_error,
-    usage,
-)
+from agenteval.models.chat_completions import kept, said_error
 from agenteval.models.failures import STREAMED, RefusedError
-from agenteval.models.loose import Call, ReplyError, Said
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 LOOK_EVERY = 1000  # deltas, each about a token

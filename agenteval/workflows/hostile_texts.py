@@ -16,6 +16,7 @@ from pathlib import Path
 from agenteval import report
 from agenteval.config.models import ModelEntry
 from agenteval.core.call import BASH
+from agenteval.core.chunk import ReplyError
 from agenteval.core.malformed import Asked
 from agenteval.core.policy.arguments import ToolRule
 from agenteval.core.policy.policy import Policy
@@ -23,7 +24,6 @@ from agenteval.core.run import Run
 from agenteval.core.trial import CallRecord, Message, Trial, Turn
 from agenteval.models.chat_completions import read_reply, request_body
 from agenteval.models.failures import RefusedError
-from agenteval.models.loose import ReplyError
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import turn_of
 from agenteval.protocols import TrialKey

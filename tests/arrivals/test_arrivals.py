@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 
 import pytest
+from scripted_server import TOOLS
 from serve import STREAMS, Handler, Server
 
 from agenteval.config.models import ModelEntry
@@ -12,19 +13,6 @@ from agenteval.core.trial import Message
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.taxonomy.malformed_kinds import KINDS
 
-
-def tool(name: str, **kinds: str) -> dict[str, object]:
-    properties = {one: {"type": kind} for one, kind in kinds.items()}
-    schema = {"type": "object", "properties": properties, "required": list(kinds)}
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
-
-
-TOOLS = [
-    tool("bash", command="string"),
-    tool("read", path="string"),
-    tool("todo", items="array"),
-    tool("now"),
-]
 SAID = [Message("system", "You keep notes."), Message("user", "Go."), Message("assistant", "Hm.")]
 
 

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 
-from agenteval.harness.translation import Answer, Passage, Request, wanted
+from agenteval.core.chunk import ReplyError, read_chunk
+from agenteval.harness.http_server import Answer, Request
+from agenteval.harness.translation import Passage, wanted
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
 MESSAGES = {
@@ -97,6 +100,14 @@ def test_what_is_no_request_is_told(path, body) -> None:
         return
     with pytest.raises(ValueError, match="no request of"):
         wanted(Request("POST", path, {}, body))
+
+
+@pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
+def test_half_a_character_that_a_program_sends_back_is_none(path) -> None:
+    body = b'{"messages": [{"role": "user", "content": "a \\ud83d b"}], "input": "a \\ud83d b"}'
+    asked = wanted(Request("POST", path, {}, body))
+    assert asked is not None
+    assert asked.messages[-1]["content"] == "a \ufffd b"
 
 
 class Sink:
@@ -231,3 +242,20 @@ def test_a_whole_reply_stays_whole_in_every_dialect() -> None:
         None, {"command": "ls"}, {"command": "pwd"}]  # fmt: skip
     assert [one["type"] for one in responses["output"]] == [
         "message", "function_call", "function_call"]  # fmt: skip
+
+
+ARRIVALS = sorted((Path(__file__).parents[1] / "arrivals" / "streams").glob("*.json"))
+
+
+@pytest.mark.parametrize(("path", "body"), [("/messages", MESSAGES), ("/responses", RESPONSES)])
+@pytest.mark.parametrize("file", ARRIVALS, ids=lambda file: file.stem)
+def test_a_reply_that_can_be_read_can_be_told(path, body, file) -> None:
+    case = json.loads(file.read_text())
+    upstream = case["body"].encode()
+    if not case["streamed"]:
+        try:
+            read_chunk(upstream)
+        except ReplyError:
+            return  # its reader ends the trial before it is told
+    reply = told(path, {**body, "stream": case["streamed"]}, upstream, by=99)
+    assert reply.startswith(b"HTTP/1.1 200") or not upstream.strip()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.chunk import usage
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Repair
 from agenteval.core.reasoning import usual
 from agenteval.core.trial import Message, Timing, Usage
@@ -14,7 +15,6 @@ from agenteval.models.chat_completions import (
     native_message,
     read_reply,
     request_body,
-    usage,
 )
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments, turn_of

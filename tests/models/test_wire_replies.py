@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from scripted_server import TOOLS
 
 from agenteval.config.models import ModelEntry, Sampling
 from agenteval.core.malformed import Blame
@@ -22,20 +23,6 @@ MODEL, PARSER, PROMPT = Blame.MODEL, Blame.PARSER, Blame.PROMPT
 HARNESS, SERVER = Blame.HARNESS, Blame.SERVER
 ASKED = [Message("system", "You keep notes."), Message("user", "List them.")]
 LATER = [*ASKED, Message("assistant", "Hm."), Message("user", "Go on.")]
-
-
-def tool(name: str, **kinds: str) -> dict[str, object]:
-    properties = {one: {"type": kind} for one, kind in kinds.items()}
-    schema = {"type": "object", "properties": properties, "required": list(kinds)}
-    return {"type": "function", "function": {"name": name, "parameters": schema}}
-
-
-TOOLS = [
-    tool("bash", command="string"),
-    tool("read", path="string"),
-    tool("todo", items="array"),
-    tool("now"),
-]
 
 
 def call(name: object, arguments: object, ident: object = "c1", **more: object) -> dict:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from agenteval.core.chunk import ReplyError, shallow
 from agenteval.models.chat_completions import read_reply
-from agenteval.models.loose import ReplyError, shallow
 from agenteval.models.stream import StreamReader
 from agenteval.models.turns import parse_arguments
 

@@ -1,5 +1,6 @@
-"""A chunk that is not quite of its shape, read for what it says. Pure.
+"""A chat completion, or an event of one, read for what it says. Pure.
 
+It is read strictly first, which is fast; one that is not quite of its shape is read loosely.
 Numbers as text, a list of parts as content, half a character, a byte that is no UTF-8, arguments
 nested without end: none of them takes away what the model wrote.
 """
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agenteval.core.plain import decoded
+from agenteval.core.trial import Usage
 
 _BLANK = msgspec.Raw(b"null")
 
@@ -49,6 +51,12 @@ class Said(msgspec.Struct, gc=False):
         """The field that the thought came in."""
         return "reasoning_content" if self.reasoning_content else "reasoning"
 
+    @property
+    def called(self) -> Sequence[Call]:
+        """Its calls, or the one of before `tool_calls`."""
+        legacy = [Call(function=self.function_call)] if self.function_call else []
+        return self.tool_calls or legacy
+
 
 class Choice(msgspec.Struct, gc=False):
     message: Said | None = None
@@ -69,6 +77,62 @@ DEEPEST = 200
 # A text that is not closed goes to the end: looked for from each quote, that would take for ever.
 _MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _DIGITS = 300  # more are no number to anybody
+MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
+_CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)
+
+
+def read_chunk(text: bytes) -> Chunk:
+    """Raises ReplyError for what is no JSON, or nothing like a chunk."""
+    try:
+        return _CHUNKS.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_loosely(text)
+
+
+def argument_text(raw: msgspec.Raw) -> tuple[str, bool]:
+    """The arguments as text, and whether they came as an object (or anything else but text)."""
+    text = bytes(raw)
+    if text == b"null":
+        return "", False
+    if text.startswith(b'"'):
+        return _unquoted(text), False
+    return decoded(text), True
+
+
+def _unquoted(quoted: bytes) -> str:
+    try:
+        return _TEXTS.decode(quoted)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # half a character, or a byte that is none
+        return str(json.loads(decoded(quoted), strict=False))
+
+
+def usage(counts: Mapping[str, Any] | None) -> Usage:
+    """Token counts of a reply; 0 for what the server leaves out.
+
+    More cached tokens than the prompt has are no part of it, as they are to be: they are added.
+    """
+    counts = counts or {}
+    prompt = _count(counts, "prompt_tokens")
+    cached = _count(_part(counts, "prompt_tokens_details"), "cached_tokens")
+    return Usage(
+        prompt_tokens=prompt if cached <= prompt else min(prompt + cached, MOST_TOKENS),
+        completion_tokens=_count(counts, "completion_tokens"),
+        reasoning_tokens=_count(_part(counts, "completion_tokens_details"), "reasoning_tokens")
+        or _count(counts, "reasoning_tokens"),  # where SGLang has it
+        cached_tokens=cached,
+    )
+
+
+def _part(counts: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = counts.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int:
+    value = counts.get(name)
+    if not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return 0
+    return int(value)
 
 
 def read_loosely(content: bytes) -> Chunk:

@@ -1,0 +1,115 @@
+"""Programs that crash, hang, fall silent or are told nonsense: who is to blame, and what is kept.
+
+A script stands where Claude Code would: how it behaves is the question, not what it is.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from scripted_server import bash, scripted
+
+from agenteval.__main__ import main
+from agenteval.harness import play, translation
+from agenteval.harness.install import MARK
+from agenteval.harness.recipes import PROGRAMS
+from agenteval.store.sql import SqlStore
+
+CLAUDE = PROGRAMS["claude-code"]
+ASKS = """\
+#!/usr/bin/env python3
+import json, os, sys, time, urllib.request
+messages = [{"role": "user", "content": sys.stdin.read()}]
+def ask():
+    body = {"model": "m", "stream": False, "messages": messages, "tools": [
+        {"name": "Bash", "input_schema": {"type": "object"}}]}
+    url = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    said = json.load(urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode())))
+    messages.append({"role": "assistant", "content": said["content"]})
+    return [one for one in said["content"] if one["type"] == "tool_use"]
+def answer(calls):
+    messages.append({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": one["id"], "content": "it ran"} for one in calls]})
+"""
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    """Play one trial by this program on this model: the trial, and the exit code of the run."""
+
+    def run(program: str, script):
+        folder = tmp_path / "harness" / f"{CLAUDE.name}@{CLAUDE.version}"
+        folder.mkdir(parents=True)
+        (folder / "program").write_text(ASKS + program)
+        (folder / "program").chmod(0o755)
+        (folder / MARK).write_text(json.dumps({"binary": "program", "sha256": "0" * 64}))
+        monkeypatch.setenv("AGENTEVAL_DATA", str(tmp_path))
+        monkeypatch.chdir(tmp_path)
+        with scripted(script) as url:
+            words = ("run", "-m", "m", "--base-url", url, "--harness", "claude-code", "mail/draft")
+            monkeypatch.setattr(sys, "argv", ["agenteval", *words, "--trials", "1"])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        (page,) = Path("reports").glob("*.html")
+        (trial,) = SqlStore("reports/agenteval.db").load(page.stem).trials
+        return trial, ended.value.code or 0
+
+    return run
+
+
+def once(messages):
+    return "All is done." if len(messages) > 2 else bash("ls")
+
+
+def test_a_program_that_ends_after_its_models_last_word_ended_the_trial(played) -> None:
+    trial, code = played("while calls := ask():\n    answer(calls)\n", once)
+    assert (trial.outcome, code, len(trial.turns)) == ("claimed-done", 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("sys.exit('no licence')\n", "asked its model nothing (exit code 1): no licence"),
+        ("answer(ask())\nsys.exit('out of luck')\n", "in the middle of its work (exit code 1)"),
+        ("os.kill(os.getpid(), 9)\n", "asked its model nothing"),
+        ("time.sleep(60)\n", "asked its model nothing for 2 s, and was ended"),
+        ("answer(ask())\ntime.sleep(60)\n", "asked nothing more for 2 s, and was ended"),
+        ("import signal\nsignal.signal(15, signal.SIG_IGN)\nanswer(ask())\ntime.sleep(60)\n",
+         "asked nothing more for 2 s, and was ended"),
+    ],
+    ids=["no-start", "crash", "killed", "silent", "hung", "stubborn"],
+)  # fmt: skip
+def test_a_program_that_fails_makes_its_trial_void_and_is_named(
+    played, monkeypatch, program, said
+) -> None:
+    monkeypatch.setattr(play, "FIRST", 2.0)
+    monkeypatch.setattr(play, "QUIET", 2.0)
+    trial, code = played(program, once)
+    assert (trial.outcome, trial.cause, said in trial.reason) == ("void", "harness", True), trial
+    assert code == 5  # of one trial, all are void
+
+
+def test_a_model_that_makes_its_program_hang_is_stopped_by_the_trials_end(played) -> None:
+    """One that asks for the same for ever."""
+    trial, _ = played("while calls := ask():\n    answer(calls)\n", lambda _: bash("ls"))
+    assert (trial.outcome, trial.cause) == ("looped", None)
+
+
+def test_what_nobody_foresaw_while_answering_costs_the_trial_and_says_where(
+    played, monkeypatch
+) -> None:
+    def wrong(self, reply):
+        raise ZeroDivisionError("in the teller")
+
+    messages = next(one for one in translation.SPOKEN if one.name == "messages")
+
+    class Broken(messages.teller):
+        whole = wrong
+
+    broken = replace(messages, teller=Broken)
+    monkeypatch.setattr(translation, "SPOKEN", (broken,))
+    trial, _ = played("while calls := ask():\n    answer(calls)\n", once)
+    assert (trial.outcome, trial.cause) == ("void", "agenteval")
+    assert trial.reason.startswith("ZeroDivisionError: in the teller\n")
