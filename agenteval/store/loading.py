@@ -47,6 +47,7 @@ _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
+ALL_TURNS = (0, 2**31 - 1)  # as far as both databases count
 OPTIONS = tuple(one.name for one in fields(Options))
 NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
 
@@ -130,6 +131,28 @@ def _trials(query: Query, run: str) -> Iterator[Trial]:
         yield trial_value(trial, turns.pop(trial.id, []), calls.pop(trial.id, []))
 
 
+def load_trial(
+    query: Query, run: str, scenario: str, number: int, *, turns: tuple[int, int] = ALL_TURNS
+) -> Trial | None:
+    """One trial in force of the run with this id; of each agent the turns from one up to another.
+
+    None where the run has no such trial.
+    """
+    one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    place: dict[str, Any] = {"scenario": scenario, "number": number}
+    for trial in _rows(query, TRIAL, f"{one} AND NOT replaced", run, **place):
+        named = {"low": turns[0], "high": turns[1]}
+        part = (
+            'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high ORDER BY id'
+        )
+        made, calls = (
+            list(_rows(query, columns, part.format(table, of, of), trial.id, **named))
+            for columns, table, of in ((TURN, "turn", "number"), (CALL, "call", "turn"))
+        )
+        return trial_value(trial, made, calls)
+    return None
+
+
 def _by_trial(query: Query, columns: str, table: str, run: str) -> dict[int, list[Any]]:
     grouped: dict[int, list[Any]] = defaultdict(list)
     for row in _rows(query, columns, f"{_OF_RUN.format(table)} ORDER BY one.id", run):
@@ -137,13 +160,13 @@ def _by_trial(query: Query, columns: str, table: str, run: str) -> dict[int, lis
     return grouped
 
 
-def _rows(query: Query, columns: str, source: str, run: str) -> Iterator[Any]:
+def _rows(query: Query, columns: str, source: str, run: Any, **named: Any) -> Iterator[Any]:
     """Rows by the names of their columns, with the values that the ORM gives."""
     names = [column.rstrip(_MARKS) for column in columns.split()]
     marks = [column.lstrip(_NAMES) for column in columns.split()]
     reads = [(at, _READ[mark]) for at, mark in enumerate(marks) if mark]
     asked = ", ".join(f'one."{name}"' for name in names)
-    for row in query(f"SELECT {asked} {source}", run=run):
+    for row in query(f"SELECT {asked} {source}", run=run, **named):
         values = list(row)
         for at, read in reads:
             values[at] = read(values[at])
