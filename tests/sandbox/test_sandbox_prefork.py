@@ -2,6 +2,7 @@
 
 import pytest
 from behaviours import BEHAVING, BEHAVIOURS, forked_is_executed, named, shown
+from clocks import awake
 from witness import WITNESS
 
 from agenteval.core.prompt.prompt import render
@@ -50,7 +51,7 @@ def tried(stage, seed, *, wrong=False):
 @pytest.mark.parametrize("fixture", FIXTURES)
 async def test_every_shipped_script_gives_the_same_bytes(backend, forking, fixture):
     stage = FIXTURES[fixture]
-    files = dict(stage.files(0))
+    files = awake(stage.files(0))
     scripts = [path for path in files if path.endswith(".py")]
     wrong = [[], ["--help"], ["-h"], ["--nosuch"], ["nosuch"], [""], ["--"], ["list"], ["x", "ü"]]
     calls = [["uv", "run", path, *arguments] for path in scripts for arguments in wrong]
@@ -63,7 +64,7 @@ async def test_every_solution_gives_the_same_bytes(backend, forking, name):
     stage = STAGES[SCENARIOS.index(name)]
     for seed in range(1, 1 + min(2, len(stage.scenario.variants))):
         await forked_is_executed(
-            backend, forking, dict(stage.files(seed)), list(tried(stage, seed))
+            backend, forking, awake(stage.files(seed)), list(tried(stage, seed))
         )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from clocks import awake
 
 Play = Callable[[str], subprocess.CompletedProcess[str]]
 
@@ -14,7 +15,7 @@ Play = Callable[[str], subprocess.CompletedProcess[str]]
 @pytest.fixture
 def workspace(tmp_path: Path) -> Callable[[Mapping[str, bytes]], Path]:
     def build(files: Mapping[str, bytes]) -> Path:
-        for name, content in files.items():
+        for name, content in awake(files).items():
             path = tmp_path / "workspace" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
