@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from functools import cache
 
 from agenteval.config.allowlists import load_any
-from agenteval.config.arms import arm_named
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World, files_written
@@ -21,7 +20,7 @@ from agenteval.store.rescoring import Basis, Judge, Place, Rescored
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
-from agenteval.workflows.stages import load_stages
+from agenteval.workflows.stages import arm_played, load_stages
 
 
 def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
@@ -97,4 +96,4 @@ def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:
 
 def _arm(run: Run) -> Arm:
     """Whose tools the run's model called; runs of before there was a choice called ours."""
-    return STRICT if run.options is None else arm_named(run.options.arm)
+    return STRICT if run.options is None else arm_played(run.options)

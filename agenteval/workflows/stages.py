@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from agenteval.config.allowlists import find, load_policy
+from agenteval.config.arms import arm_named
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
@@ -150,10 +151,16 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
         raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
     arm = arm_of(options.harness) if options.harness else options.arm
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
-    if options.harness:
-        setting = replace(setting, arm=playing(setting.arm, options.harness))
+    setting = replace(setting, arm=arm_played(options))
     options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
     return Plan(options, setting, store, begun, retry_void, power)
+
+
+def arm_played(options: Options) -> Arm:
+    """Whose tools a run's model calls: the chosen arm's, or a real harness's own."""
+    if options.harness:
+        return playing(arm_named(arm_of(options.harness)), options.harness)
+    return arm_named(options.arm)
 
 
 def levels_of(text: str) -> tuple[int, ...]:

@@ -68,6 +68,23 @@ def test_a_program_that_ends_after_its_models_last_word_ended_the_trial(played) 
     assert (trial.outcome, code, len(trial.turns)) == ("claimed-done", 0, 2)
 
 
+def test_what_a_program_played_is_judged_again_by_the_names_of_its_own_tools(
+    played, monkeypatch, capsys
+) -> None:
+    def script(messages):
+        return "All is done." if len(messages) > 2 else ("Bash", {"command": "ls | nl"})
+
+    trial, _ = played("while calls := ask():\n    answer(calls)\n", script)
+    (call,) = trial.calls
+    (page,) = Path("reports").glob("*.html")
+    monkeypatch.setattr(sys, "argv", ["agenteval", "rescore", page.stem])
+    with pytest.raises(SystemExit):
+        main()
+    (again,) = SqlStore("reports/agenteval.db").load(page.stem).trials
+    assert again.calls[0].verdict == call.verdict
+    assert call.verdict.primary.failure_class == "pipe-to-filter"
+
+
 @pytest.mark.parametrize(
     ("program", "said"),
     [
