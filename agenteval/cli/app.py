@@ -27,6 +27,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Play scenarios with a served model and count its errors per 100 tool calls.",
     ),
     "show": ("show:show", "Show stored runs side by side, or list them."),
+    "transcript": (
+        "transcript:transcript",
+        "Show one trial turn by turn: its prompt, each call and what came back, and why it ended.",
+    ),
+    "calls": (
+        "transcript:calls",
+        "List the calls of a run, one a line: trial, turn, verdict or class, and what was called.",
+    ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
     "speed": (
         "machine:speed",

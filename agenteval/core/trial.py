@@ -168,7 +168,7 @@ class AgentPart:
 
     `parent` is the number of the agent that asked for it, 0 for the first one; `turn` and
     `position` say by which of its calls, and are None where that was not kept. `reason` says why it
-    was refused, or how the program that stands for an agent failed.
+    was refused, or how the program that stands for an agent failed. `prompt` is what it began with.
     """
 
     name: str
@@ -181,6 +181,7 @@ class AgentPart:
     reason: str = ""
     turn: int | None = None
     position: int | None = None
+    prompt: tuple[Message, ...] = ()
 
     @property
     def label(self) -> str:
@@ -193,6 +194,7 @@ class Trial:
     """One attempt at one scenario, finished. `number` counts from 1 within its run and scenario.
 
     Turns, calls and ending are the first agent's; the sub-agents that it led to stand in `agents`.
+    `prompt` is what that agent began with, system and task; empty where nobody kept it.
     `reason` says why it is void, what it did again and again, and what of the goal did not hold;
     `cause` is that of a void. `goal` has each check of the goal, asked at the end, and `goal_turn`
     the first agent's turn after which the goal first held; None where it never did, and where
@@ -217,6 +219,7 @@ class Trial:
     stretched: float = 1.0
     goal: tuple[GoalCheck, ...] = ()
     goal_turn: int | None = None
+    prompt: tuple[Message, ...] = ()
 
 
 class Limit(StrEnum):

@@ -167,6 +167,7 @@ class TrialRunner:
         self, part: AgentPart, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> None:
         loop = self._loop(part.label, prompt, player, executor)
+        part = replace(part, prompt=prompt.messages)
         self.parts[part.label], self.loops[part.label] = part, loop
         part = replace(part, ending=await loop.play(), reason=loop.reason)
         self.parts[part.label], self.last = part, part.label
@@ -203,6 +204,7 @@ class TrialRunner:
             retries=self.model.retries,
             stretched=self.model.stretched,
             goal_turn=self.watch.goal_turn,
+            prompt=first.prompt,
         )
 
     def _done(self, part: AgentPart) -> AgentPart:

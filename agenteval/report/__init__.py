@@ -14,6 +14,8 @@ if TYPE_CHECKING:
         live,
         markdown,
         speed,
+        transcript_text,
+        transcripts,
     )
 else:
     __getattr__ = submodules(__name__)
@@ -28,4 +30,6 @@ __all__ = [
     "live",
     "markdown",
     "speed",
+    "transcript_text",
+    "transcripts",
 ]

@@ -16,8 +16,8 @@ from agenteval.report.gate_view import UNITS, GateView, goals_told
 from agenteval.report.goals import missed_lines
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import MARK, MISSED, SAID, comparison_table
-from agenteval.report.transcripts import shown_trials
-from agenteval.report.view import View
+from agenteval.report.transcripts import TrialShown, shown_trial, worst_first
+from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
 from agenteval.stats.rates import Rate
 
@@ -122,8 +122,16 @@ def page(view: View) -> str:
         details=detail_tables(view),
         missed=(MISSED, missed_lines(view)),
         voids=void_lines(view),
-        trials=[(run, shown_trials(run.run.trials)) for run in view.runs],
+        trials=[(run, _shown_trials(run)) for run in view.runs],
     )
+
+
+INLINE = 100  # trials of one run in the page itself
+
+
+def _shown_trials(view: RunView) -> list[TrialShown]:
+    worst = worst_first(view.run.trials)
+    return [shown_trial(trial) for trial in worst[:INLINE]]
 
 
 def verdict_page(view: GateView, meaning: str) -> str:

@@ -1,21 +1,33 @@
 """A trial as it is read: turn by turn, each denied call with its evidence marked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.malformed import MalformedCall
+from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.plain import shortened
 from agenteval.core.recovery import trial_recovery
-from agenteval.core.trial import AgentPart, CallRecord, Trial
+from agenteval.core.trial import AgentPart, CallRecord, HandshakeStep, Message, Trial, Turn
 
 # Characters; a report is read, the store keeps the whole.
 REPLY_SHOWN = 1500
 TEXT_SHOWN = 4000  # of a call before and in its evidence, of what a model said, of a traceback
 AFTER_SHOWN = 1000  # of a call behind its evidence, of a hint
+PROMPT_SHOWN = 12_000
 NAME_SHOWN = 200  # of a name, the reason of an end
-TRIALS_SHOWN = 100  # of one run, so that the page of a long run still opens
 
+ENDED = {
+    Ending.STOPPED: "it replied without a tool call",
+    Ending.GOAL: "the goal held",
+    Ending.TURNS: "its turns were used up",
+    Ending.TOKENS: "its tokens were used up",
+    Ending.TIME: "its time was used up",
+    Ending.LOOPED: "it did the same again and again",
+    Ending.CONTEXT: "the conversation outgrew its context",
+    Ending.BROKEN: "our side or the server failed",
+    Ending.REFUSED: "a limit of the scenario refused it",
+}
 Place = tuple[int | None, int | None]  # turn and position of a call
 
 
@@ -42,10 +54,12 @@ class CallShown:
 
 @dataclass(frozen=True, slots=True)
 class TurnShown:
-    """`malformed` are those of the whole turn, its calls in their order."""
+    """`malformed` are those of the whole turn, its calls in their order; `cost` what it took."""
 
     number: int  # from 1
     text: str
+    reasoning: str
+    cost: str
     calls: tuple[CallShown, ...]
     malformed: tuple[MalformedCall, ...]
 
@@ -59,13 +73,15 @@ class AgentShown:
     turns: tuple[TurnShown, ...]
     agents: "tuple[AgentShown, ...]"
     reason: str
+    prompt: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrialShown:
     """The first agent's turns; sub-agents stand in them as in `AgentShown`.
 
-    `trace` is what stands behind the first line of the reason of its end.
+    `trace` is what stands behind the first line of the reason of its end; `steps` are those of its
+    handshake, each with when it was reached.
     """
 
     trial: Trial
@@ -74,23 +90,54 @@ class TrialShown:
     agents: tuple[AgentShown, ...] = ()
     reason: str = ""
     trace: str = ""
+    steps: tuple[tuple[str, bool, str], ...] = ()  # name, whether reached, and where
+    prompt: tuple[tuple[str, str], ...] = ()  # who says it, and what
+    place: str = ""  # of its page, by which it is linked
+
+    @property
+    def ended(self) -> str:
+        return ENDED[self.trial.ending]
 
 
-def shown_trials(trials: Sequence[Trial]) -> tuple[TrialShown, ...]:
-    """The trials of a run, those with most denials first when not all can be shown."""
-    worst = sorted(range(len(trials)), key=lambda at: _denials(trials[at]), reverse=True)
-    kept = [trials[at] for at in sorted(worst[:TRIALS_SHOWN])]
-    return tuple(map(_trial, kept))
+def worst_first(trials: Sequence[Trial]) -> list[Trial]:
+    """Those that did not complete, then the void, then the others; each by their denials."""
+    return sorted(trials, key=lambda one: (_rank(one.outcome), -denials(one)))
 
 
-def _trial(trial: Trial) -> TrialShown:
+def _rank(outcome: Outcome) -> int:
+    return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
+
+
+def shown_trial(trial: Trial, place: str = "") -> TrialShown:
     turns, agents = _acted(trial, 0)
     reason, _, trace = trial.reason.partition("\n")
     reason, trace = shortened(reason, NAME_SHOWN), shortened(trace, TEXT_SHOWN)
-    return TrialShown(trial, _denials(trial), turns, agents, reason, trace)
+    steps = tuple((step.name, step.reached, reached_at(step)) for step in trial.handshake)
+    prompt = _prompt(trial.prompt)
+    return TrialShown(trial, denials(trial), turns, agents, reason, trace, steps, prompt, place)
 
 
-def _denials(acted: Trial | AgentPart) -> int:
+def _prompt(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
+    return tuple((who, shortened(said, PROMPT_SHOWN)) for who, said in told_messages(messages))
+
+
+def reached_at(step: HandshakeStep) -> str:
+    """By which call; empty where that is not known."""
+    if not step.reached or step.turn is None or step.position is None:
+        return ""
+    whose = f" of {step.agent}" if step.agent else ""
+    early = ", too early" if step.in_order is False else ""
+    return f"turn {step.turn + 1}, call {step.position + 1}{whose}{early}"
+
+
+def told_messages(prompt: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    """What an agent began with: who says it, and what."""
+    for message in prompt:
+        calls = (f"{call.name} {call.raw}" for call in message.calls)
+        yield message.role, "\n".join(filter(None, (message.content, *calls)))
+
+
+def denials(acted: Trial | AgentPart) -> int:
     return sum(not record.verdict.allowed for record in acted.calls)
 
 
@@ -104,7 +151,8 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
         if part.parent == number:
             own = replace(trial, turns=part.turns, calls=part.calls, ending=part.ending)
             reason = shortened(part.reason, NAME_SHOWN)
-            shown = AgentShown(part, _denials(part), *_acted(own, part.number), reason)
+            acted = _acted(own, part.number)
+            shown = AgentShown(part, denials(part), *acted, reason, _prompt(part.prompt))
             asked.setdefault((part.turn, part.position), []).append(shown)
     followed = {
         (one.turn, one.position): str(one.recovery) for one in trial_recovery(trial).aftermaths
@@ -116,11 +164,25 @@ def _acted(trial: Trial, number: int) -> tuple[tuple[TurnShown, ...], tuple[Agen
         calls.setdefault(record.turn, []).append(shown_call)
     turns = tuple(
         TurnShown(
-            at + 1, shortened(turn.text, TEXT_SHOWN), tuple(calls.get(at, ())), turn.malformed
+            number=at + 1,
+            text=shortened(turn.text, TEXT_SHOWN),
+            reasoning=shortened(turn.reasoning, TEXT_SHOWN),
+            cost=_cost(turn),
+            calls=tuple(calls.get(at, ())),
+            malformed=turn.malformed,
         )
         for at, turn in enumerate(trial.turns)
     )
     return turns, tuple(one for agents in asked.values() for one in agents)
+
+
+def _cost(turn: Turn) -> str:
+    """Tokens only where the server counted them."""
+    usage = turn.usage
+    told = [f"{turn.seconds:.1f} s"]
+    if usage.prompt_tokens or usage.completion_tokens:
+        told.append(f"{usage.prompt_tokens:,} tokens read, {usage.completion_tokens:,} written")
+    return "; ".join(told)
 
 
 def _call(record: CallRecord, followed: str, agents: Sequence[AgentShown]) -> CallShown:

@@ -18,6 +18,7 @@ from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import Trial
 from agenteval.errors import Cause, UsageError
 from agenteval.store.gate_looks import READ
+from agenteval.store.kept_prompts import messages_of, prompts_of
 from agenteval.store.location import from_column, meant
 from agenteval.store.mapping import trial_value
 from agenteval.store.summaries import Query, decoded, known, summaries, tables_known
@@ -27,7 +28,7 @@ RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? p
     complete? seconds joules second_reader{} card{} policies{} options{} scenarios{} arm{}
     per_token"""
 TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
-    handshake{} goal{} goal_turn agents{}"""
+    handshake{} goal{} goal_turn agents{} prompts{}"""
 TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
     reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
     gap_longest garbles{} repairs{} repeats* model* raw* ended
@@ -127,8 +128,10 @@ def _requests(query: Query, run: str) -> int:
 def _trials(query: Query, run: str) -> Iterator[Trial]:
     of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
     turns, calls = (_by_trial(query, *one, run) for one in ((TURN, "turn"), (CALL, "call")))
+    messages = messages_of(query, run)
     for trial in _rows(query, TRIAL, of_run, run):
-        yield trial_value(trial, turns.pop(trial.id, []), calls.pop(trial.id, []))
+        prompts = prompts_of(trial.prompts, messages)
+        yield trial_value(trial, turns.pop(trial.id, []), calls.pop(trial.id, []), prompts)
 
 
 def load_trial(
@@ -149,7 +152,9 @@ def load_trial(
             list(_rows(query, columns, part.format(table, of, of), trial.id, **named))
             for columns, table, of in ((TURN, "turn", "number"), (CALL, "call", "turn"))
         )
-        return trial_value(trial, made, calls)
+        wanted = {digest for digests in trial.prompts.values() for digest in digests}
+        prompts = prompts_of(trial.prompts, messages_of(query, run, wanted))
+        return trial_value(trial, made, calls, prompts)
     return None
 
 

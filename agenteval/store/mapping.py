@@ -21,6 +21,7 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
+from agenteval.store.kept_prompts import Prompts, call_fields, written_call
 from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
@@ -53,7 +54,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "ended": turn.ended,
         "reasoning": turn.reasoning,
         "raw": turn.raw,
-        "calls": [_call_fields(call) for call in turn.calls],
+        "calls": [call_fields(call) for call in turn.calls],
     }
 
 
@@ -84,23 +85,8 @@ def _timing(row: "TurnRow") -> Timing | None:
     return Timing(row.first_piece, row.pieces, *gaps)
 
 
-def written_call(stored: dict[str, Any]) -> ToolCall:
-    return ToolCall(*map(stored.__getitem__, ("id", "name", "raw", "arguments", "garbled")))
-
-
 def _malformed(stored: dict[str, Any]) -> MalformedCall:
     return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
-
-
-def _call_fields(call: ToolCall) -> Values:
-    """As `asdict` gives them, but without its deep copy of the arguments."""
-    return {
-        "id": call.id,
-        "name": call.name,
-        "raw": call.raw,
-        "arguments": None if call.arguments is None else dict(call.arguments),
-        "garbled": call.malformed,
-    }
 
 
 def call_values(
@@ -178,9 +164,14 @@ def _execution(row: "CallRow") -> Execution | None:
     return Execution(row.exit_code, row.output, row.seconds, row.limit, row.cut)
 
 
-def trial_value(row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]") -> Trial:
+def trial_value(
+    row: "TrialRow",
+    turns: "list[TurnRow]",
+    calls: "list[CallRow]",
+    prompts: Prompts | None = None,
+) -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
-    ended = bool(row.outcome)
+    ended, prompts = bool(row.outcome), prompts or {}
     return Trial(
         scenario=row.scenario,
         number=row.number,
@@ -197,7 +188,8 @@ def trial_value(row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]")
         goal=tuple(GoalCheck(**check) for check in row.goal),
         goal_turn=row.goal_turn,
         seconds=row.seconds,
-        agents=tuple(_agents(row, turns, calls)),
+        agents=tuple(_agents(row, turns, calls, prompts)),
+        prompt=tuple(prompts.get("", ())),
     )
 
 
@@ -225,12 +217,15 @@ def agent_fields(part: AgentPart) -> Values:
     }
 
 
-def _agents(row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]") -> Iterator[AgentPart]:
+def _agents(
+    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts
+) -> Iterator[AgentPart]:
     for part in _kept_agents(row) if row.outcome else _agents_in_flight(turns):
         yield replace(
             part,
             turns=tuple(turn_value(turn) for turn in turns if turn.agent == part.label),
             calls=tuple(call_value(call) for call in calls if call.agent == part.label),
+            prompt=tuple(prompts.get(part.label, ())),
         )
 
 

@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, bindparam, insert, update
+from sqlalchemy import Connection, Engine, bindparam, insert, text, update
 from sqlmodel import SQLModel
 
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import mapping
+from agenteval.store.kept_prompts import prompt_values
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
@@ -24,6 +25,9 @@ _NEW_TRIAL = {  # made here, as a row object for each trial takes as long as all
     if name != "id" and not column.is_required()
 }
 _ENDED = update(TrialRow).where(bindparam("trial") == _ID)
+# Also where another process of the same run kept it, or this one for another trial.
+_MESSAGE = text("""INSERT INTO message (run_id, digest, data) VALUES (:run_id, :digest, :data)
+    ON CONFLICT DO NOTHING""")
 _TURN, _CALL = insert(TurnRow).inline(), insert(CallRow).inline()
 
 
@@ -46,6 +50,7 @@ class RunRecorder:
     taxonomy: str
     digests: Mapping[str, str]
     _ids: dict[TrialKey, int] = field(default_factory=dict)
+    _messages: set[str] = field(default_factory=set)  # digests of those that are stored
 
     def begin(self, key: TrialKey) -> None:
         values = {"run_id": self.run_id, **asdict(key)}
@@ -66,9 +71,17 @@ class RunRecorder:
         self.connection.execute(_CALL, values)
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
-        values = mapping.ended_values(trial)
+        prompts, messages = prompt_values(trial)
+        self._keep(messages)
+        values = mapping.ended_values(trial) | {"prompts": prompts}
         with _through_to_the_disk(self.connection):
             self.connection.execute(_ENDED, {"trial": self._ids[key], **values})
+
+    def _keep(self, messages: Mapping[str, str]) -> None:
+        for digest in messages.keys() - self._messages:
+            values = {"run_id": self.run_id, "digest": digest, "data": messages[digest]}
+            self.connection.execute(_MESSAGE, values)
+            self._messages.add(digest)
 
 
 @contextmanager

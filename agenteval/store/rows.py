@@ -99,6 +99,7 @@ class TrialRow(SQLModel, table=True):
     handshake: list[Any] = Field(default=[], sa_column=Column(JSON, nullable=False))
     goal: list[Any] = Field(default=[], sa_column=_no_list())
     goal_turn: int | None = None
+    prompts: dict[str, Any] = Field(default={}, sa_column=_no_dict())  # digests, by agent
     replaced: bool = Field(default=False, sa_column_kwargs={"server_default": false()})
     agents: list[Any] = Field(default=[], sa_column=_no_list())  # without their turns and calls
     calls: int = Field(default=0, sa_column_kwargs=_ZERO)
@@ -147,6 +148,16 @@ class TurnRow(SQLModel, table=True):
     raw: str = Field(sa_type=ExactText)
     ended: float | None = None
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
+
+
+class MessageRow(SQLModel, table=True):
+    """A message that agents of a run began with: once, however many trials begin with it."""
+
+    __tablename__ = "message"
+
+    run_id: str = Field(foreign_key="run.id", primary_key=True)
+    digest: str = Field(primary_key=True)
+    data: str  # JSON in ASCII
 
 
 class CallRow(SQLModel, table=True):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         shelf,
         speed_probe,
         stages,
+        trial_calls,
         views,
     )
 else:
@@ -52,5 +53,6 @@ __all__ = [
     "shelf",
     "speed_probe",
     "stages",
+    "trial_calls",
     "views",
 ]

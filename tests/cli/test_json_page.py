@@ -16,6 +16,8 @@ COMMANDS = {
     "plan": ("plan", "--baseline", "last", "--margin", "20"),
     "classify": ("classify", "ls | head"),
     "speed": ("speed", "last"),
+    "transcript": ("transcript", "last", "media/rendered-plot#1"),
+    "calls": ("calls", "last"),
     "scenarios": ("scenarios",),
 }
 

@@ -3,10 +3,11 @@
 import pytest
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
+from agenteval.core.outcome import Outcome
 from agenteval.core.span import Span
 from agenteval.report import html
 from agenteval.report.build import build_view
-from agenteval.report.transcripts import REPLY_SHOWN, TRIALS_SHOWN, marked_text, shown_trials
+from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial, worst_first
 from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
 
 
@@ -33,7 +34,7 @@ def test_a_call_is_cut_where_its_evidence_stands(call, given, expected):
 
 
 def test_a_turn_shows_its_text_and_its_calls():
-    (shown,) = shown_trials([trial(says("Hm."), (denied("ls"), "uv run notes.py list"))])
+    shown = shown_trial(trial(says("Hm."), (denied("ls"), "uv run notes.py list")))
     assert shown.denials == 1
     assert [(turn.number, turn.text, len(turn.calls)) for turn in shown.turns] == [
         (1, "Hm.", 0),
@@ -51,7 +52,7 @@ def test_a_call_says_how_it_ended():
         denied("ls"),
         read,
     )
-    (shown,) = shown_trials([trial(parts)])
+    shown = shown_trial(trial(parts))
     states = [call.state for call in shown.turns[0].calls]
     assert states == ["allowed", "exit 1", "ended by memory", "denied", "allowed"]
 
@@ -59,24 +60,30 @@ def test_a_call_says_how_it_ended():
 def test_a_long_reply_is_cut_and_says_so(runs):
     made = failing("uv run notes.py")
     long = Made(made.name, made.arguments, execution=type(made.execution)(0, "x" * 2000, 0.1))
-    (shown,) = shown_trials([trial(long)])
+    shown = shown_trial(trial(long))
     (call,) = shown.turns[0].calls
     assert (len(call.reply), call.cut) == (REPLY_SHOWN, 2000 - REPLY_SHOWN)
 
 
-def test_of_a_long_run_the_trials_with_most_denials_are_shown_in_their_order():
-    clean = [trial("uv run a.py", number=number) for number in range(1, TRIALS_SHOWN + 10)]
-    bad = [trial(denied("ls"), number=number) for number in (1000, 1001)]
-    shown = shown_trials([*clean, *bad])
-    assert len(shown) == TRIALS_SHOWN
-    numbers = [one.trial.number for one in shown]
-    assert numbers == sorted(numbers)
-    assert numbers[-2:] == [1000, 1001]
+def test_what_missed_its_goal_stands_before_the_void_and_these_before_what_completed():
+    ends = [
+        (Outcome.COMPLETED, 1),
+        (Outcome.COMPLETED, 0),
+        (Outcome.VOID, 0),
+        (Outcome.CLAIMED_DONE, 0),
+        (Outcome.GAVE_UP, 2),
+        (Outcome.VOID, 1),
+    ]
+    played = [
+        trial(*[denied("ls")] * times, number=at, outcome=end)
+        for at, (end, times) in enumerate(ends)
+    ]
+    assert [one.number for one in worst_first(played)] == [4, 3, 5, 2, 0, 1]
 
 
 def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence():
     made_up = tool("emit_guidance", failure_class="hallucinated-tool", text="x")
-    (shown,) = shown_trials([trial(made_up, "uv run notes.py list")])
+    shown = shown_trial(trial(made_up, "uv run notes.py list"))
     first, second = (turn.calls[0] for turn in shown.turns)
     assert (first.named, first.followed) == (True, "sidestepped")
     assert (second.named, second.followed) == (False, "")
@@ -94,7 +101,7 @@ def nested():
 
 
 def test_a_sub_agent_stands_under_the_call_that_asked_for_it_and_its_own_under_its_calls():
-    (shown,) = shown_trials([nested()])
+    shown = shown_trial(nested())
     first, second = shown.turns[0].calls
     (worker,) = second.agents
     (judge,) = worker.turns[1].calls[0].agents

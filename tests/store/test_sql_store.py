@@ -11,7 +11,16 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, ModelCard, Run
 from agenteval.core.scenario import GoalCheck
 from agenteval.core.span import Span
-from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial, Turn, Usage
+from agenteval.core.trial import (
+    AgentPart,
+    CallRecord,
+    Execution,
+    HandshakeStep,
+    Message,
+    Trial,
+    Turn,
+    Usage,
+)
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import loading
@@ -305,3 +314,36 @@ def test_the_end_of_a_trial_is_written_through_to_the_disk_and_a_call_is_not(sto
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     assert seen == {"UPDATE trial": 2, "INSERT INTO": 1}
+
+
+SYSTEM, TASK = Message("system", "half \udcff \x00"), Message("user", "Do it.")
+ASKED = replace(
+    TRIAL,
+    prompt=(SYSTEM, Message("assistant", "", (ALLOWED.call, DENIED.call), "", "hm"), TASK),
+    agents=(AgentPart("helper", 1, 0, 1, Ending.STOPPED, prompt=(SYSTEM, TASK)),),
+)
+
+
+def test_what_agents_began_with_comes_back_and_is_kept_once_in_a_run(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store, ASKED)
+    again = store.recorder(RUN, {"s": "abc"})  # of another process, which knows of no message
+    for number in (2, 3):
+        key = replace(KEY, number=number)
+        again.begin(key)
+        again.finish(key, replace(ASKED, number=number, turns=(), calls=()))
+    assert [(one.prompt, one.agents) for one in store.load("r1").trials] == [
+        (ASKED.prompt, ASKED.agents)
+    ] * 3
+    with store.connect() as connection:
+        kept = store.query(connection)("SELECT count(*) FROM message WHERE run_id = 'r1'")
+    assert kept[0][0] == 3
+
+
+def test_one_trial_is_read_alone_as_all_of_its_run_are(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store, ASKED)
+    with store.connect() as connection:
+        ask = store.query(connection)
+        found = [loading.load_trial(ask, "r1", "s", number) for number in (1, 2)]
+    assert found == [*store.load("r1").trials, None]

@@ -1,0 +1,166 @@
+"""`agenteval transcript` and `calls`: what stands behind the figures of a run."""
+
+import json
+import shutil
+import sys
+from dataclasses import asdict
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenteval import report, workflows
+from agenteval.cli import options as o
+from agenteval.cli import output
+from agenteval.core.outcome import Outcome
+from agenteval.core.plain import visible
+from agenteval.errors import UsageError
+from agenteval.store.call_search import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agenteval.store.call_search import FoundCall
+
+SCHEMA = "agenteval.calls/1"
+
+OneRun = Annotated[str, typer.Argument(metavar="RUN", help=f"{o.RUN_WORDS}.")]
+OneTrial = Annotated[
+    str, typer.Argument(metavar="SCENARIO#N", help="A trial, as ralf/handshake#3.")
+]
+Agent = Annotated[
+    str | None, typer.Option("--agent", help="Of this sub-agent only, as evaluator/1.")
+]
+WholePrompt = Annotated[bool, typer.Option("--prompt", help="The whole prompt, as it was sent.")]
+
+
+def transcript(  # noqa: PLR0913 -- each is an option of the command line
+    run: OneRun,
+    trial: OneTrial,
+    *,
+    agent: Agent = None,
+    prompt: WholePrompt = False,
+    store: o.Store = o.DEFAULT_STORE,
+    as_json: o.AsJson = False,
+) -> None:
+    """Show one trial turn by turn: its prompt, each call and what came back, and why it ended.
+
+    Examples:
+    - `agenteval transcript last ralf/handshake#1`
+
+    - `agenteval transcript my-model ralf/evaluated-by-model#2 --agent step_evaluator/1`
+
+    - `agenteval transcript last notes/tidy#3 --json | jq .goal`
+    """
+    (found,) = output.chosen([run], store)
+    seen = workflows.trial_calls.transcript(found, trial, store)
+    told = report.transcript_text
+    if as_json:
+        chosen = told.agent_document(seen.agent(agent)) if agent else None
+        output.print_json(chosen or told.document(seen.run, seen.trial))
+        return
+    shown = report.transcripts.shown_trial(seen.trial)
+    if agent:
+        lines = told.of_agent(shown, seen.agent(agent), whole_prompt=prompt)
+    else:
+        lines = told.lines(seen.run, shown, whole_prompt=prompt)
+    for line in lines:
+        typer.echo(line)
+
+
+OfClass = Annotated[str | None, typer.Option("--class", help="Denied as this failure class.")]
+OfScenario = Annotated[str | None, typer.Option("--scenario", help="In trials of this scenario.")]
+OfOutcome = Annotated[
+    Outcome | None, typer.Option("--outcome", help="In trials that ended so.", metavar="OUTCOME")
+]
+Containing = Annotated[
+    str | None, typer.Option("--text", help="With this in the tool's name or the arguments.")
+]
+Denied = Annotated[
+    bool | None, typer.Option("--denied/--allowed", help="Only those that were denied, or ran.")
+]
+
+
+def calls(  # noqa: PLR0913 -- each is an option of the command line
+    run: OneRun,
+    *,
+    failure_class: OfClass = None,
+    scenario: OfScenario = None,
+    outcome: OfOutcome = None,
+    agent: Agent = None,
+    text: Containing = None,
+    denied: Denied = None,
+    store: o.Store = o.DEFAULT_STORE,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the calls of a run, one a line: trial, turn, verdict or class, and what was called.
+
+    Examples:
+    - `agenteval calls last --class pipe-to-filter`
+
+    - `agenteval calls last --scenario ralf/handshake --outcome gave-up --denied`
+
+    - `agenteval calls my-model --text "head -" --json`
+    """
+    (found,) = output.chosen([run], store)
+    wanted = Wanted(
+        failure_class=failure_class or "",
+        scenario=scenario or "",
+        outcome=outcome or "",
+        agent=agent,
+        text=text or "",
+        denied=denied,
+    )
+    if failure_class and denied is False:
+        raise UsageError(f"--allowed: no call of a class is; leave out --class {failure_class}")
+    seen = workflows.trial_calls.calls(found, wanted, store)
+    if as_json:
+        _print_json(found, seen)
+    else:
+        _print(seen)
+
+
+def _print(seen: "Iterable[FoundCall]") -> None:
+    """At a terminal a call keeps to its line; what reads on gets it whole."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    none = True
+    for call in seen:
+        none, line = False, _line(call)
+        typer.echo(line if width is None or len(line) <= width else f"{line[: width - 1]}\u2026")
+    if none:
+        typer.echo("No such calls.", err=True)
+
+
+def _line(call: "FoundCall") -> str:
+    whose = f" {call.agent}" if call.agent else ""
+    state = call.failure_class or ("allowed" if not call.exit_code else f"exit {call.exit_code}")
+    tool = "" if call.tool == "bash" else f"{call.tool} "
+    said = visible(f"{tool}{_command(call)}").replace("\n", "\u240a").replace("\t", "\u2409")
+    place = f"{call.scenario}#{call.number}{whose} {call.turn + 1}.{call.position + 1}"
+    return f"{place}  {state}  {said}"
+
+
+def _command(call: "FoundCall") -> str:
+    """The command of a bash call, where its whole text is at hand."""
+    try:
+        given = json.loads(call.arguments)
+    except ValueError:
+        return call.arguments
+    if isinstance(given, dict) and isinstance(given.get("command"), str):
+        return str(given["command"])
+    return call.arguments
+
+
+def _print_json(run: str, seen: "Iterable[FoundCall]") -> None:
+    """A document whose calls are written as they are found, one a line."""
+    typer.echo(f'{{"schema": "{SCHEMA}", "run": {json.dumps(run)}, "calls": [')
+    for before, call in zip(chain([""], repeat(",\n")), seen, strict=False):
+        typer.echo(before + json.dumps(_document(call)), nl=False)
+    typer.echo("\n]}")
+
+
+def _document(call: "FoundCall") -> dict[str, Any]:
+    """Its keys stay, and are told in docs/json.md."""
+    told = asdict(call)
+    told.pop("key")
+    return told | {"class": told.pop("failure_class"), "cut": call.length > len(call.arguments)}
