@@ -61,6 +61,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "scenarios:app",
         "List the scenarios: what each asks for, in how many steps, and which errors it invites.",
     ),
+    "play": (
+        "scenarios:play",
+        "Be the model: read what it reads, type its calls, and see verdicts, hints and replies.",
+    ),
     "classify": (
         "classify:classify",
         "Say whether a tool call is allowed, and if it is denied, why.",

@@ -1,6 +1,8 @@
-"""`agenteval scenarios`: what there is to play, what a model reads, and proof that it works."""
+"""`agenteval scenarios` and `play`: what there is, what a model reads, and proof that it works."""
 
+import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,9 +12,12 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from agenteval.core.prompt.prompt import Prompt
     from agenteval.core.scenario import Scenario
 
+Seed = Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")]
 app = typer.Typer(invoke_without_command=True, add_completion=False)
 
 
@@ -24,6 +29,8 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
     - `agenteval scenarios`
 
     - `agenteval scenarios show ralf/handshake --seed 7`
+
+    - `agenteval scenarios world data/pantry-audit --seed 7`
 
     - `agenteval scenarios check`
 
@@ -37,7 +44,7 @@ def scenarios(context: typer.Context, *, as_json: o.AsJson = False) -> None:
 def show(  # noqa: PLR0913 -- each is an option of the command line
     name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
     *,
-    seed: Annotated[int, typer.Option(min=0, help="The trial's seed: it picks the variant.")] = 0,
+    seed: Seed = 0,
     arm: o.Arm = o.ARM,
     prompt_variant: o.PromptVariant = None,
     rules: o.RulesPlace = "start",
@@ -68,6 +75,29 @@ def _show(whose: str, prompt: "Prompt") -> None:
         typer.echo(f"----- {whose}, earlier, {message.role} -----")
         typer.echo(message.content or called)
     typer.echo(f"----- {whose}, first message of the user -----\n{prompt.task}")
+
+
+@app.command()
+def world(
+    name: Annotated[str, typer.Argument(help="A scenario by name, or its folder.")],
+    *,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Write its files into this new folder.")] = None,
+) -> None:
+    """Print what a world holds: its files, and the tables of its database with some rows.
+
+    Examples:
+    - `agenteval scenarios world ralf/handshake`
+
+    - `agenteval scenarios world my-scenarios/inbox --seed 7 --out /tmp/inbox`
+    """
+    authoring = workflows.authoring
+    for line in authoring.world(name, seed) if out is None else _written(name, seed, out):
+        typer.echo(line)
+
+
+def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
+    return (f"wrote {path}" for path in workflows.authoring.write_world(name, seed, out))
 
 
 @app.command()
@@ -116,6 +146,55 @@ def new(
     for path in workflows.authoring.write_new(name):
         typer.echo(f"wrote {path}")
     typer.echo(f"It works: agenteval scenarios check {name}")
+
+
+def play(  # noqa: PLR0913 -- each is an option of the command line
+    scenario: Annotated[str, typer.Argument(help="One scenario; with --replay as SCENARIO#N.")],
+    *,
+    seed: Seed = 0,
+    arm: o.Arm = o.ARM,
+    prompt_variant: o.PromptVariant = None,
+    rules: o.RulesPlace = "start",
+    context: o.Context = "0",
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="RUN", help="Make the calls of this stored run's trial again."),
+    ] = None,
+    store: o.Store = o.DEFAULT_STORE,
+    sandbox: o.SandboxName = None,
+) -> None:
+    """Be the model: read what it reads, type its calls, and see verdicts, hints and replies.
+
+    At the end each check of the goal is told. Nothing is stored. With --replay the calls of a
+    stored trial are made again in the same world, one at each Enter.
+
+    Examples:
+    - `agenteval play notes/tidy`
+
+    - `agenteval play ralf/handshake --arm strict --seed 7`
+
+    - `agenteval play ralf/handshake#2 --replay last`
+    """
+    hand = workflows.by_hand
+    terminal = hand.Terminal(typer.echo, _typed, sandbox)
+    if replay:
+        (run,) = output.chosen([replay], store)
+        trial = hand.replayed(run, scenario, store, terminal)
+    else:
+        setting = workflows.authoring.load_setting(arm, prompt_variant, rules, context)
+        trial = hand.by_person(scenario, seed, setting, terminal)
+    for line in hand.told(trial):
+        typer.echo(line)
+
+
+def _typed(prompt: str) -> str:
+    """A line of the terminal, with its editing and history; of a pipe, shown as it is read."""
+    if sys.stdin.isatty():
+        import readline  # noqa: F401, PLC0415 -- changes input(), and only a terminal needs it
+    line = input(prompt)
+    if not sys.stdin.isatty():
+        typer.echo(line)
+    return line
 
 
 def _list(found: "tuple[Scenario, ...]", *, as_json: bool) -> None:

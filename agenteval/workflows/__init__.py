@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from agenteval.workflows import (
         article,
         authoring,
+        by_hand,
         classify,
         derive,
         evaluate,
@@ -36,6 +37,7 @@ else:
 __all__ = [
     "article",
     "authoring",
+    "by_hand",
     "classify",
     "derive",
     "evaluate",

@@ -1,21 +1,27 @@
 """Scenarios for whoever writes them: listed, shown as a model reads them, or begun anew."""
 
 import re
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from agenteval.config import allowlists, fixtures, proofread, scenario_files
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import FILE, roots
 from agenteval.config.scenario_files import load_scenarios
+from agenteval.core.plain import shortened, visible
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import Prompt, outline
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.scenario import Scenario
 from agenteval.errors import UsageError
 
-__all__ = ["load_setting", "prompts", "scenarios", "write_new"]
+__all__ = ["load_setting", "prompts", "scenarios", "world", "write_new", "write_world"]
 
+ROWS = 5  # of a table that are shown
+LONGEST_ROW = 160
+_SQLITE = b"SQLite format 3\0"
 _TEXTS = Path(__file__).parent / "skeleton_files"
 _NAME = re.compile(r"[a-z0-9]+(?:[-_/][a-z0-9]+)*")
 
@@ -43,6 +49,48 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
                 if agent.program is None
             ),
         ]
+
+
+def world(name: str, seed: int) -> Iterator[str]:
+    """What a trial with this seed begins with: files with their sizes, tables with some rows."""
+    for scenario, files in _worlds(name, seed):
+        yield f"{scenario.name}, seed {seed}: {len(files)} files"
+        for path, content in sorted(files.items()):
+            yield f"  {len(content):>8,}  {path}"
+        for path, content in sorted(files.items()):
+            if content.startswith(_SQLITE):
+                yield f"{path}:"
+                yield from _tables(content)
+
+
+def write_world(name: str, seed: int, folder: Path) -> Iterator[Path]:
+    """Write that world into a folder that is not there yet; the paths. Raises UsageError."""
+    if folder.exists():
+        raise UsageError(f"--out {folder}: is there already; name a new folder")
+    for _, files in _worlds(name, seed):
+        for path, content in files.items():
+            place = folder / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+            yield place
+
+
+def _worlds(name: str, seed: int) -> Iterator[tuple[Scenario, Mapping[str, bytes]]]:
+    for scenario in scenarios([name]):
+        yield scenario, fixtures.load_fixture(scenario, seed, roots=roots())
+
+
+def _tables(database: bytes) -> Iterator[str]:
+    with closing(sqlite3.connect(":memory:")) as opened:
+        opened.deserialize(database)
+        named = opened.execute("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+        for (table,) in named.fetchall():
+            query = 'SELECT * FROM "{}"'.format(table.replace('"', '""'))  # noqa: S608 -- quoted
+            found = opened.execute(query)
+            columns, rows = [column for column, *_ in found.description], found.fetchall()
+            yield f"  {table}({', '.join(columns)}): {len(rows)} rows"
+            for row in rows[:ROWS]:
+                yield visible(f"    {shortened(repr(row), LONGEST_ROW)}")
 
 
 def write_new(name: str) -> list[Path]:

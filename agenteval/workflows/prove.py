@@ -46,7 +46,7 @@ class Proof:
 
 
 @dataclass(slots=True)
-class _Kept:
+class Kept:
     """Recorder and observer at once: keeps the finished trials, and nothing else."""
 
     trials: dict[TrialKey, Trial] = field(default_factory=dict)
@@ -121,15 +121,17 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
     return proofs
 
 
-async def played(
+async def played(  # noqa: PLR0913 -- as an orchestrator is made
     stages: Sequence[Stage],
     keys: Sequence[TrialKey],
     model: Model,
     backend: SandboxBackend,
     setting: Setting = DEFAULT,
+    *,
+    kept: Kept | None = None,
 ) -> Mapping[TrialKey, Trial]:
     """The trials of these keys, played by `model` and stored nowhere."""
-    kept = _Kept()
+    kept = kept or Kept()
     async with SecondReader() as second_reader:
         orchestrator = Orchestrator(
             model=model,

@@ -1,0 +1,259 @@
+"""A trial with a person as the model, or with the turns of a stored trial; it is stored nowhere."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from agenteval.config.arms import spoken
+from agenteval.config.prompts import load_setting
+from agenteval.core.call import BASH, ToolCall
+from agenteval.core.plain import visible
+from agenteval.core.prompt.setting import Setting
+from agenteval.core.trial import CallRecord, HandshakeStep, Message, Trial, Turn, Usage
+from agenteval.errors import InfrastructureError, UsageError
+from agenteval.models.turns import parse_arguments
+from agenteval.protocols import Model, Stage, ToolSchema, TrialKey
+from agenteval.sandbox.backends import choose
+from agenteval.workflows import trial_calls
+from agenteval.workflows.prove import Kept, played
+from agenteval.workflows.stages import arm_played, load_stages
+
+HELP = """\
+A line is a command for bash. `:bash` alone begins one of many lines, which `:end` ends.
+:NAME {"key": "value"}  calls another tool; :NAME text gives its first parameter
+:tools lists the tools; :done WORDS stops with these last words, and so does the end of the input"""
+UNHURRIED = 24 * 3600.0  # seconds: a person reads and thinks
+BEGIN, END = ":bash", ":end"
+
+Say = Callable[[str], None]
+Ask = Callable[[str], str]  # a line that was typed; raises EOFError when there are no more
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """Where a trial is watched, and where it runs: the sandbox of this name, or the best there."""
+
+    say: Say
+    type_in: Ask
+    sandbox: str | None = None
+
+
+@dataclass(slots=True)
+class Person:
+    """Implements `protocols.Model`: shows what came, and takes what is typed as the next turn."""
+
+    terminal: Terminal
+    _calls: int = 0
+    _begun: list[Sequence[Message]] = field(default_factory=list)  # one conversation an agent
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        del seed
+        self._show(messages)
+        return await asyncio.to_thread(self._turn, tools)
+
+    def _show(self, messages: Sequence[Message]) -> None:
+        """What a conversation begins with; what follows calls is shown with them."""
+        if _which(self._begun, messages) is None:
+            self._begun.append([*messages])
+            for message in messages:
+                self.terminal.say(f"----- {message.role} -----\n{visible(message.content)}")
+            self.terminal.say(f"-----\n{HELP}")
+
+    def _turn(self, tools: Sequence[ToolSchema]) -> Turn:
+        while True:
+            try:
+                line = self._line()
+            except EOFError:
+                return _turn("", ())
+            name, _, rest = line.partition(" ")
+            if name == ":done":
+                return _turn(rest.strip(), ())
+            if name in {":tools", ":help"}:
+                self.terminal.say(HELP if name == ":help" else "\n".join(_listed(tools)))
+            elif line.strip():
+                return _turn("", (self._call(line, tools),))
+
+    def _line(self) -> str:
+        line = self.terminal.type_in("> ")
+        if line.strip() != BEGIN:
+            return line
+        lines = [*iter(lambda: self.terminal.type_in("| "), END)]
+        return "\n".join(lines)
+
+    def _call(self, line: str, tools: Sequence[ToolSchema]) -> ToolCall:
+        """What is written in braces is sent as it stands, be it right or wrong."""
+        self._calls += 1
+        name, _, rest = line[1:].partition(" ")
+        if line[:1] != ":":
+            name, raw = spoken(tools).written(BASH, {"command": line})
+        elif rest.lstrip()[:1] == "{":
+            raw = rest.strip()
+        else:
+            keys = next((_keys(one) for one in tools if _named(one) == name), ())
+            raw = json.dumps(dict(zip(keys, [rest.strip()], strict=False)) if rest.strip() else {})
+        return ToolCall(f"call-{self._calls}", name, raw, *parse_arguments(raw))
+
+
+@dataclass(slots=True)
+class Replay:
+    """Implements `protocols.Model` by the turns of a stored trial: its calls are made again.
+
+    Each agent's conversation is known by its turn to begin: the same calls start the same agents.
+    """
+
+    trial: Trial
+    terminal: Terminal
+    _scripts: list[Iterator[Turn]] = field(default_factory=list)
+    _begun: list[Sequence[Message]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        agents = [part.turns for part in self.trial.agents if part.turns]
+        self._scripts = [iter(turns) for turns in (self.trial.turns, *agents)]
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        del tools, seed
+        turn = next(self._script(messages), _turn("", ()))
+        for text in filter(None, (turn.reasoning, turn.text)):
+            self.terminal.say(visible(text))
+        for call in turn.calls:
+            self.terminal.say(f"> {visible(call.command or f'{call.name} {call.raw}')}")
+        await asyncio.to_thread(self._wait)
+        return turn
+
+    def _script(self, messages: Sequence[Message]) -> Iterator[Turn]:
+        at = _which(self._begun, messages)
+        if at is None:
+            at = len(self._begun)
+            self._begun.append([*messages])
+        return self._scripts[at] if at < len(self._scripts) else iter(())
+
+    def _wait(self) -> None:
+        try:
+            self.terminal.type_in("")
+        except EOFError:
+            return
+
+
+@dataclass(slots=True)
+class Shown(Kept):
+    """As it is kept, each call is shown: the verdict that a model is not told, and the reply."""
+
+    say: Say = print
+
+    def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
+        del key
+        whose = f"{agent}: " if agent else ""
+        for line in _judged(record):
+            self.say(f"{whose}{visible(line)}")
+        self.say(visible(record.reply.rstrip("\n")))
+
+
+def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) -> Trial:
+    """One trial by this model, each call shown as it is made.
+
+    Raises UsageError where no sandbox works, and InfrastructureError when the trial is void.
+    """
+    limits = replace(stage.scenario.limits, trial_seconds=UNHURRIED)
+    slow = replace(stage, scenario=replace(stage.scenario, limits=limits))
+    key = TrialKey(stage.scenario.name, 1, seed)
+
+    async def there() -> Trial:
+        backend = await choose(at.sandbox, prefork=True)
+        trials = await played([slow], [key], model, backend, setting, kept=Shown(say=at.say))
+        return trials[key]
+
+    trial = asyncio.run(there())
+    if trial.cause:
+        raise InfrastructureError(f"the trial is void: {trial.reason}", trial.cause)
+    return trial
+
+
+def by_person(target: str, seed: int, setting: Setting, at: Terminal) -> Trial:
+    """A person plays the scenario of this name. Raises UsageError."""
+    return play(_only(load_stages([target], setting.arm), target), seed, setting, Person(at), at)
+
+
+def replayed(run: str, wanted: str, store: str, at: Terminal) -> Trial:
+    """The trial SCENARIO#N of a stored run made again in the same world. Raises UsageError."""
+    seen = trial_calls.transcript(run, wanted, store)
+    options = seen.run.options
+    if options is None:
+        raise UsageError(f"{run}: stored before runs kept how they were begun: play without it")
+    setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
+    setting = replace(setting, arm=arm_played(options))
+    stage = _only(load_stages([seen.trial.scenario], setting.arm), wanted)
+    return play(stage, seen.trial.seed, setting, Replay(seen.trial, at), at)
+
+
+def _only(stages: Sequence[Stage], target: str) -> Stage:
+    """Raises UsageError for a folder of several."""
+    if len(stages) == 1:
+        return stages[0]
+    names = ", ".join(stage.scenario.name for stage in stages[:8])
+    raise UsageError(f"{target}: {len(stages)} scenarios are there; name one of them: {names}")
+
+
+def told(trial: Trial) -> Iterator[str]:
+    """How it ended: each check of the goal, each step of the handshake, and what was denied."""
+    yield f"{trial.outcome} after {_count(trial.turns, 'turn')}"
+    if trial.reason and all(check.held for check in trial.goal):
+        yield f"  {visible(trial.reason)}"
+    for check in trial.goal:
+        yield visible(f"  {'holds ' if check.held else 'MISSED'} {check.name}") + (
+            "" if check.held else visible(f": {check.why}")
+        )
+    for step in trial.handshake:
+        yield f"  {_reached(step)} {step.name}"
+    calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
+    denied = [call for call in calls if not call.verdict.allowed]
+    yield f"{_count(calls, 'tool call')}, {len(denied)} denied"
+
+
+def _count(found: Sequence[object], what: str) -> str:
+    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"
+
+
+def _reached(step: HandshakeStep) -> str:
+    if not step.reached:
+        return "MISSED"
+    return "done  " if step.in_order is not False else "late  "
+
+
+def _judged(record: CallRecord) -> Iterable[str]:
+    if record.verdict.allowed:
+        done = record.execution
+        code = "" if done is None else f", {done.limit or f'exit {done.exit_code}'}"
+        return [f"  allowed{code}"]
+    return [
+        f"  denied: {one.failure_class} `{one.evidence.text}`: {one.hint}".rstrip(": ")
+        for one in record.verdict.findings
+    ]
+
+
+def _which(begun: Sequence[Sequence[Message]], messages: Sequence[Message]) -> int | None:
+    """The conversation that these messages go on with."""
+    known = (at for at, one in enumerate(begun) if messages[: len(one)] == one)
+    return next(known, None)
+
+
+def _turn(text: str, calls: tuple[ToolCall, ...]) -> Turn:
+    return Turn(text, calls, "tool_calls" if calls else "stop", Usage(), raw="", seconds=0.0)
+
+
+def _named(tool: ToolSchema) -> str:
+    return str(tool["function"]["name"])
+
+
+def _keys(tool: ToolSchema) -> Sequence[str]:
+    return [*tool["function"]["parameters"].get("properties", ())]
+
+
+def _listed(tools: Sequence[ToolSchema]) -> Iterator[str]:
+    for tool in tools:
+        said = str(tool["function"].get("description", "")).partition("\n")[0]
+        yield f"{_named(tool)}({', '.join(_keys(tool))})  {said}"
