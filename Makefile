@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses bench-sandbox bench-classify bench-compare bench-gate bench-client arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses bench-sandbox bench-classify bench-compare bench-gate bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -76,6 +76,9 @@ bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other comm
 
 bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
 	@$(BIN)/python tests/bench_compare.py
+
+bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of its command included
+	@$(BIN)/python tests/bench_hook.py $(CALLS)
 
 bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
 	@$(BIN)/python tests/bench_client.py

@@ -85,6 +85,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "harness:app",
         "Get real harnesses, and say where their verdicts differ from ours.",
     ),
+    "hook": (
+        "hook:app",
+        "Deny by your allow list, or only watch, where agents really run.",
+    ),
+    "guard": (
+        "hook:guard",
+        "Be a shell that runs a command only if the allow list has it, and keeps the log.",
+    ),
     "doctor": (
         "machine:doctor",
         "Try every sandbox with real commands and a battery of escapes; say what mends a failure.",

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,6 +45,23 @@ def find(name_or_path: str, roots: Sequence[Path]) -> Path:
     raise UsageError(
         f"no allow list {name_or_path!r} in {folders}. Known: {', '.join(known) or 'none'}"
     )
+
+
+def files_of(given: str, roots: Sequence[Path]) -> Iterator[Path]:
+    """The files of which `load_any` makes this policy. Raises UsageError where there is none."""
+    harness, colon, path = given.partition(":")
+    if colon and not Path(given).exists():
+        yield Path(path or harness)
+        return
+    at = find(given, roots) if "." not in given.rpartition("/")[2] else Path(given)
+    above: list[Path] = []
+    while at not in above:
+        yield at
+        above.append(at)
+        extends = read_toml(at).get("extends") if at.suffix == ".toml" else None
+        if not isinstance(extends, str) or not extends:
+            return
+        at = _base(extends, at, roots)
 
 
 def policy(

@@ -1,0 +1,5 @@
+"""A policy where agents really run: begin with `resident`, which answers, and `client`, which asks.
+
+`payloads` knows what each harness sends and takes, `judging` gives the verdict, and `installing`
+tells a harness of the hook, by the edits of `settings_text`.
+"""

@@ -1,0 +1,209 @@
+"""Putting the hook into a harness's settings and taking it out: which file, with which backup."""
+
+import contextlib
+import difflib
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from agenteval.config.allowlists import find, load_any
+from agenteval.config.roots import roots
+from agenteval.errors import UsageError
+from agenteval.hook import client, settings_text
+
+BACKUP: Final = ".before-agenteval"
+SECONDS: Final = 30  # after which a harness goes on without an answer; our client ends long before
+_CLIENT: Final = str(Path(client.__file__).resolve())
+_MARK: Final = "/hook/client.py"
+_NOTES: Final = {
+    "claude-code": "Sessions that run now have it after /hooks or their next start.",
+    "codex": "Codex runs no hook that you have not trusted: start it and open /hooks. For scripts "
+    "there is `codex exec --dangerously-bypass-hook-trust`.",
+    "opencode": "Sessions that run now have it after their next start.",
+}
+# What stands in the home folder, and in a project.
+_FILES: Final = {
+    "claude-code": (".claude/settings.json", ".claude/settings.json"),
+    "codex": (".codex/hooks.json", ".codex/hooks.json"),
+    "opencode": (".config/opencode/plugin/agenteval.js", ".opencode/plugin/agenteval.js"),
+}
+NAMES: Final = tuple(_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a file holds and is to hold; None where it is not there. `note` is said afterwards."""
+
+    file: Path
+    before: str | None
+    after: str | None
+    note: str = ""
+
+    @property
+    def diff(self) -> str:
+        lines = difflib.unified_diff(
+            (self.before or "").splitlines(keepends=True),
+            (self.after or "").splitlines(keepends=True),
+            str(self.file) if self.before is not None else "/dev/null",
+            str(self.file) if self.after is not None else "/dev/null",
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+    def make(self) -> None:
+        """Write it whole or not at all; the file as it was stays beside it while it differs."""
+        backup = Path(f"{self.file}{BACKUP}")
+        if self.after is None:
+            self.file.unlink()
+            with contextlib.suppress(OSError):
+                self.file.parent.rmdir()  # where it was made for this file
+            return
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        if self.before is not None and not backup.exists():
+            _write(backup, self.before, like=self.file)
+        _write(self.file, self.after, like=self.file)
+        if _text(backup) == self.after:
+            backup.unlink()
+
+
+def _write(file: Path, text: str, *, like: Path) -> None:
+    mode = like.stat().st_mode & 0o777 if like.exists() else 0o600
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    with os.fdopen(handle, "w", encoding="utf-8", newline="") as new:
+        new.write(text)
+    Path(name).chmod(mode)
+    Path(name).replace(file)
+
+
+def file_of(harness: str, *, user: bool) -> Path:
+    """Which file tells a harness of hooks. Raises UsageError for a harness that has none."""
+    if harness not in _FILES:
+        raise UsageError(f"--for {harness}: expected one of {', '.join(_FILES)}")
+    at_home, in_project = _FILES[harness]
+    if not user:
+        return (Path.cwd() / in_project).resolve()
+    if harness == "codex" and (home := os.environ.get("CODEX_HOME")):
+        return Path(home, "hooks.json").resolve()
+    if harness == "claude-code" and (home := os.environ.get("CLAUDE_CONFIG_DIR")):
+        return Path(home, "settings.json").resolve()
+    return (Path.home() / at_home).resolve()
+
+
+def command(
+    harness: str, allowlist: str, *, observe: bool, fail: str, log: str = ""
+) -> Sequence[str]:
+    """The words that start our client. Raises UsageError for an allow list that cannot be read."""
+    if fail not in {"closed", "open"}:
+        raise UsageError(f"--fail {fail}: expected closed or open")
+    return (
+        *(sys.executable, "-I", "-S", _CLIENT, "--for", harness),
+        *("--allowlist", _whole(allowlist), "--fail", fail),
+        *(("--observe",) if observe else ()),
+        *(("--log", str(Path(log).resolve())) if log else ()),
+    )
+
+
+def _whole(allowlist: str) -> str:
+    """The allow list by its whole path, as it is read from wherever the agent stands."""
+    load_any(allowlist, roots=roots())
+    harness, colon, path = allowlist.partition(":")
+    if colon and not Path(allowlist).exists():
+        return f"{harness}:{Path(path).resolve()}"
+    is_name = "." not in allowlist.rpartition("/")[2]
+    return str((find(allowlist, roots()) if is_name else Path(allowlist)).resolve())
+
+
+def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> Change:
+    """The change that puts the hook in, or puts today's in the place of an older one."""
+    file, closed = file_of(harness, user=user), fail == "closed"
+    before = _text(file)
+    if harness == "opencode":
+        source = Path(client.__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
+        after = plugin(source, words, fails_closed=closed)
+    else:
+        line = command_line(words, fails_closed=closed)
+        entry = entry_of(line, seconds=SECONDS, matcher="*")
+        after = settings_text.with_hook(before or "", entry, mark=_MARK, where=str(file))
+    return Change(file, before, after, _NOTES[harness])
+
+
+def removed(harness: str, *, user: bool) -> Change:
+    """The change that takes the hook out: where nothing else was changed since, byte by byte."""
+    file = file_of(harness, user=user)
+    before = _text(file)
+    if before is None or harness == "opencode":
+        if before is not None and "agenteval hook install" not in before:
+            raise UsageError(f"{file}: is not the plug-in that `agenteval hook install` writes")
+        return Change(file, before, None)
+    after = settings_text.without_hook(before, mark=_MARK, where=str(file))
+    saved = _text(Path(f"{file}{BACKUP}"))
+    if saved is not None and after != before and _alike(saved, after, str(file)):
+        return Change(file, before, saved)
+    return Change(file, before, None if saved is None and after.split() == ["{}"] else after)
+
+
+def there(file: Path) -> str:
+    """The command of ours in a harness's file; "" where it has none."""
+    text = _text(file) or ""
+    lines = [line.strip() for line in text.splitlines() if _MARK in line]
+    return lines[0] if lines else ""
+
+
+def write_shell(file: Path, words: Sequence[str]) -> None:
+    """A program that is a guarded shell. Raises UsageError where something is in its place."""
+    if file.exists():
+        raise UsageError(f"--write {file}: is there already: name a new file, or move that one")
+    line = command_line(words, fails_closed=False)
+    file.write_text(f'#!/bin/sh\nexec {line} "$@"\n', encoding="utf-8")
+    file.chmod(0o755)
+
+
+def _alike(saved: str, after: str, where: str) -> bool:
+    """Whether a backup is what is left, but for lists that were empty before the hook came."""
+    entry = entry_of(_MARK, seconds=SECONDS, matcher="*")
+    both = (
+        settings_text.with_hook(text, entry, mark=_MARK, where=where) for text in (saved, after)
+    )
+    return "".join(next(both).split()) == "".join(next(both).split())
+
+
+def _text(file: Path) -> str | None:
+    """Raises UsageError where it is there and cannot be read."""
+    try:
+        with file.open(encoding="utf-8", newline="") as opened:
+            return opened.read()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file}: cannot be read as UTF-8 text: mend it first") from error
+
+
+def entry_of(command: str, *, seconds: int, matcher: str) -> Mapping[str, Any]:
+    """An entry as Claude Code and Codex take it: for these tools, run this."""
+    run = {"type": "command", "command": command, "timeout": seconds}
+    return {"matcher": matcher, "hooks": [run]}
+
+
+def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
+    """The command that a harness gives to a shell.
+
+    Whatever keeps it from answering, a Python that is gone too, is exit code 2: a denial.
+    """
+    line = " ".join(_quoted(word) for word in words)
+    return f"{line} || exit 2" if fails_closed else line
+
+
+def _quoted(word: str) -> str:
+    plain = re.fullmatch(r"[\w@%+=:,./-]+", word, re.ASCII)
+    return word if plain else "'" + word.replace("'", "'\\''") + "'"
+
+
+def plugin(text: str, words: Sequence[str], *, fails_closed: bool) -> str:
+    """The text of OpenCode's plug-in, with the command that it starts."""
+    own = f"const COMMAND = {json.dumps(list(words))}\nconst CLOSED = {json.dumps(fails_closed)}"
+    return text.replace("const COMMAND = []\nconst CLOSED = true", own)

@@ -1,0 +1,202 @@
+"""The verdict on a call in production: by whose policy, what the model reads, and what is kept."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+from agenteval.config.allowlists import files_of, load_any
+from agenteval.config.roots import roots
+from agenteval.core.call import BASH, Denied, ToolCall, Verdict
+from agenteval.core.policy.arguments import WRITE, path_argument
+from agenteval.core.policy.patterns import PathRules
+from agenteval.core.policy.policy import Policy, World
+from agenteval.errors import UsageError
+from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
+from agenteval.hook.production_log import LOG, ProductionLog
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+from agenteval.taxonomy.judge import deny, judge
+
+Line = dict[str, Any]
+NOT_JUDGED: Final = "not-judged"
+LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer ones it has the begin
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an installation asks for: the options of the client's command line."""
+
+    harness: str
+    allowlist: str
+    observe: bool = False
+    is_open: bool = False
+    log: str = ""
+
+
+def wanted(words: Sequence[str]) -> Wanted:
+    """Raises ValueError for words that no installation of ours has."""
+    given, queue = {}, list(words)
+    while queue:
+        name = queue.pop(0)
+        if name == "--observe":
+            given[name] = "yes"
+        elif name in {"--for", "--allowlist", "--fail", "--log"} and queue:
+            given[name] = queue.pop(0)
+        else:
+            raise ValueError(f"unknown word {name!r} in the hook's command")
+    if given.get("--for") not in HARNESSES or not given.get("--allowlist"):
+        raise ValueError(f"expected --allowlist FILE and --for one of {', '.join(HARNESSES)}")
+    fail, log = given.get("--fail", "closed"), given.get("--log", "")
+    return Wanted(given["--for"], given["--allowlist"], "--observe" in given, fail == "open", log)
+
+
+@dataclass(slots=True)
+class _Loaded:
+    policy: Policy
+    files: tuple[Path, ...]
+    seen: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(slots=True)
+class Judging:
+    """Answers calls. A policy whose file has changed is read again, and that is kept in the log."""
+
+    folder: Path
+    loaded: dict[str, _Loaded] = field(default_factory=dict)
+    turn: Lock = field(default_factory=Lock)  # tree-sitter's parser is one
+
+    def reply(self, words: Sequence[str], variables: Mapping[str, str], payload: bytes) -> Answer:
+        """The answer to a client with these options, once its line is in the log."""
+        try:
+            asking = wanted(words)
+        except ValueError as error:
+            return Answer(2, err=f"agenteval hook: {error}: install it again\n")
+        start = time.perf_counter()
+        with self.turn:
+            answer, lines = self.answer(asking, variables, payload)
+        lines[-1]["ms"] = round((time.perf_counter() - start) * 1000, 2)
+        log = ProductionLog(Path(asking.log or self.folder / LOG))
+        for line in lines:
+            log.write(line)
+        return answer
+
+    def answer(
+        self, asking: Wanted, variables: Mapping[str, str], payload: bytes
+    ) -> tuple[Answer, list[Line]]:
+        """The answer to a client, and the lines for the log.
+
+        What keeps us from judging is answered as the hook was installed.
+        """
+        harness = HARNESSES[asking.harness]
+        lines: list[Line] = []
+        try:
+            policy = self._policy(asking, lines)
+            asked = harness.read(payload, variables)
+        except (UsageError, UnreadableCallError) as error:
+            lines.append({"event": "unreadable", "harness": asking.harness, "reason": str(error)})
+            return _unjudged(asking, harness, str(error)), lines
+        verdict = self._verdict(asked, policy)
+        lines.append(_line(asking, asked, policy, verdict))
+        if not isinstance(verdict, Denied) or asking.observe:
+            return Answer(), lines
+        return harness.denied(reason(verdict, policy)), lines
+
+    def _verdict(self, asked: Asked, policy: Policy) -> Verdict | None:
+        """None for a call of a tool that the policy does not speak of: it is the harness's own."""
+        call, world = asked.call, World(root=asked.root)
+        if call.name == WRITE and self._is_ours(call, asked):
+            return deny(call, replace(policy, write=PathRules()), world)
+        if call.name != BASH and policy.tool(call.name) is None:
+            return None
+        return judge(call, policy, world)
+
+    def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
+        """Whether a file tool would write what the hook goes by, or what it keeps."""
+        path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()
+        files = [file.resolve() for one in self.loaded.values() for file in one.files]
+        return path in files or path.is_relative_to(self.folder.resolve())
+
+    def _policy(self, asking: Wanted, lines: list[Line]) -> Policy:
+        """Raises UsageError where it cannot be read as it is now."""
+        known = self.loaded.get(asking.allowlist)
+        if known and known.seen == _stamps(known.files):
+            return known.policy
+        places = roots(Path(asking.allowlist).parent)
+        files = tuple(files_of(asking.allowlist, places))
+        seen = _stamps(files)
+        policy = load_any(asking.allowlist, roots=places)
+        self.loaded[asking.allowlist] = _Loaded(policy, files, seen)
+        was = known.policy.digest if known else ""
+        if was != policy.digest:
+            told = {"file": asking.allowlist, "digest": policy.digest, "was": was}
+            lines.append({"event": "policy", **told})
+        return policy
+
+
+def _stamps(files: Sequence[Path]) -> tuple[tuple[int, int, int], ...]:
+    """Raises UsageError for a file that is gone."""
+    stamps = []
+    for file in files:
+        try:
+            found = file.stat()
+        except OSError as error:
+            raise UsageError(f"{file}: cannot be read: {error.strerror}") from error
+        stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+    return tuple(stamps)
+
+
+def _unjudged(asking: Wanted, harness: Harness, why: str) -> Answer:
+    if asking.is_open or asking.observe:
+        return Answer(0 if asking.harness == "guard" else 1, err=f"agenteval: not judged: {why}\n")
+    return harness.denied(f"agenteval cannot judge this call, so it is denied: {why}")
+
+
+def reason(verdict: Denied, policy: Policy) -> str:
+    """What the model reads: the class, the part at fault, and the cure."""
+    found = verdict.primary
+    part = found.evidence.text.strip()
+    at = f": `{part[:200]}`" if part else ""
+    return (
+        f"Denied by the allow list {policy.name} ({found.failure_class}){at}. {found.hint}".strip()
+    )
+
+
+def _line(asking: Wanted, asked: Asked, policy: Policy, verdict: Verdict | None) -> Line:
+    line: Line = {
+        "harness": asking.harness,
+        "session": asked.session,
+        "agent": asked.agent,
+        "model": asked.model,
+        "cwd": asked.cwd,
+        "tool": asked.tool,
+        "call": asked.call.id,
+        "arguments": _kept(asked.arguments),
+        "mode": "observe" if asking.observe else "enforce",
+        "verdict": NOT_JUDGED,
+        "policy": policy.name,
+        "digest": policy.digest,
+        "taxonomy": TAXONOMY_VERSION,
+    }
+    if verdict is not None:
+        line["verdict"] = "allowed" if verdict.allowed else "denied"
+    if isinstance(verdict, Denied):
+        found = verdict.primary
+        told = {"class": found.failure_class, "evidence": found.evidence.text, "hint": found.hint}
+        line |= told | {"facets": list(found.facets), "ran": asking.observe}
+    return line
+
+
+def _kept(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is kept of a call's arguments: a long text is cut, and how much was is beside it."""
+    kept: dict[str, Any] = {}
+    for name, value in arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        if len(text) <= LONGEST:
+            kept[name] = value
+        else:
+            kept[name] = text[:LONGEST]
+            kept[f"{name}:cut"] = len(text) - LONGEST
+    return kept

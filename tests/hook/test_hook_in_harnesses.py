@@ -1,0 +1,111 @@
+"""The hook in the real Claude Code, Codex, OpenCode: what runs, what the model reads, the log."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from told_model import told
+
+from agenteval.errors import UsageError
+from agenteval.harness.install import installed
+from agenteval.harness.recipes import MODEL
+
+AGENTEVAL = [sys.executable, "-m", "agenteval"]
+RULES = '[bash]\nallow = ["touch *"]\n'
+GOOD, BAD = "touch ran-good", "touch ran-bad | head -5"
+OPENCODE = {"provider": {"p": {"npm": "@ai-sdk/openai-compatible", "models": {MODEL: {
+    "tool_call": True, "limit": {"context": 200_000, "output": 16_000}}}}},
+    "model": f"p/{MODEL}", "small_model": f"p/{MODEL}", "autoupdate": False,
+    "share": "disabled", "snapshot": False}  # fmt: skip
+LETS_ALL = {"claude-code": ("--dangerously-skip-permissions",)}
+
+
+def started(name: str, url: str, env: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """How the program is asked to play with our model, with all that it may do by its own rules."""
+    if name == "claude-code":
+        more = {
+            "ANTHROPIC_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": url,
+            "DISABLE_TELEMETRY": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        }
+        words = ["-p", "go", "--model", MODEL, "--tools", "Bash", "--allowedTools", "Bash"]
+        return words, env | more
+    if name == "codex":
+        provider = f'model_providers.p={{name="p",base_url="{url}/v1",wire_api="responses"}}'
+        chosen = ["-c", 'model_provider="p"', "-c", provider, "-c", f'model="{MODEL}"']
+        free = ["-c", 'approval_policy="never"', "-c", 'sandbox_mode="danger-full-access"',
+                "-c", "features={apps=false,plugins=false}"]  # fmt: skip
+        trust = "--dangerously-bypass-hook-trust"
+        return ["exec", "--skip-git-repo-check", trust, *chosen, *free, "go"], env
+    off = ("MODELS_FETCH", "DEFAULT_PLUGINS", "AUTOUPDATE", "LSP_DOWNLOAD")
+    config = json.loads(json.dumps(OPENCODE))
+    config["provider"]["p"]["options"] = {"baseURL": f"{url}/v1", "apiKey": "none"}
+    more = {f"OPENCODE_DISABLE_{word}": "1" for word in off}
+    more |= {"OPENCODE_CONFIG_CONTENT": json.dumps(config), "npm_config_registry": url}
+    return ["run", "--title", "trial", "go"], env | more
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+@pytest.mark.parametrize("observe", [False, True])
+def test_what_is_denied_does_not_run_and_the_model_reads_why(
+    name, observe, tmp_path, monkeypatch, stopped
+) -> None:
+    cached = Path.home() / ".cache"
+    found = program(name, monkeypatch, cached)
+    project, home = tmp_path / "project", tmp_path / "home"
+    project.mkdir()
+    home.mkdir()
+    (tmp_path / "rules.toml").write_text(RULES)
+    env = {**os.environ, "HOME": str(home), "PWD": str(project), "IS_SANDBOX": "1"}
+    asked = ("--for", name, "--allowlist", "../rules.toml", "--user", "--yes")
+    done = subprocess.run(
+        [*AGENTEVAL, "hook", "install", *asked, *["--observe"][:observe]],
+        cwd=project,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "changed" in done.stdout
+    with told(GOOD, BAD) as model:
+        words, more = started(name, model.url, env)
+        played = subprocess.run(
+            [found, *words],
+            cwd=project,
+            env=more,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    said = played.stdout + played.stderr
+    assert list(model.heard) == [GOOD, BAD], said
+    ran = sorted(path.name for path in project.glob("ran-*"))
+    log = stopped / "agenteval/hook/calls.jsonl"
+    lines = [one for one in map(json.loads, log.read_text().splitlines()) if "tool" in one]
+    kept = [(one["arguments"].get("command"), one["verdict"], one.get("ran")) for one in lines]
+    assert [one["harness"] for one in lines] == [name, name]
+    assert [one["model"] for one in lines] == [MODEL, MODEL]
+    assert kept == [(GOOD, "allowed", None), (BAD, "denied", observe)]
+    if observe:
+        assert (ran, "Denied by" in model.heard[BAD]) == (["ran-bad", "ran-good"], False)
+    else:
+        assert ran == ["ran-good"], said
+        assert "Denied by the allow list rules (pipe-to-filter): `| head -5`" in model.heard[BAD]
+
+
+def program(name: str, monkeypatch, cached: Path) -> str:
+    monkeypatch.setenv("AGENTEVAL_DATA", os.environ.get("AGENTEVAL_HARNESSES")
+                       or str(cached / "agenteval/harnesses"))  # fmt: skip
+    try:
+        found = installed(name)
+    except UsageError as error:
+        pytest.skip(f"{error}; in the tests `make harnesses` gets it")
+    return str(found.folder / found.binary)

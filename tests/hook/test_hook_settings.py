@@ -1,0 +1,173 @@
+"""The hook in a harness's settings: put in, put in again, taken out, and every byte as it was."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agenteval.errors import UsageError
+from agenteval.hook.installing import entry_of
+from agenteval.hook.settings_text import with_hook, without_hook
+
+AGENTEVAL = [sys.executable, "-m", "agenteval"]
+MARK = "/hook/client.py"
+ENTRY = entry_of(f"python 'a b{MARK}' --for x", seconds=30, matcher="*")
+SETTINGS = """\
+{
+    // what I like
+    "model": "m",   "env": {},
+    "permissions": {"allow": ["Bash(git diff:*)"], "deny": []},
+    "hooks": {
+        "Stop": [ { "hooks": [] } ],
+        "PreToolUse": [
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "mine \\" [{"}]}
+        ]
+    } /* the last */
+}
+"""
+_OTHER = st.sampled_from(
+    [0, None, True, "", 'a " [{ü', [], {}, [[1], {"hooks": 1}], {"PreToolUse": [2], "b": {"c": []}}]
+)
+_ENTRIES = st.lists(_OTHER, min_size=1, max_size=3)
+_HOOKS = st.dictionaries(st.sampled_from(["Stop", "Start"]), _ENTRIES, max_size=2).flatmap(
+    lambda others: (
+        _ENTRIES.map(lambda own: {**others, "PreToolUse": own}) | st.just(others or {"Stop": []})
+    )
+)
+_WHOLE = st.dictionaries(st.sampled_from(["env", "a"]), _OTHER, max_size=2).flatmap(
+    lambda others: st.just(others) | _HOOKS.map(lambda hooks: {**others, "hooks": hooks})
+)
+
+
+@given(_WHOLE, st.sampled_from([None, 1, 2, 4, "\t"]), st.sampled_from(["", "\n", "\n\n"]))
+def test_put_in_and_taken_out_leaves_every_byte(settings, indent, end) -> None:
+    text = json.dumps(settings, indent=indent, ensure_ascii=False) + end
+    done = with_hook(text, ENTRY, mark=MARK, where="f")
+    hooks = json.loads(done)["hooks"]
+    before = settings.get("hooks", {})
+    assert hooks["PreToolUse"] == [ENTRY, *before.get("PreToolUse", [])]
+    assert {**json.loads(done), "hooks": 0} == {**settings, "hooks": 0}
+    assert with_hook(done, ENTRY, mark=MARK, where="f") == done
+    assert without_hook(done, mark=MARK, where="f") == text
+
+
+def test_comments_and_order_stay() -> None:
+    done = with_hook(SETTINGS, ENTRY, mark=MARK, where="f")
+    assert [line for line in SETTINGS.splitlines() if line not in done.splitlines()] == []
+    assert without_hook(done, mark=MARK, where="f") == SETTINGS
+
+
+def test_what_others_changed_in_between_stays() -> None:
+    done = json.loads(with_hook('{"a": 1}', ENTRY, mark=MARK, where="f"))
+    done["hooks"]["PreToolUse"].insert(0, {"mine": 2})
+    done["b"] = 3
+    left = without_hook(json.dumps(done, indent=3), mark=MARK, where="f")
+    assert json.loads(left) == {"a": 1, "b": 3, "hooks": {"PreToolUse": [{"mine": 2}]}}
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "nonsense", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{} {}",
+             '{"a" 1}', '{"a": ]', '{"a": 1 "b": 2}', '"open'],
+)  # fmt: skip
+def test_what_is_no_such_json_is_left_alone(text) -> None:
+    with pytest.raises(UsageError, match=r"settings\.json: .*mend it first"):
+        with_hook(text, ENTRY, mark=MARK, where="settings.json")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "rules.toml").write_text('[bash]\nallow = ["ls"]\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in ("CODEX_HOME", "CLAUDE_CONFIG_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+def hook(*words: str, code: int = 0) -> str:
+    done = subprocess.run([*AGENTEVAL, "hook", *words], capture_output=True, text=True,
+                          check=False, stdin=subprocess.DEVNULL)  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+PUT = ("--allowlist", "rules.toml", "--yes")
+FILES = {
+    "claude-code": (".claude/settings.json", "home/.claude/settings.json"),
+    "codex": (".codex/hooks.json", "home/.codex/hooks.json"),
+    "opencode": (".opencode/plugin/agenteval.js", "home/.config/opencode/plugin/agenteval.js"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("place", ["--project", "--user"])
+def test_where_nothing_was_nothing_is_left(name, place, project) -> None:
+    file = project / FILES[name][place == "--user"]
+    shown = hook("install", "--for", name, place, *PUT)
+    assert f"+++ {file}" in shown
+    assert "client.py" in file.read_text()
+    assert "is there already" in hook("install", "--for", name, place, *PUT)
+    hook("remove", "--for", name, place, "--yes")
+    assert not file.parent.exists()
+    assert "no hook of ours" in hook("remove", "--for", name, place, "--yes")
+
+
+@pytest.mark.parametrize("text", [SETTINGS, "{}", '{"hooks": {"PreToolUse": []}}\r\n', "\n"])
+def test_settings_are_restored_and_the_backup_goes(text, project) -> None:
+    file = project / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    file.chmod(0o640)
+    shown = hook("install", "--for", "claude-code", *PUT)
+    assert (file.parent / "settings.json.before-agenteval").read_bytes() == text.encode()
+    assert [line for line in shown.splitlines() if "client.py" in line and line[0] == "+"]
+    hook("install", "--for", "claude-code", "--observe", *PUT)
+    assert "--observe" in file.read_text()
+    hook("remove", "--for", "claude-code", "--yes")
+    assert file.read_bytes() == text.encode()
+    assert [path.name for path in file.parent.iterdir()] == ["settings.json"]
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_settings_behind_a_link_are_changed_where_they_are(project) -> None:
+    (project / "dotfiles.json").write_text("{}")
+    (project / ".claude").mkdir()
+    (project / ".claude/settings.json").symlink_to("../dotfiles.json")
+    hook("install", "--for", "claude-code", *PUT)
+    assert (project / ".claude/settings.json").is_symlink()
+    assert "client.py" in (project / "dotfiles.json").read_text()
+
+
+def test_the_command_denies_where_python_is_gone(project) -> None:
+    hook("install", "--for", "claude-code", *PUT)
+    settings = json.loads((project / ".claude/settings.json").read_text())
+    line = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
+    gone = line.replace(str(Path(sys.executable).parent), "/gone")
+    assert (gone != line, subprocess.run(["sh", "-c", gone], check=False).returncode) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("install", "--for", "vim", *PUT), "--for vim: expected one of claude-code, codex"),
+        (("install", "--for", "codex", "-a", "gone.toml"), "gone.toml"),
+        (("install", "--for", "codex", *PUT, "--fail", "soft"), "expected closed or open"),
+        (("install", "--for", "codex", "-a", "rules.toml"), "give --yes"),
+    ],
+)
+def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, project) -> None:
+    told = hook(*words, code=2)
+    assert (told.count("\n"), said in told) == (1, True), told
+    assert not (project / ".codex").exists()
+
+
+def test_a_plug_in_of_that_name_by_somebody_else_is_not_taken_away(project) -> None:
+    file = project / ".opencode/plugin/agenteval.js"
+    file.parent.mkdir(parents=True)
+    file.write_text("export const Mine = 1\n")
+    assert "is not the plug-in" in hook("remove", "--for", "opencode", "--yes", code=2)
+    assert file.read_text() == "export const Mine = 1\n"

@@ -1,0 +1,74 @@
+"""A model that real harnesses ask: it makes these calls, one a turn, and hears the answers."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from agenteval.core.prompt.profile import recognised
+from agenteval.harness.dialogue import text_of
+from agenteval.harness.http_server import Answer, UnreadableError, read_request
+from agenteval.harness.translation import Passage, beside, spoken_once, wanted
+
+
+@dataclass
+class TellModel:
+    commands: Sequence[str]
+    heard: dict[str, str] = field(default_factory=dict)
+    url: str = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answer = Answer(writer)
+        try:
+            request = await read_request(reader)
+            if request:
+                asked = wanted(request)
+                if asked is None:
+                    await beside(request, answer)
+                else:
+                    way = Passage(answer, asked)
+                    call = self.next(asked)
+                    await way.write(spoken_once(call, stream=bool(asked.chat.get("stream"))))
+                    await way.end()
+        except UnreadableError as error:
+            await answer.refuse(400, str(error))
+        finally:
+            writer.close()
+
+    def next(self, asked) -> tuple[str, str, str] | None:
+        forms = recognised(asked.chat.get("tools") or ())
+        if "bash" not in forms:
+            return None
+        for message in asked.messages:
+            if ident := message.get("tool_call_id"):
+                self.heard[self.commands[int(ident.rpartition("-")[2])]] = text_of(message)
+        if len(self.heard) == len(self.commands):
+            return None
+        form = forms["bash"]
+        arguments = {form.parameters[0].name: self.commands[len(self.heard)]}
+        for name in json.loads(form.whole or "{}").get("required", ()):
+            arguments.setdefault(name, "look")
+        return f"told-{len(self.heard)}", form.name, json.dumps(arguments)
+
+
+@contextmanager
+def told(*commands: str) -> Iterator[TellModel]:
+    model, ready, over = TellModel(commands), threading.Event(), threading.Event()
+
+    async def run() -> None:
+        server = await asyncio.start_server(model.serve, "127.0.0.1", 0, limit=1 << 23)
+        model.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        ready.set()
+        async with server:
+            await asyncio.to_thread(over.wait)
+
+    thread = threading.Thread(target=asyncio.run, args=(run(),), daemon=True)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield model
+    finally:
+        over.set()
+        thread.join(10)
