@@ -21,20 +21,27 @@ if TYPE_CHECKING:
     from agenteval.workflows.preflight import Listed
 
 
+Probing = Annotated[
+    bool, typer.Option("--probe", help="Ask each model what becomes of a conversation.")
+]
 KEPT = {"memory": "memory with its own", "pids": "processes", "cpu": "processors"}
 CAME = 300  # characters of what came of an attempt that does harm
 NO_LIST = "but lists no models: a base URL usually ends in /v1"
 
 
-def models(*, base_url: BaseUrl = None, as_json: AsJson = False) -> None:
+def models(*, base_url: BaseUrl = None, probe: Probing = False, as_json: AsJson = False) -> None:
     """List the configured models, and ask each one's server what it serves.
+
+    With --probe each model is also asked what becomes of a conversation at its server: the prompt
+    that it reads, where the server renders one; reasoning, results, parallel calls and their ids;
+    and whether a grammar makes its calls. Eight short requests at most.
 
     Examples:
     - `agenteval models`
 
-    - `agenteval models --base-url http://localhost:8000/v1`
+    - `agenteval models --base-url http://localhost:8000/v1 --probe`
     """
-    listed, simulated = workflows.preflight.list_models(base_url)
+    listed, simulated = workflows.preflight.list_models(base_url, probe=probe)
     if as_json:
         print_json(_as_data(listed, simulated))
     else:
@@ -49,10 +56,17 @@ def _as_data(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> list[dic
             **one.entry.model_dump(exclude_defaults=True),
             "serves": sorted(one.answer.ids),
             "problem": one.answer.problem,
+            **_probe_data(one),
         }
         for one in listed
     ]
     return served + [{"name": name, "simulated": True} for name in simulated]
+
+
+def _probe_data(one: "Listed") -> dict[str, object]:
+    if one.probed is None:
+        return {}
+    return {"probe": {**dict(one.probed.found), "prompt": one.probed.prompt}}
 
 
 def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> None:
@@ -61,6 +75,12 @@ def _print_models(listed: "Sequence[Listed]", simulated: tuple[str, ...]) -> Non
         serves = f"serves {', '.join(sorted(answer.ids))}" if answer.ids else "answers, " + NO_LIST
         typer.echo(f"{one.name}  {entry.architecture}  {entry.base_url}")
         typer.echo(f"    {answer.problem or serves}")
+        for subject, found in one.probed.found if one.probed else ():
+            typer.echo(f"    {subject:28} {found}")
+        if one.probed and one.probed.prompt:
+            typer.echo(
+                f"----- prompt, as it is read -----\n{plain.visible(one.probed.prompt)}\n-----"
+            )
     for name in simulated:
         typer.echo(f"{name}  SIMULATED, started by agenteval itself")
 

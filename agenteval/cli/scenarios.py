@@ -183,7 +183,7 @@ def play(  # noqa: PLR0913 -- each is an option of the command line
     else:
         setting = workflows.authoring.load_setting(arm, prompt_variant, rules, context)
         trial = hand.by_person(scenario, seed, setting, terminal)
-    for line in hand.told(trial):
+    for line in report.transcript_text.ended(report.transcripts.shown_trial(trial)):
         typer.echo(line)
 
 

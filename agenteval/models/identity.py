@@ -40,7 +40,7 @@ _ANY = ("/props", "/get_server_info", "/server_info", *_PROXY)
 _SAMPLING = ("temperature", "top_k", "top_p", "min_p", "presence_penalty", "repeat_penalty")
 SECONDS = 3.0  # for each page
 LARGEST = 4 << 20  # bytes of a page
-_FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
+FAILURES = (OSError, HTTPException, ValueError)  # ValueError of a URL that no header can hold
 
 
 def key_of(variable: str) -> str:
@@ -58,10 +58,10 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
     """
     url, seconds = entry.base_url.rstrip("/"), entry.timeouts.connect
     try:
-        status, content = await asyncio.to_thread(_reply, entry, f"{url}/models", seconds)
+        status, content = await asyncio.to_thread(exchanged, entry, f"{url}/models", seconds)
     except TimeoutError as error:
         raise _absent(url, f"no reply within {seconds:g} s") from error
-    except _FAILURES as error:
+    except FAILURES as error:
         raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
     body = content.decode("utf-8", "replace")
     if status in {404, 405, 501}:
@@ -89,13 +89,14 @@ def _absent(url: str, cause: str) -> UsageError:
     )
 
 
-def _reply(
+def exchanged(
     entry: ModelEntry, url: str, seconds: float, content: bytes | None = None
 ) -> tuple[int, bytes]:
-    """Status and body of one page, as much as comes in this time. Raises what `_FAILURES` has."""
+    """Status and body of one page, as much as comes in this time. Raises what FAILURES has."""
     parts, began = urlsplit(url), time.perf_counter()
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     headers = {"Authorization": f"Bearer {key_of(entry.api_key_env)}", "Connection": "close"}
+    headers |= {"Content-Type": "application/json"} if content else {}
     with closing(kind(parts.hostname or "", parts.port, timeout=seconds)) as connection:
         connection.connect()
         # The timeout of a socket is set anew with each byte: a server that drips would go on.
@@ -105,7 +106,7 @@ def _reply(
             connection.request("POST" if content else "GET", parts.path, content, headers)
             reply = connection.getresponse()
             body = reply.read(LARGEST)
-        except _FAILURES:
+        except FAILURES:
             _check_time(began, seconds)
             raise
         finally:
@@ -141,9 +142,9 @@ async def told(entry: ModelEntry, owner: str) -> Told:
 async def _page(entry: ModelEntry, url: str, content: bytes | None = None) -> Mapping[str, Any]:
     """The JSON object of a page; empty when there is none."""
     try:
-        status, body = await asyncio.to_thread(_reply, entry, url, SECONDS, content)
+        status, body = await asyncio.to_thread(exchanged, entry, url, SECONDS, content)
         page = json.loads(body) if status == 200 else {}
-    except (*_FAILURES, RecursionError):
+    except (*FAILURES, RecursionError):
         return {}
     return page if isinstance(page, dict) else {}
 

@@ -7,6 +7,7 @@ from typing import Any
 from agenteval.core.plain import shortened, visible
 from agenteval.core.run import Run
 from agenteval.core.trial import AgentPart, CallRecord, Message, Trial, Turn
+from agenteval.report.tables import counted
 from agenteval.report.transcripts import (
     ENDED,
     AgentShown,
@@ -37,6 +38,15 @@ def _lines(run: Run, shown: TrialShown, *, whole_prompt: bool) -> Iterator[str]:
     yield from _turns(shown.turns)
     for agent in shown.agents:
         yield from _agent(agent, whole_prompt=whole_prompt)
+
+
+def ended(shown: TrialShown) -> Iterator[str]:
+    """How it ended and why, and how many of its calls were denied."""
+    yield from map(visible, _why(shown))
+    trial = shown.trial
+    calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
+    denied = sum(not call.verdict.allowed for call in calls)
+    yield f"{counted(len(calls), 'tool call')}, {denied} denied"
 
 
 def of_agent(shown: TrialShown, part: AgentPart, *, whole_prompt: bool) -> Iterator[str]:

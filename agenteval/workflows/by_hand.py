@@ -10,7 +10,7 @@ from agenteval.config.prompts import load_setting
 from agenteval.core.call import BASH, ToolCall
 from agenteval.core.plain import visible
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.trial import CallRecord, HandshakeStep, Message, Trial, Turn, Usage
+from agenteval.core.trial import CallRecord, Message, Trial, Turn, Usage
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.models.turns import parse_arguments
 from agenteval.protocols import Model, Stage, ToolSchema, TrialKey
@@ -196,32 +196,6 @@ def _only(stages: Sequence[Stage], target: str) -> Stage:
         return stages[0]
     names = ", ".join(stage.scenario.name for stage in stages[:8])
     raise UsageError(f"{target}: {len(stages)} scenarios are there; name one of them: {names}")
-
-
-def told(trial: Trial) -> Iterator[str]:
-    """How it ended: each check of the goal, each step of the handshake, and what was denied."""
-    yield f"{trial.outcome} after {_count(trial.turns, 'turn')}"
-    if trial.reason and all(check.held for check in trial.goal):
-        yield f"  {visible(trial.reason)}"
-    for check in trial.goal:
-        yield visible(f"  {'holds ' if check.held else 'MISSED'} {check.name}") + (
-            "" if check.held else visible(f": {check.why}")
-        )
-    for step in trial.handshake:
-        yield f"  {_reached(step)} {step.name}"
-    calls = [*trial.calls, *(call for part in trial.agents for call in part.calls)]
-    denied = [call for call in calls if not call.verdict.allowed]
-    yield f"{_count(calls, 'tool call')}, {len(denied)} denied"
-
-
-def _count(found: Sequence[object], what: str) -> str:
-    return f"{len(found)} {what}{'' if len(found) == 1 else 's'}"
-
-
-def _reached(step: HandshakeStep) -> str:
-    if not step.reached:
-        return "MISSED"
-    return "done  " if step.in_order is not False else "late  "
 
 
 def _judged(record: CallRecord) -> Iterable[str]:

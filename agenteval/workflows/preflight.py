@@ -13,8 +13,10 @@ from agenteval.config.models import ModelEntry, at_url, load_models
 from agenteval.config.roots import PROJECT_FILE, roots, shipped
 from agenteval.core.run import ModelCard
 from agenteval.errors import UsageError
+from agenteval.models import server_probe as probing
 from agenteval.models.identity import SIMULATOR, served, told
 from agenteval.models.persona import NAMES
+from agenteval.models.server_probe import Probed
 
 FILE = "gate.toml"
 
@@ -34,17 +36,33 @@ class Listed:
     name: str
     entry: ModelEntry
     answer: Answer
+    probed: Probed | None = None
 
 
-def list_models(base_url: str | None) -> tuple[list[Listed], tuple[str, ...]]:
-    """The configured models, or what one server has; then the names of the simulated ones."""
+def list_models(
+    base_url: str | None, *, probe: bool = False
+) -> tuple[list[Listed], tuple[str, ...]]:
+    """The configured models, or what one server has; then the names of the simulated ones.
+
+    With `probe` each model that is served is asked some requests more, one after the other.
+    """
     entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
     answers = asyncio.run(ask_all(list(entries.values())))
     listed = [
         Listed(name, entry, answer)
         for (name, entry), answer in zip(entries.items(), answers, strict=True)
     ]
-    return listed, NAMES
+    return [_probed(one) for one in listed] if probe else listed, NAMES
+
+
+def _probed(listed: Listed) -> Listed:
+    """A server at a URL is asked for the first model that it lists."""
+    ids, entry = listed.answer.ids, listed.entry
+    if not ids:
+        return listed
+    model = entry.model if entry.model in ids else ids[0]
+    asked = entry.model_copy(update={"model": model})
+    return replace(listed, probed=asyncio.run(probing.probe(asked)))
 
 
 async def ask_all(entries: Sequence[ModelEntry]) -> list[Answer]:

@@ -1,0 +1,214 @@
+"""What becomes of a conversation at a server, found out by asking it: `agenteval models --probe`.
+
+Words that occur nowhere else stand in each place of a conversation. A server that renders a prompt
+shows which of them its model reads; of any other, the tokens that it counts say so.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.call import ToolCall
+from agenteval.core.chunk import ReplyError, argument_text, read_chunk, usage
+from agenteval.core.reasoning import TOLD, usual
+from agenteval.core.trial import Message
+from agenteval.models.chat_completions import request_body
+from agenteval.models.identity import FAILURES, exchanged
+
+SECONDS: Final = 120.0  # for one reply: a large model reads its first prompt
+THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
+FIRST, SECOND, SAID = "marlowhisk", "pellucidor", "quandrift"  # two results, and the answer
+IDS: Final = ("call-kestrel", "call-osprey")
+UNLIKELY: Final = "[b-df-hj-np-tv-z]{24}"  # no model writes 24 consonants unless it is made to
+Json = Mapping[str, Any]
+Ask = Callable[[str, Json], Json | None]  # a path below the server's root, and what is posted
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """`found` are lines of subject and finding; `prompt` is what the model reads, "" if unshown."""
+
+    found: tuple[tuple[str, str], ...]
+    prompt: str = ""
+
+
+def _tool(name: str, parameter: str, **more: object) -> Json:
+    one = {"type": "string", **more}
+    schema = {"type": "object", "properties": {parameter: one}, "required": [parameter]}
+    function = {"name": name, "description": f"Takes {parameter}.", "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+LOOK: Final = _tool("look", "place")
+STRICT_NOTE: Final = _tool("note", "word", pattern=f"^{UNLIKELY}$")
+
+
+def conversation(*, answered: bool) -> tuple[Message, ...]:
+    """Two calls in one turn with their results; `answered`: an answer and a new question after."""
+    calls = tuple(
+        ToolCall(ident, "look", f'{{"place": "{place}"}}', {"place": place})
+        for ident, place in zip(IDS, ("attic", "cellar"), strict=True)
+    )
+    begun = (
+        Message("system", "You look into places."),
+        Message("user", "What is in the attic and in the cellar?"),
+        Message("assistant", "", calls, reasoning=THOUGHT),
+        Message("tool", FIRST, call_id=IDS[0]),
+        Message("tool", SECOND, call_id=IDS[1]),
+    )
+    if not answered:
+        return begun
+    answer = Message("assistant", SAID, reasoning=ANSWERED)
+    return (*begun, answer, Message("user", "And in the hall?"))
+
+
+async def probe(entry: ModelEntry) -> Probed:
+    """Ask this server; what it does not tell is said to be unknown, and is no error."""
+    return await asyncio.to_thread(_probe, entry)
+
+
+def _probe(entry: ModelEntry) -> Probed:
+    root = entry.base_url.rstrip("/").removesuffix("/v1")
+
+    def ask(path: str, content: Json) -> Json | None:
+        try:
+            sent = msgspec.json.encode(content)
+            status, body = exchanged(entry, f"{root}{path}", SECONDS, sent)
+            read = json.loads(body) if status == 200 else None
+        except FAILURES:
+            return None
+        return read if isinstance(read, dict) else None
+
+    loop = _body(entry, conversation(answered=False))
+    later = _body(entry, conversation(answered=True))
+    shown, by = rendered(ask, loop)
+    if shown:
+        found = [("prompt rendered", f"by {by}")]
+        found += read_prompts(shown, rendered(ask, later)[0])
+    else:
+        found = [("prompt rendered", "no: the server has no page that renders one; by its counts")]
+        found += counted(ask, loop, later)
+    rule = entry.reasoning or usual(entry.model)
+    found.append(("reasoning, by our rule", TOLD[rule]))
+    return Probed((*found, *replied(ask, entry)), shown)
+
+
+def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
+    """As a run sends it, but whole and with reasoning in each place, so that its fate is seen."""
+    asked = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
+    body: dict[str, Any] = json.loads(request_body(asked, messages, [LOOK], seed=1))
+    return body
+
+
+def rendered(ask: Ask, body: Json) -> tuple[str, str]:
+    """The prompt that the model would read, and the page that shows it; empty where none does."""
+    told = {key: body[key] for key in ("model", "messages", "tools") if key in body}
+    if (page := ask("/apply-template", told)) and isinstance(page.get("prompt"), str):
+        return page["prompt"], "/apply-template"  # llama.cpp
+    if (page := ask("/tokenize", told)) and isinstance(page.get("tokens"), list):  # vLLM
+        back = ask("/detokenize", {"model": body["model"], "tokens": page["tokens"]})
+        if back and isinstance(back.get("prompt"), str):
+            return back["prompt"], "/tokenize and /detokenize"
+    return "", ""
+
+
+def read_prompts(loop: str, later: str) -> Iterator[tuple[str, str]]:
+    """What two rendered prompts keep of the conversations."""
+    yield "reasoning in the tool loop", "read" if THOUGHT in loop else "dropped"
+    if later:
+        kept = [word in later for word in (THOUGHT, ANSWERED)]
+        yield "reasoning behind an answer", "read" if any(kept) else "dropped"
+    places = [loop.find(word) for word in (FIRST, SECOND)]
+    if min(places) < 0:
+        yield "results of two calls", f"{places.count(-1)} of 2 is not read"
+    else:
+        yield "results of two calls", "both read" + ("" if places[0] < places[1] else ", swapped")
+    both = all(word in loop for word in ("attic", "cellar"))
+    yield "two calls in one turn", "both read" if both else "not both read"
+    yield "ids of calls", "read" if all(one in loop for one in IDS) else "not read"
+
+
+def counted(ask: Ask, loop: Json, later: Json) -> Iterator[tuple[str, str]]:
+    """The same by the prompt tokens of replies of one token: less sent, less counted."""
+    whole, after = _tokens(ask, loop), _tokens(ask, later)
+    if not whole:
+        yield "conversation", "unknown: the server does not take it, or counts no tokens"
+        return
+    bare = _tokens(ask, _without_thought(loop))
+    yield "reasoning in the tool loop", _differs(whole, bare)
+    if after:
+        yield "reasoning behind an answer", _differs(after, _tokens(ask, _without_thought(later)))
+    for at, name in ((-2, "first"), (-1, "second")):
+        cut = [dict(message) for message in loop["messages"]]
+        cut[at]["content"] = ""
+        yield f"result of the {name} call", _differs(whole, _tokens(ask, {**loop, "messages": cut}))
+
+
+def _tokens(ask: Ask, body: Json) -> int:
+    """0 where the server does not say."""
+    reply = ask("/v1/chat/completions", {**body, "max_tokens": 1})
+    return usage(reply.get("usage")).prompt_tokens if reply else 0
+
+
+def _without_thought(body: Json) -> Json:
+    fields = ("reasoning_content", "reasoning")
+    messages = [
+        {key: value for key, value in message.items() if key not in fields}
+        for message in body["messages"]
+    ]
+    return {**body, "messages": messages}
+
+
+def _differs(whole: int, without: int) -> str:
+    if not without:
+        return "unknown: without it the server takes no request"
+    return f"read ({whole - without} tokens)" if whole > without else "dropped"
+
+
+def replied(ask: Ask, entry: ModelEntry) -> Iterator[tuple[str, str]]:
+    """What the server makes of calls that a model writes: how many in a turn, ids, a grammar."""
+    two = "Call the tool look twice in this one reply: once for attic, once for cellar."
+    calls = _calls(ask, entry, two, LOOK)
+    ids = [ident for ident, _ in calls]
+    number = f"{len(calls)} came where two were asked for" if calls else "none came"
+    yield "calls in one reply", number
+    if ids:
+        good = all(ids) and len(set(ids)) == len(ids)
+        yield "ids of its calls", "each has its own" if good else "missing, or not unlike"
+    plain = 'Call the tool note with the word "apple", exactly that, whatever it is meant for.'
+    words = [raw for _, raw in _calls(ask, entry, plain, STRICT_NOTE)]
+    if not words:
+        yield "grammar", "unknown: no call came"
+    elif any(re.search(f'"{UNLIKELY}"', word) for word in words):
+        yield (
+            "grammar",
+            (
+                "arguments are made to fit their schema: malformed-arguments cannot occur, and a "
+                "hallucinated-tool hardly"
+            ),
+        )
+    else:
+        yield "grammar", "none seen: a call came that does not fit its schema"
+
+
+def _calls(ask: Ask, entry: ModelEntry, said: str, tool: Json) -> list[tuple[str, str]]:
+    """Ids and argument texts of the calls in one reply."""
+    body = _body(entry, (Message("user", said),))
+    reply = ask("/v1/chat/completions", {**body, "tools": [tool], "max_tokens": 200})
+    try:
+        chunk = read_chunk(msgspec.json.encode(reply or {}))
+    except ReplyError:
+        return []
+    said_by = [choice.message for choice in chunk.choices or () if choice.message]
+    return [
+        (call.id or "", argument_text(call.function.arguments)[0])
+        for message in said_by[:1]
+        for call in message.called
+        if call.function
+    ]
