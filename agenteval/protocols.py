@@ -197,7 +197,9 @@ class Recorder(Protocol):
     `agent` is the label of a sub-agent, and empty for the first agent of a trial.
     """
 
-    def begin(self, key: TrialKey) -> None: ...
+    def begin(self, key: TrialKey) -> bool:
+        """False where another process has the trial: it is not to be played here."""
+        ...
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
 

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "evaluate:run",
         "Play scenarios with a served model and count its errors per 100 tool calls.",
     ),
+    "finish": ("runs:finish", "Close a run of several shards, where the last one could not."),
     "show": ("show:show", "Show stored runs side by side, or list them."),
     "transcript": (
         "transcript:transcript",

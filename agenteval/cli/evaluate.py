@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from agenteval import workflows
+from agenteval import __version__, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.errors import UsageError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agenteval.core.run import Run
+    from agenteval.store.shards import Part
     from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
 
@@ -39,6 +40,8 @@ Examples:
 - `agenteval run --resume last` goes on after a crash, `--retry-void` plays void trials again
 
 - `agenteval run -m my-model --concurrency 1,2,4,8`, then `agenteval speed RUN...`
+
+- `agenteval run -m my-model --store postgresql://HOST/runs --shard 1/8`, and so on to 8/8
 
 - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
 """
@@ -70,20 +73,20 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     baseline: o.Baseline = None,
     resume: o.Resume = None,
     retry_void: o.RetryVoid = False,
+    shard: o.Shard = None,
+    job: o.Job = "",
+    lease: o.Lease = 60,
     allow_simulated: o.AllowSimulated = False,
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    output.check_report(report)
-    plan = _plan(called, store, resume, retry_void=retry_void, power=power)
+    plan = _plan(called, report, _part(called, shard, job, lease))
     about = workflows.gating.declared(None)  # slips are told first
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
     with _ended_as_by_ctrl_c(), output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
-    with output.reader_may_go():
-        output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
-    code = _broken(runs, void_limit, interrupted=interrupted)
-    raise typer.Exit(code or _verdict(runs, watch, store, quiet=as_json))
+    output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
+    raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP
@@ -106,18 +109,41 @@ def _watch(
     return looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
 
 
-def _plan(
-    called: typer.Context, store: str, resume: str | None, *, retry_void: bool, power: bool
-) -> "Plan":
-    if resume and (called.params["gate"] or called.params["baseline"]):
+def _part(called: typer.Context, shard: str | None, job: str, lease: float) -> "Part | None":
+    if shard is None:
+        return None
+    workflows.sharding.check_alone(**called.params)
+    return workflows.sharding.part_of(shard, job, lease, __version__)
+
+
+def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> "Plan":
+    given = called.params
+    if given["resume"] and (given["gate"] or given["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    output.first_words(", ".join(called.params["model"] or ()) or resume or "")
-    options = workflows.stages.options_of(called.params)
-    sources = {name: called.get_parameter_source(name) for name in called.params}
-    given = [name for name, source in sources.items() if source and source.name == "COMMANDLINE"]
+    output.check_report(report)
+    output.first_words(", ".join(given["model"] or ()) or given["resume"] or "")
+    sources = {name: called.get_parameter_source(name) for name in given}
     return workflows.stages.plan_of(
-        options, store, resume=resume, given=given, retry_void=retry_void, power=power
+        workflows.stages.options_of(given),
+        given["store"],
+        resume=given["resume"],
+        given=[name for name, one in sources.items() if one and one.name == "COMMANDLINE"],
+        retry_void=given["retry_void"],
+        power=given["power"],
+        part=part,
     )
+
+
+def _code(
+    called: typer.Context,
+    runs: "Sequence[Run]",
+    watch: "InterimLooks | None",
+    *,
+    interrupted: bool,
+) -> int:
+    given = called.params
+    broken = _broken(runs, given["void_limit"], interrupted=interrupted)
+    return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
 
 
 def _broken(runs: "Sequence[Run]", limit: float, *, interrupted: bool) -> int:

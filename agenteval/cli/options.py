@@ -134,6 +134,29 @@ SandboxName = Annotated[
     Option("--sandbox", envvar="AGENTEVAL_SANDBOX", help="Default: the best that holds here."),
 ]
 Seed = Annotated[int, Option(min=0, help="Same seed, same worlds: what makes two runs comparable.")]
+Shard = Annotated[
+    str | None,
+    Option(
+        metavar="K/N",
+        help="Play as the K-th of N processes that share one run in one --store; a dead one's "
+        "trials are taken over.",
+    ),
+]
+Job = Annotated[
+    str,
+    Option(
+        envvar=["AGENTEVAL_JOB", "SLURM_ARRAY_JOB_ID", "GITHUB_RUN_ID"],
+        help="What the shards of one run have in common, such as a scheduler's number.",
+    ),
+]
+Lease = Annotated[
+    float,
+    Option(
+        min=1,
+        metavar="SECONDS",
+        help="How long a shard may be silent before others play what it was playing.",
+    ),
+]
 Store = Annotated[
     str, Option(envvar="AGENTEVAL_STORE", help="Where runs are kept: a file or a database URL.")
 ]

@@ -79,6 +79,7 @@ def named(word: str, store: str) -> str:
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
+@reader_may_go()
 def show_runs(  # noqa: PLR0913 -- what is shown, and how
     runs: "Sequence[Run]",
     *,
@@ -186,8 +187,7 @@ def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
         shown = [f"{style('denied', fg='red')}  {name}"]
     if call.command is None:
         shown.append(f"  {_visible(call.name)}")
-    lines = _marked(text, primary) if primary else text.splitlines()
-    shown += [f"  {line}" for line in lines]
+    shown += [f"  {one}" for one in (_marked(text, primary) if primary else text.splitlines())]
     return "\n".join((*shown, *_notes(verdict, row)))
 
 

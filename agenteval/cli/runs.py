@@ -96,3 +96,20 @@ def take_in(
     """
     for run in workflows.shelf.imported(file, store):
         typer.echo(run)
+
+
+def finish(
+    run: Annotated[str, typer.Argument(help=f"{o.RUN_WORDS}.")],
+    *,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Close a run of several shards, where the last one could not.
+
+    The last shard closes it by itself. Where trials are missing it stays open, and the line says
+    how they are played.
+
+    Examples:
+    - `agenteval finish last --store postgresql://HOST/runs`
+    """
+    closed = workflows.sharding.finish(run, store)
+    typer.echo(f"{closed.id}: closed, with all its {closed.trials_planned} trials")

@@ -134,7 +134,8 @@ class Orchestrator:
             raise first(errors) from None
 
     async def _trial(self, stage: Stage, key: TrialKey, running: asyncio.Semaphore) -> None:
-        self.recorder.begin(key)
+        if not self.recorder.begin(key):
+            return
         begun: list[TrialRunner] = []
         try:
             trial = await self._played(stage, key, running, begun)

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from agenteval.core.run import Effort
+from agenteval.core.run import Effort, Run
 
 EVERY = 0.5  # seconds; NVML itself averages over less
 
@@ -118,3 +118,15 @@ def _is_here(base_url: str) -> bool:
     with suppress(ValueError):
         return ip_address(host).is_loopback
     return host in {"localhost", gethostname()}
+
+
+def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
+    """None where the power cannot be observed; one line then says why."""
+    reason = "a simulated model needs no GPU"
+    if not run.model.simulated:
+        try:
+            return PowerMeter(gpu_watts(run.model.base_url))
+        except UnobservableError as error:
+            reason = str(error)
+    note(f"{run.model.name}: power is not observable: {reason}")
+    return None

@@ -84,6 +84,6 @@ class _Moved:
     def _renumbered(self, table: Table, values: dict[str, Any]) -> dict[str, Any]:
         for key in table.foreign_keys:
             name, above = key.parent.name, key.column.table.name
-            if above != "run":
+            if above != "run" and values[name] is not None:
                 values[name] = self.numbers[above][values[name]]
         return values

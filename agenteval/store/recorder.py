@@ -5,9 +5,11 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, bindparam, insert, text, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlmodel import SQLModel
 
 from agenteval.core.trial import CallRecord, Trial, Turn
@@ -19,12 +21,17 @@ from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
 _TRIAL = insert(TrialRow).returning(_ID)
+_CLAIM = {  # of several processes the first one has the trial
+    "postgresql": postgresql.insert(TrialRow).on_conflict_do_nothing().returning(_ID),
+    "sqlite": sqlite.insert(TrialRow).on_conflict_do_nothing().returning(_ID),
+}
 _NEW_TRIAL = {  # made here, as a row object for each trial takes as long as all else of its start
     name: column.default
     for name, column in TrialRow.model_fields.items()
     if name != "id" and not column.is_required()
 }
-_ENDED = update(TrialRow).where(bindparam("trial") == _ID)
+_IN_FORCE = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.replaced.is_(False)
+_ENDED = update(TrialRow).where(bindparam("trial") == _ID, _IN_FORCE)
 # Also where another process of the same run kept it, or this one for another trial.
 _MESSAGE = text("""INSERT INTO message (run_id, digest, data) VALUES (:run_id, :digest, :data)
     ON CONFLICT DO NOTHING""")
@@ -42,19 +49,25 @@ class RunRecorder:
 
     `connection` commits each statement; it is held, as asking a pool takes as long as writing.
     `digests` maps each scenario, and each sub-agent of it, to the digest of the allow list that
-    judges it there, under the names that `judged_by` gives.
+    judges it there, under the names that `judged_by` gives. `shard` is the number of its row,
+    where several processes play the run.
     """
 
     connection: Connection
     run_id: str
     taxonomy: str
     digests: Mapping[str, str]
+    shard: int | None = None
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
 
-    def begin(self, key: TrialKey) -> None:
-        values = {"run_id": self.run_id, **asdict(key)}
-        self._ids[key] = self.connection.execute(_TRIAL, _NEW_TRIAL | values).scalar_one()
+    def begin(self, key: TrialKey) -> bool:
+        values = _NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
+        begins = _TRIAL if self.shard is None else _CLAIM[self.connection.dialect.name]
+        made = self.connection.execute(begins, values).scalar_one_or_none()
+        if made is not None:
+            self._ids[key] = made
+        return made is not None
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
@@ -105,11 +118,23 @@ CLAIMS = "-claims"  # behind the name of an SQLite file, as SQLite has its -wal 
 _BITS = 62
 
 
+class Hold(Enum):
+    """How a lock is asked for: for the system's locks on files, and PostgreSQL's function."""
+
+    ALONE = (fcntl.LOCK_EX | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock({})")
+    TOGETHER = (fcntl.LOCK_SH | fcntl.LOCK_NB, "SELECT pg_try_advisory_lock_shared({})")
+    WAITING = (fcntl.LOCK_EX, "SELECT pg_advisory_lock({}) IS NOT NULL")
+
+
 @contextmanager
-def claimed(engine: Engine, run_id: str) -> Iterator[None]:
-    """Hold the run. Raises UsageError while another process does."""
+def claimed(engine: Engine, run_id: str, how: Hold = Hold.ALONE) -> Iterator[None]:
+    """Hold the run. Raises UsageError while another process holds it otherwise than together.
+
+    A store of one file knows processes, not claims: of two claims that one process has, the end of
+    either ends both.
+    """
     number = int.from_bytes(hashlib.sha256(run_id.encode()).digest()[:8]) >> (64 - _BITS)
-    with _held(engine, number) as held:
+    with _held(engine, number, how) as held:
         if not held:
             raise UsageError(
                 f"run {run_id} is being played by another process; wait until that has ended"
@@ -117,21 +142,21 @@ def claimed(engine: Engine, run_id: str) -> Iterator[None]:
         yield
 
 
-def _held(engine: Engine, number: int) -> AbstractContextManager[bool]:
+def _held(engine: Engine, number: int, how: Hold) -> AbstractContextManager[bool]:
     file = engine.url.database
     if engine.dialect.name == "postgresql":
-        return _in_database(engine, number)
+        return _in_database(engine, number, how)
     if engine.dialect.name == "sqlite" and file and file != ":memory:":
-        return _in_file(Path(f"{file}{CLAIMS}"), number)
+        return _in_file(Path(f"{file}{CLAIMS}"), number, how)
     return nullcontext(enter_result=True)
 
 
 @contextmanager
-def _in_file(path: Path, number: int) -> Iterator[bool]:
+def _in_file(path: Path, number: int, how: Hold) -> Iterator[bool]:
     """A lock on one byte, which the system takes back when the process is gone."""
-    with path.open("ab") as claims:
+    with path.open("a+b") as claims:
         try:
-            fcntl.lockf(claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
+            fcntl.lockf(claims, how.value[0], 1, number)
         except (BlockingIOError, PermissionError):  # as the system says that another one has it
             yield False
         else:
@@ -139,9 +164,9 @@ def _in_file(path: Path, number: int) -> Iterator[bool]:
 
 
 @contextmanager
-def _in_database(engine: Engine, number: int) -> Iterator[bool]:
+def _in_database(engine: Engine, number: int, how: Hold) -> Iterator[bool]:
     """A lock of the session, which the server takes back when the connection is gone."""
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        asked = connection.exec_driver_sql(f"SELECT pg_try_advisory_lock({number})")
+        asked = connection.exec_driver_sql(how.value[1].format(number))
         yield bool(asked.scalar_one())
         connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")

@@ -66,11 +66,31 @@ class RunRow(SQLModel, table=True):
     per_token: float = Field(default=4.0, sa_column_kwargs={"server_default": "4"})
 
 
+class ShardRow(SQLModel, table=True):
+    """A process that plays a part of a run beside others.
+
+    It is taken for gone when `lease` seconds of the database's clock have passed since `seen`.
+    """
+
+    __tablename__ = "shard"
+
+    id: int | None = Field(default=None, primary_key=True)
+    run_id: str = Field(foreign_key="run.id", index=True)
+    number: int  # from 1
+    shards: int
+    job: str  # what the scheduler calls it all; empty where it was not told
+    host: str
+    version: str  # of agenteval
+    lease: float
+    seen: float
+
+
 class TrialRow(SQLModel, table=True):
     """A trial's summary; its turns and calls, as they happened, are rows of their own.
 
     `outcome` is empty while the trial runs: what stands there after a crash was in flight. A
-    `replaced` trial was void, and played again: it is kept, and no figure counts it.
+    `replaced` trial was void, and played again: it is kept, and no figure counts it. Where several
+    processes play a run, the row is the claim of its `shard`.
     """
 
     __tablename__ = "trial"
@@ -89,6 +109,7 @@ class TrialRow(SQLModel, table=True):
     scenario: str
     number: int
     seed: int
+    shard: int | None = Field(default=None, foreign_key="shard.id")
     ending: str = ""
     outcome: str = ""
     reason: str = Field(default="", sa_type=ExactText)

@@ -1,5 +1,6 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -8,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, event, text
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
-from sqlmodel import Session, create_engine, select
+from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
@@ -16,15 +17,16 @@ from agenteval.errors import HostError, UsageError
 from agenteval.store import loading, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
-from agenteval.store.recorder import RunRecorder, claimed
+from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
-from agenteval.store.rows import CrashRow, RunRow, TagsRow, TrialRow
+from agenteval.store.rows import CrashRow, RunRow, ShardRow, TagsRow, TrialRow
 from agenteval.store.run_mapping import (
     IN_FORCE,
     ImportedRow,
     imported_row,
     set_aside,
 )
+from agenteval.store.shards import Part, Shard
 from agenteval.store.summaries import Query, known, tables_known
 
 
@@ -119,17 +121,47 @@ class SqlStore:
             row.joules = effort.joules if effort else None
             session.commit()
 
+    def close_part(
+        self,
+        run_id: str,
+        shard: Shard | None = None,
+        *,
+        complete: bool,
+        second_reader: Mapping[str, int],
+    ) -> None:
+        """As `close_run`, by one of several processes, whose answers are added to the others'.
+
+        What is still in flight of its shard is free at once.
+        """
+        with self.claimed(f"{run_id}: closing", Hold.WAITING), Session(self._engine) as session:
+            row = session.get_one(RunRow, run_id)
+            row.complete = row.complete or complete
+            row.second_reader = dict(Counter(row.second_reader) + Counter(second_reader))
+            if shard:  # by no connection of its own, which may be what broke
+                session.get_one(ShardRow, shard.id).seen = 0.0
+            session.commit()
+
     def look(self, run_id: str, look: Look) -> None:
         """Keep what a gate saw of a run under way."""
         with Session(self._engine) as session:
             session.add(run_mapping.look_row(run_id, look))
             session.commit()
 
-    def recorder(self, run: Run, digests: Mapping[str, str]) -> RunRecorder:
+    def recorder(
+        self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
+    ) -> RunRecorder:
         """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
+        part = shard.id if shard else None
+        return RunRecorder(self._written(), run.id, run.taxonomy, digests, part)
+
+    def shard(self, part: Part) -> Shard:
+        """This process, among others that play the same runs."""
+        return Shard(self._written(), part)
+
+    def _written(self) -> Connection:
         if self._writing is None:
             self._writing = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        return RunRecorder(self._writing, run.id, run.taxonomy, digests)
+        return self._writing
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
@@ -157,9 +189,9 @@ class SqlStore:
         with Session(self._engine) as session:
             return rescore(session, run_id, judge, basis)
 
-    def claimed(self, run_id: str) -> AbstractContextManager[None]:
-        """The run for one process alone. Raises UsageError while another one plays it."""
-        return claimed(self._engine, run_id)
+    def claimed(self, run_id: str, how: Hold = Hold.ALONE) -> AbstractContextManager[None]:
+        """The run for one process, or some. Raises UsageError while another one plays it."""
+        return claimed(self._engine, run_id, how)
 
     def crash(self, run_id: str, crash: Crash) -> None:
         """Keep that the server crashed."""
@@ -178,6 +210,10 @@ class SqlStore:
     def played(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Scenario and number of every trial in force."""
         return self._keys(run_id, IN_FORCE)
+
+    def ended(self, run_id: str) -> int:
+        """How many of its trials have ended, void ones too."""
+        return len(self._keys(run_id, IN_FORCE, col(TrialRow.outcome) != ""))
 
     def left(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Those that were set aside, and have not been played again."""

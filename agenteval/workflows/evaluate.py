@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -20,27 +20,29 @@ from agenteval.errors import UsageError
 from agenteval.models.health import ServerHealth
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
-from agenteval.models.power import PowerMeter, Spent, UnobservableError, gpu_watts
+from agenteval.models.power import Spent, power_meter
 from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
-from agenteval.workflows.armed import arm_card, cost_told
+from agenteval.workflows.armed import cost_told
 from agenteval.workflows.preflight import preflight, served_card
+from agenteval.workflows.resuming import check_served
+from agenteval.workflows.sharding import joined, play_beside_others
 from agenteval.workflows.stages import (
     Plan,
     check_length,
-    check_served,
     check_unchanged,
-    digests,
     judges,
     levels_of,
     load_stages,
     measured,
+    new_run,
 )
 
 if TYPE_CHECKING:  # only a run with a harness, or under a gate, needs these
+    from agenteval.store.shards import Shard
     from agenteval.workflows.harnesses import Harness
     from agenteval.workflows.interim_looks import InterimLooks
 
@@ -90,19 +92,10 @@ def session_of(
         harness, plan, stages = workflows.harnesses.joined(plan, stages, progress.note)
     if plan.resume:
         check_unchanged(plan.resume, stages, plan.setting)
-    return Session(plan, levels, stages, store, progress, watch, harness)
-
-
-def power_meter(run: Run, note: Callable[[str], None]) -> PowerMeter | None:
-    """None where the power cannot be observed; one line then says why."""
-    reason = "a simulated model needs no GPU"
-    if not run.model.simulated:
-        try:
-            return PowerMeter(gpu_watts(run.model.base_url))
-        except UnobservableError as error:
-            reason = str(error)
-    note(f"{run.model.name}: power is not observable: {reason}")
-    return None
+    if plan.part and len(levels) > 1:
+        raise UsageError("--concurrency and --shard: give one level, that of each shard")
+    shard = store.shard(plan.part) if plan.part else None
+    return Session(plan, levels, stages, store, progress, watch, harness, shard)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +109,7 @@ class Session:
     progress: Progress
     watch: "InterimLooks | None" = None
     harness: "Harness | None" = None
+    shard: "Shard | None" = None
     started: list[str] = field(default_factory=list)
 
     async def play(self) -> None:
@@ -130,18 +124,23 @@ class Session:
         """Every server is asked before the first trial, so that no typing error costs a run."""
         configured = load_models(roots())
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
-        sandbox = self.plan.options.sandbox or ("bubblewrap" if self.harness else None)
-        backend = await choose(sandbox, prefork=self.plan.options.prefork)
+        backend = await self._backend()
         for name, entry in entries.items():
             async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
                 card = await served_card(name, ready)
                 setting = await self._measured(model)
                 for level in self.levels:
-                    run = self.plan.resume or self._new_run(card, backend, setting, level)
-                    with self.store.claimed(run.id):
-                        run = self._begun(run, card)
+                    make = partial(self._new_run, card, backend, setting, level)
+                    with self._held(make, card) as run:
                         async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
                             await self._play(run, model, backend, setting, health)
+
+    async def _backend(self) -> SandboxBackend:
+        sandbox = self.plan.options.sandbox or ("bubblewrap" if self.harness else None)
+        try:
+            return await choose(sandbox, prefork=self.plan.options.prefork)
+        except UsageError as error:  # of many workers: which one?
+            raise UsageError(f"{self.plan.part}: {error}" if self.plan.part else error) from error
 
     async def _asked(self, name: str, configured: Mapping[str, ModelEntry]) -> ModelEntry | None:
         """The entry of a server that answers; None for a simulated model, started when it plays."""
@@ -170,6 +169,18 @@ class Session:
             self.progress.note(cost_told(self.stages, setting, self.plan.options.trials))
         return setting
 
+    @contextmanager
+    def _held(self, make: Callable[[], Run], card: ModelCard) -> Iterator[Run]:
+        """The run, which nobody else plays but other shards of it. Raises UsageError."""
+        if self.shard:
+            with joined(self.store, self.shard, make) as run:
+                self.started.append(run.id)
+                yield run
+            return
+        run = self.plan.resume or make()
+        with self.store.claimed(run.id):
+            yield self._begun(run, card)
+
     def _begun(self, run: Run, card: ModelCard) -> Run:
         """The run as it is stored now. Raises UsageError when it cannot be gone on with."""
         if self.plan.resume:
@@ -187,7 +198,7 @@ class Session:
         options = self.plan.options
         names = [stage.scenario.name for stage in self.stages]
         keys = trial_keys(names, options.trials, options.seed)
-        if self.plan.resume is None:
+        if self.plan.resume is None:  # shards too: which of them are left, changes all the time
             return keys
         self.store.set_aside(run.id, voids=self.plan.retry_void)
         if run.complete:  # also when a gate ended it early
@@ -209,14 +220,16 @@ class Session:
         health: ServerHealth,
     ) -> None:
         keys, card, note = self._keys(run), run.model, self.progress.note
-        observer = self.progress.run(card.name, trials=len(keys), simulated=card.simulated)
+        setting = replace(setting, per_token=run.per_token)  # another shard's, where it began
+        label = f"{card.name} {self.shard.part.told}" if self.shard else card.name
+        observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
                 model=model,
                 backend=backend,
                 judge=judging,
                 second_reader=second_reader,
-                recorder=self.store.recorder(run, judges(self.stages)),
+                recorder=self.store.recorder(run, judges(self.stages), self.shard),
                 observer=observer,
                 concurrency=run.concurrency,
                 setting=setting,
@@ -229,17 +242,28 @@ class Session:
             complete, spent = False, Spent()
             try:
                 with spent.measured(power_meter(run, note) if self.plan.power else None):
-                    for block in self.watch.blocks(keys) if self.watch else [keys]:
-                        await orchestrator.play(self.stages, block)
-                        if self.watch and self.watch.settled(run.id, self.store, note):
-                            break
-                    if self.plan.retry_void and self.plan.resume is None:
-                        aside = self.store.set_aside(run.id, voids=True)
-                        again = [key for key in keys if (key.scenario, key.number) in aside]
-                        await orchestrator.play(self.stages, again)
+                    await self._play_blocks(run, keys, partial(orchestrator.play, self.stages))
                 complete = True
             finally:
                 self._close(run, second_reader.counts, spent, complete=complete, keys=keys)
+
+    async def _play_blocks(
+        self,
+        run: Run,
+        keys: Sequence[TrialKey],
+        play: Callable[[Sequence[TrialKey]], Awaitable[None]],
+    ) -> None:
+        note = self.progress.note
+        if self.shard:
+            await play_beside_others(self.shard, self.store, keys, play, note)
+            return
+        for block in self.watch.blocks(keys) if self.watch else [keys]:
+            await play(block)
+            if self.watch and self.watch.settled(run.id, self.store, note):
+                break
+        if self.plan.retry_void and self.plan.resume is None:
+            aside = self.store.set_aside(run.id, voids=True)
+            await play([key for key in keys if (key.scenario, key.number) in aside])
 
     def _close(
         self,
@@ -251,40 +275,21 @@ class Session:
         keys: Sequence[TrialKey],
     ) -> None:
         """How long the part took that was cut off, nobody knows."""
+        for line in self.harness.told() if self.harness else ():
+            self.progress.note(line)
+        if self.shard:
+            self.store.close_part(run.id, self.shard, complete=complete, second_reader=answers)
+            return
         counts = Counter(run.second_reader)
         counts.update(answers)
         effort = None if keys else run.effort
         if self.plan.resume is None:
             effort = spent.effort
-        for line in self.harness.told() if self.harness else ():
-            self.progress.note(line)
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
         self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int
     ) -> Run:
-        now, options = datetime.now(UTC), self.plan.options
-        return Run(
-            id=self.store.free_id(f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}"),
-            model=card,
-            started=now.isoformat(timespec="milliseconds"),
-            seed=options.seed,
-            trials_planned=options.trials * len(self.stages),
-            max_turns=options.max_turns,
-            concurrency=level,
-            sandbox=backend.name,
-            prefork=options.prefork,
-            protocol=setting.protocol,
-            taxonomy=judging.TAXONOMY_VERSION,
-            policies={
-                policy.name: policy.digest
-                for stage in self.stages
-                for policy in (stage.policy, *stage.agents.values())
-            },
-            options=replace(
-                options, model=[card.name], sandbox=backend.name, concurrency=str(level)
-            ),
-            scenarios=digests(self.stages),
-            per_token=setting.per_token,
-            arm=arm_card(self.stages, setting, options.harness),
-        )
+        now = datetime.now(UTC)
+        run = new_run(self.plan, self.stages, card, backend.name, setting, level, now)
+        return replace(run, id=self.store.free_id(run.id))

@@ -51,7 +51,8 @@ class Kept:
 
     trials: dict[TrialKey, Trial] = field(default_factory=dict)
 
-    def begin(self, key: TrialKey) -> None: ...
+    def begin(self, key: TrialKey) -> bool:
+        return key not in self.trials
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None: ...
 

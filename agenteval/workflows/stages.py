@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -23,50 +24,11 @@ from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
-from agenteval.store.location import Location
 from agenteval.store.recorder import judged_by
-from agenteval.store.sql import SqlStore
+from agenteval.store.shards import Part
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
-from agenteval.workflows.armed import under
-
-BEGIN_ANEW = "Begin a new run, or put back what it was"
-
-
-def stored_run(run_id: str, store: str) -> Run:
-    """The run to go on with, without its trials. Raises UsageError."""
-    Location(store).check_there()
-    opened = SqlStore(store)
-    try:
-        run, _ = opened.summarized(opened.meant(run_id, whatever=True))
-    finally:
-        opened.close()
-    if run.options is None:
-        raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")
-    if run.taxonomy != TAXONOMY_VERSION:
-        raise UsageError(
-            f"--resume {run.id}: judged by taxonomy {run.taxonomy}, this agenteval has "
-            f"{TAXONOMY_VERSION}: `agenteval rescore {run.id}` judges it again, then it can go on"
-        )
-    return run
-
-
-def agreed(run: Run, asked: Options, given: Sequence[str]) -> Options:
-    """The options of the run. Raises UsageError when one that was given says something else."""
-    if run.options is None:  # which `stored_run` has refused
-        raise ValueError(run.id)
-    for name in given:
-        wanted, there = getattr(asked, name), getattr(run.options, name)
-        if wanted != there and name != "base_url":
-            option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{option} {_shown(wanted)} contradicts --resume {run.id}, which was begun with "
-                f"{_shown(there)}; leave it away, or begin a new run"
-            )
-    return replace(run.options, base_url=asked.base_url or run.options.base_url)
-
-
-def _shown(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+from agenteval.workflows.armed import arm_card, under
+from agenteval.workflows.resuming import agreed, check_same, resuming, stored_run
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
@@ -83,33 +45,18 @@ def _digest(stage: Stage) -> str:
     return parts.hexdigest()[:16]
 
 
+def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
+    """The digest of each allow list that judges anybody."""
+    return {
+        policy.name: policy.digest
+        for stage in stages
+        for policy in (stage.policy, *stage.agents.values())
+    }
+
+
 def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
-    now = {policy.name: policy.digest for s in stages for policy in (s.policy, *s.agents.values())}
-    for name, digest in run.policies.items():
-        if now.get(name) != digest:
-            raise UsageError(f"--resume {run.id}: allow list {name!r} has changed. {BEGIN_ANEW}")
-    found = digests(stages)
-    for name in sorted({*run.scenarios, *found}):
-        if run.scenarios.get(name) != found.get(name):
-            raise UsageError(f"--resume {run.id}: scenario {name!r} has changed. {BEGIN_ANEW}")
-    if setting.protocol != run.protocol:
-        raise UsageError(
-            f"--resume {run.id}: the prompt has changed, from {run.protocol!r} to "
-            f"{setting.protocol!r}. {BEGIN_ANEW}"
-        )
-
-
-def check_served(run: Run, card: ModelCard) -> None:
-    """Raises UsageError when another model, or one asked in another way, would go on with it."""
-    there = replace(run.model, base_url=card.base_url)  # a server may come back at another port
-    for field in fields(ModelCard):
-        now, before = getattr(card, field.name), getattr(there, field.name)
-        if now != before:
-            raise UsageError(
-                f"--resume {run.id}: {field.name} of model {card.name!r} is {now!r} now and was "
-                f"{before!r}. {BEGIN_ANEW}"
-            )
+    check_same(run, policies_of(stages), digests(stages), setting.protocol, resuming(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +69,38 @@ class Plan:
     resume: Run | None = None
     retry_void: bool = False
     power: bool = False
+    part: Part | None = None  # where several processes play it together
+
+
+def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
+    plan: Plan,
+    stages: Sequence[Stage],
+    card: ModelCard,
+    sandbox: str,
+    setting: Setting,
+    level: int,
+    now: datetime,
+) -> Run:
+    """A run as it begins, by the id that it would like to have."""
+    options = plan.options
+    return Run(
+        id=f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}",
+        model=card,
+        started=now.isoformat(timespec="milliseconds"),
+        seed=options.seed,
+        trials_planned=options.trials * len(stages),
+        max_turns=options.max_turns,
+        concurrency=level,
+        sandbox=sandbox,
+        prefork=options.prefork,
+        protocol=setting.protocol,
+        taxonomy=TAXONOMY_VERSION,
+        policies=policies_of(stages),
+        options=replace(options, model=[card.name], sandbox=sandbox, concurrency=str(level)),
+        scenarios=digests(stages),
+        per_token=setting.per_token,
+        arm=arm_card(stages, setting, options.harness),
+    )
 
 
 def options_of(asked: Mapping[str, Any]) -> Options:
@@ -139,6 +118,7 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     given: Collection[str] = (),
     retry_void: bool = False,
     power: bool = False,
+    part: Part | None = None,
 ) -> Plan:
     """`given` names what the user said himself, which must not contradict the run to go on with.
 
@@ -153,7 +133,7 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
     options = replace(options, prompt_variant=options.prompt_variant or setting.arm.rules)
-    return Plan(options, setting, store, begun, retry_void, power)
+    return Plan(options, setting, store, begun, retry_void, power, part)
 
 
 def arm_played(options: Options) -> Arm:

@@ -286,7 +286,7 @@ COUNTED = "calls errors executed crashed prompt_tokens agent_calls recovery coun
     ("read", "table", "beside"),
     [  # `beside`: what is read in other ways, or only searched for
         (loading.RUN, RunRow, "model simulated"),
-        (loading.TRIAL, TrialRow, f"run_id replaced {COUNTED}"),
+        (loading.TRIAL, TrialRow, f"run_id replaced shard {COUNTED}"),
         (loading.TURN, TurnRow, "id"),
         (loading.CALL, CallRow, "id failure_class policy taxonomy"),
     ],

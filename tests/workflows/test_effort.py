@@ -4,9 +4,8 @@ import sys
 import time
 from types import SimpleNamespace
 
-from agenteval.models.power import Spent
+from agenteval.models.power import Spent, power_meter
 from agenteval.testing import card, run
-from agenteval.workflows.evaluate import power_meter
 
 NVML = SimpleNamespace(
     NVMLError=OSError,

@@ -1,0 +1,127 @@
+"""Shards: processes that play one run together. The row of a trial is the claim of one of them.
+
+A shard tells that it lives by the database's clock, as those of machines differ. One that has told
+nothing for as long as its lease is taken for gone: its trials in flight are set aside, to be played
+by others. Should it live after all, what it writes of them counts nowhere.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy import Connection, text
+
+from agenteval.core.outcome import Ending, Outcome
+from agenteval.errors import Cause, UsageError
+from agenteval.store.summaries import INTERRUPTED
+
+LEASE = 60.0
+_CLOCK = {
+    "sqlite": "(julianday('now') - 2440587.5) * 86400.0",
+    "postgresql": "CAST(extract(epoch FROM clock_timestamp()) AS double precision)",
+}
+_JOB = """SELECT run.id, run.complete FROM run WHERE model = :model AND EXISTS
+    (SELECT 1 FROM shard WHERE run_id = run.id AND job = :job) ORDER BY started DESC, id DESC"""
+_FIRST = "SELECT shards, version FROM shard WHERE run_id = :run ORDER BY id LIMIT 1"
+_CAME = "SELECT count(*) FROM shard WHERE run_id = :run AND number = :number"
+_ARRIVES = """INSERT INTO shard (run_id, number, shards, job, host, version, lease, seen)
+    VALUES (:run, :number, :shards, :job, :host, :version, :lease, {clock}) RETURNING id"""
+_BEATS = "UPDATE shard SET seen = {clock} WHERE id = :shard"
+# Without a shard it was begun by one process alone, which is gone: it would hold the whole run.
+_TAKES_OVER = """UPDATE trial SET replaced = true, ending = :broken, outcome = :void,
+    reason = :reason, cause = :cause
+    WHERE run_id = :run AND NOT replaced AND outcome = '' AND (shard IS NULL OR shard IN
+    (SELECT id FROM shard WHERE run_id = :run AND seen + lease < {clock}))"""
+_IN_FLIGHT = """SELECT count(*) FROM trial
+    WHERE run_id = :run AND NOT replaced AND outcome = ''"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which of how many shards a process is; `job` is what a scheduler calls all of them."""
+
+    number: int  # from 1
+    of: int
+    job: str = ""
+    lease: float = LEASE  # seconds
+    version: str = ""  # of agenteval
+
+    @property
+    def told(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def __str__(self) -> str:
+        return f"--shard {self.told} on {os.uname().nodename}"
+
+
+@dataclass
+class Shard:
+    """This process among those that play a run. `connection` commits each statement."""
+
+    connection: Connection
+    part: Part
+    run: str = ""
+    id: int = 0
+
+    @cached_property
+    def _clock(self) -> str:
+        """Raises UsageError for a database that shards cannot share."""
+        name = self.connection.dialect.name
+        if name not in _CLOCK:
+            raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
+        return _CLOCK[name]
+
+    def joins(self, model: str) -> str | None:
+        """The run of this job that is to be played; None where it is to be begun.
+
+        Without the name of a job it is the newest one, unless that has ended with this very shard.
+        """
+        found = self._ask(_JOB, model=model, job=self.part.job).first()
+        if found is None:
+            return None
+        over = found.complete and not self.part.job
+        came = over and self._ask(_CAME, run=found.id, number=self.part.number).scalar_one()
+        return None if came else str(found.id)
+
+    def arrive(self, run: str) -> None:
+        values = {
+            "run": run,
+            "number": self.part.number,
+            "shards": self.part.of,
+            "job": self.part.job,
+            "host": os.uname().nodename,
+            "version": self.part.version,
+            "lease": self.part.lease,
+        }
+        self.run, self.id = run, int(self._ask(_ARRIVES, **values).scalar_one())
+
+    def check(self, run: str) -> None:
+        """Raises UsageError where the others are of another number or version."""
+        first = self._ask(_FIRST, run=run).first()
+        if first and first.shards != self.part.of:
+            raise UsageError(
+                f"{self.part}: run {run} is played by {first.shards} shards. Give each of them the "
+                "same number, or another --job to begin a new run"
+            )
+        if first and first.version != self.part.version:
+            raise UsageError(
+                f"{self.part}: this is agenteval {self.part.version}, and run {run} was begun by "
+                f"{first.version}. Install the same everywhere"
+            )
+
+    def beat(self) -> None:
+        """Tell that this shard lives."""
+        self._ask(_BEATS, shard=self.id)
+
+    def take_over(self) -> None:
+        """Set aside what is in flight of shards that are gone."""
+        known = {"broken": Ending.BROKEN, "void": Outcome.VOID, "cause": Cause.INTERRUPTED}
+        self._ask(_TAKES_OVER, run=self.run, reason=INTERRUPTED, **known)
+
+    def in_flight(self) -> int:
+        """The trials of the run that somebody plays."""
+        return int(self._ask(_IN_FLIGHT, run=self.run).scalar_one())
+
+    def _ask(self, sql: str, **values: Any) -> Any:
+        return self.connection.execute(text(sql.format(clock=self._clock)), values)

@@ -1,0 +1,89 @@
+"""Going on with a stored run: what would must ask, judge and be served as it was begun."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+from agenteval.core.run import ModelCard, Options, Run
+from agenteval.errors import UsageError
+from agenteval.store.location import Location
+from agenteval.store.sql import SqlStore
+from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
+
+BEGIN_ANEW = "Begin a new run, or put back what it was"
+
+
+def stored_run(run_id: str, store: str) -> Run:
+    """The run to go on with, without its trials. Raises UsageError."""
+    Location(store).check_there()
+    opened = SqlStore(store)
+    try:
+        run, _ = opened.summarized(opened.meant(run_id, whatever=True))
+    finally:
+        opened.close()
+    if run.options is None:
+        raise UsageError(f"--resume {run.id}: made before runs could be resumed; begin a new one")
+    if run.taxonomy != TAXONOMY_VERSION:
+        raise UsageError(
+            f"--resume {run.id}: judged by taxonomy {run.taxonomy}, this agenteval has "
+            f"{TAXONOMY_VERSION}: `agenteval rescore {run.id}` judges it again, then it can go on"
+        )
+    return run
+
+
+def agreed(run: Run, asked: Options, given: Sequence[str], who: str = "") -> Options:
+    """The options of the run. Raises UsageError when one that was given says something else.
+
+    `who` would go on with it, here and below: --resume, or a shard.
+    """
+    if run.options is None:  # which `stored_run` has refused
+        raise ValueError(run.id)
+    for name in given:
+        wanted, there = getattr(asked, name), getattr(run.options, name)
+        if wanted != there and name != "base_url":
+            option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{option} {_shown(wanted)} contradicts {who or resuming(run)}, which was begun "
+                f"with {_shown(there)}; ask for the same, or begin a new run"
+            )
+    return replace(run.options, base_url=asked.base_url or run.options.base_url)
+
+
+def resuming(run: Run) -> str:
+    return f"--resume {run.id}"
+
+
+def _shown(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def check_same(
+    run: Run,
+    policies: Mapping[str, str],
+    scenarios: Mapping[str, str],
+    protocol: str,
+    who: str,
+) -> None:
+    """Raises UsageError for what is no longer as it was when the run began, by its name."""
+    for name, digest in run.policies.items():
+        if policies.get(name) != digest:
+            raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
+    for name in sorted({*run.scenarios, *scenarios}):
+        if run.scenarios.get(name) != scenarios.get(name):
+            raise UsageError(f"{who}: scenario {name!r} has changed. {BEGIN_ANEW}")
+    if protocol != run.protocol:
+        raise UsageError(
+            f"{who}: the prompt has changed, from {run.protocol!r} to {protocol!r}. {BEGIN_ANEW}"
+        )
+
+
+def check_served(run: Run, card: ModelCard, who: str = "") -> None:
+    """Raises UsageError when another model, or one asked in another way, would go on with it."""
+    who = who or resuming(run)
+    there = replace(run.model, base_url=card.base_url)  # a server may come back at another port
+    for field in fields(ModelCard):
+        now, before = getattr(card, field.name), getattr(there, field.name)
+        if now != before:
+            raise UsageError(
+                f"{who}: {field.name} of model {card.name!r} is {now!r} now and was "
+                f"{before!r}. {BEGIN_ANEW}"
+            )

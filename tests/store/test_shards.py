@@ -1,0 +1,166 @@
+"""Several processes that play one run: who has a trial, and what becomes of one that dies."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from test_sql_store import KEY, RUN, TRIAL
+
+from agenteval.errors import UsageError
+from agenteval.protocols import TrialKey
+from agenteval.store.moving import copy
+from agenteval.store.recorder import Hold
+from agenteval.store.shards import Part, Shard
+from agenteval.store.sql import SqlStore
+
+OTHER = TrialKey("s", 2, 100)
+WHOSE = "SELECT shard.run_id FROM shard JOIN trial ON trial.shard = shard.id"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "runs.db")
+    server = request.getfixturevalue("postgres")
+    return server.url(server.new())
+
+
+@pytest.fixture
+def stores(url):
+    """As two processes have the same store."""
+    with closing(SqlStore(url)) as one, closing(SqlStore(url)) as two:
+        one.add(RUN)
+        yield one, two
+
+
+def arrived(store: SqlStore, number: int, **about) -> Shard:
+    shard = store.shard(Part(number, 2, **about))
+    shard.arrive("r1")
+    return shard
+
+
+def written(store: SqlStore, shard: Shard | None):
+    return store.recorder(RUN, {"s": "abc"}, shard)
+
+
+def gone(store: SqlStore, shard: Shard) -> None:
+    store.close_part("r1", shard, complete=False, second_reader={})
+
+
+def play(recorder) -> None:
+    recorder.turn(KEY, 0, TRIAL.turns[0])
+    for call in TRIAL.calls:
+        recorder.call(KEY, call)
+    recorder.finish(KEY, TRIAL)
+
+
+def test_a_trial_is_played_by_the_first_that_asks_for_it(stores) -> None:
+    first, second = (written(store, arrived(store, at)) for at, store in enumerate(stores, 1))
+    asked = [first.begin(KEY), second.begin(KEY), second.begin(OTHER), first.begin(OTHER)]
+    assert asked == [True, False, True, False]
+
+
+def test_what_a_living_shard_plays_is_left_to_it(stores) -> None:
+    dying, living = (arrived(store, at) for at, store in enumerate(stores, 1))
+    written(stores[0], dying).begin(KEY)
+    living.take_over()
+    assert (living.in_flight(), written(stores[1], living).begin(KEY)) == (1, False)
+
+
+def test_a_shard_that_is_silent_beyond_its_lease_is_taken_for_gone_and_else_is_not(stores) -> None:
+    silent, other = arrived(stores[0], 1, lease=0.0), arrived(stores[1], 2)
+    written(stores[0], silent).begin(KEY)
+    written(stores[1], other).begin(OTHER)
+    other.take_over()
+    assert (other.in_flight(), stores[1].played("r1")) == (1, {("s", 2)})
+
+
+def test_one_that_was_only_slow_changes_nothing_any_more(stores) -> None:
+    slow, other = (arrived(store, at) for at, store in enumerate(stores, 1))
+    late, again = written(stores[0], slow), written(stores[1], other)
+    late.begin(KEY)
+    gone(stores[0], slow)  # as far as anybody can tell
+    other.take_over()
+    assert again.begin(KEY)
+    play(again)
+    play(late)
+    run = stores[0].load("r1")
+    assert (run.trials, run.replaced) == ((TRIAL,), {"interrupted": 1})
+
+
+def test_a_word_in_time_keeps_a_shard(stores) -> None:
+    slow, other = (arrived(store, at) for at, store in enumerate(stores, 1))
+    written(stores[0], slow).begin(KEY)
+    gone(stores[0], slow)
+    slow.beat()
+    other.take_over()
+    assert other.in_flight() == 1
+
+
+def test_a_trial_of_no_shard_was_of_one_process_that_is_gone(stores) -> None:
+    written(stores[0], None).begin(KEY)
+    other = arrived(stores[1], 1)
+    other.take_over()
+    assert (other.in_flight(), other.part.told) == (0, "1/2")
+
+
+def test_the_run_of_a_job_is_the_same_for_all_its_shards_and_again(stores) -> None:
+    mine = arrived(stores[0], 1, job="7")
+    stores[0].close_part("r1", complete=True, second_reader={})
+    found = [stores[1].shard(Part(at, 2, job="7")).joins("m") for at in (1, 2)]
+    other = [stores[1].shard(Part(1, 2, job=job)).joins("m") for job in ("8", "")]
+    assert (found, other, mine.joins("n")) == (["r1", "r1"], [None, None], None)
+
+
+def test_without_a_job_a_late_shard_finds_its_run_and_the_next_round_begins_another(stores) -> None:
+    arrived(stores[0], 1)
+    under_way = [stores[1].shard(Part(at, 2)).joins("m") for at in (1, 2)]
+    stores[0].close_part("r1", complete=True, second_reader={})
+    ended = [stores[1].shard(Part(at, 2)).joins("m") for at in (1, 2)]
+    assert (under_way, ended) == (["r1", "r1"], [None, "r1"])
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (Part(1, 3, version="1"), "run r1 is played by 2 shards"),
+        (Part(2, 2, version="2"), "this is agenteval 2, and run r1 was begun by 1"),
+    ],
+)
+def test_another_number_of_shards_or_another_version_is_refused(stores, part, said) -> None:
+    arrived(stores[0], 1, version="1")
+    with pytest.raises(UsageError, match=said):
+        stores[1].shard(part).check("r1")
+
+
+def test_what_the_second_readers_said_is_added_up_and_no_end_opens_it_again(stores) -> None:
+    stores[0].close_part("r1", complete=True, second_reader={"agreed": 2})
+    stores[1].close_part("r1", complete=False, second_reader={"agreed": 3, "failed": 1})
+    run, _ = stores[0].summarized("r1")
+    assert (run.complete, run.second_reader) == (True, {"agreed": 5, "failed": 1})
+
+
+def test_a_run_is_carried_to_another_store_with_its_shards(stores, tmp_path) -> None:
+    recorder = written(stores[0], arrived(stores[0], 1))
+    recorder.begin(KEY)
+    play(recorder)
+    with closing(SqlStore(str(tmp_path / "other.db"))) as other:
+        other.add(replace(RUN, id="r0"))
+        other.shard(Part(1, 1)).arrive("r0")  # so that numbers differ
+        copy(stores[0], other, ["r1"])
+        with other.connect() as connection:
+            shards = connection.exec_driver_sql(WHOSE).all()
+        assert (shards, other.load("r1").trials) == ([("r1",)], (TRIAL,))
+
+
+def test_shards_hold_their_run_together_in_postgresql_against_all_others(postgres) -> None:
+    url = postgres.url(postgres.new())
+    with closing(SqlStore(url)) as one, closing(SqlStore(url)) as two:
+        with one.claimed("r1", Hold.TOGETHER), two.claimed("r1", Hold.TOGETHER):
+            with pytest.raises(UsageError, match="being played by another process"):
+                with one.claimed("r1"):
+                    raise AssertionError("claimed beside shards")
+        with one.claimed("r1", Hold.WAITING):
+            with pytest.raises(UsageError, match="being played by another process"):
+                with two.claimed("r1", Hold.TOGETHER):
+                    raise AssertionError("shared while one has it alone")
