@@ -30,11 +30,11 @@ _NEW_TRIAL = {  # made here, as a row object for each trial takes as long as all
     for name, column in TrialRow.model_fields.items()
     if name != "id" and not column.is_required()
 }
+_IN_FORCE = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.replaced.is_(False)
+_ENDED = update(TrialRow).where(bindparam("trial") == _ID, _IN_FORCE)
 # Also where another process of the same run kept it, or this one for another trial.
 _MESSAGE = text("""INSERT INTO message (run_id, digest, data) VALUES (:run_id, :digest, :data)
     ON CONFLICT DO NOTHING""")
-_IN_FORCE = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.replaced.is_(False)
-_ENDED = update(TrialRow).where(bindparam("trial") == _ID, _IN_FORCE)
 _TURN, _CALL = insert(TurnRow).inline(), insert(CallRow).inline()
 
 
@@ -64,14 +64,14 @@ class RunRecorder:
     def begin(self, key: TrialKey) -> bool:
         values = _NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
         begins = _TRIAL if self.shard is None else _CLAIM[self.connection.dialect.name]
-        made = self.connection.execute(begins, values).scalar_one_or_none()
+        made = usable(self.connection).execute(begins, values).scalar_one_or_none()
         if made is not None:
             self._ids[key] = made
         return made is not None
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
-        self.connection.execute(_TURN, values)
+        usable(self.connection).execute(_TURN, values)
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
         values = mapping.call_values(
@@ -81,20 +81,27 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        self.connection.execute(_CALL, values)
+        usable(self.connection).execute(_CALL, values)
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = mapping.ended_values(trial) | {"prompts": prompts}
-        with _through_to_the_disk(self.connection):
-            self.connection.execute(_ENDED, {"trial": self._ids[key], **values})
+        with _through_to_the_disk(usable(self.connection)):
+            usable(self.connection).execute(_ENDED, {"trial": self._ids[key], **values})
 
     def _keep(self, messages: Mapping[str, str]) -> None:
         for digest in messages.keys() - self._messages:
             values = {"run_id": self.run_id, "digest": digest, "data": messages[digest]}
-            self.connection.execute(_MESSAGE, values)
+            usable(self.connection).execute(_MESSAGE, values)
             self._messages.add(digest)
+
+
+def usable(connection: Connection) -> Connection:
+    """Without what a lost connection left behind: the next statement connects anew, or says so."""
+    if connection.invalidated:
+        connection.rollback()
+    return connection
 
 
 @contextmanager

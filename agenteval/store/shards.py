@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
+from agenteval.store.recorder import usable
 from agenteval.store.summaries import INTERRUPTED
 
 LEASE = 60.0
@@ -124,4 +125,4 @@ class Shard:
         return int(self._ask(_IN_FLIGHT, run=self.run).scalar_one())
 
     def _ask(self, sql: str, **values: Any) -> Any:
-        return self.connection.execute(text(sql.format(clock=self._clock)), values)
+        return usable(self.connection).execute(text(sql.format(clock=self._clock)), values)

@@ -145,8 +145,7 @@ async def _levels(name: str, model: OpenAIModel, asked: Probe, *, simulated: boo
         found = await probe(model, prompts, level)
         turns = _replies(name, found)
         speed = speed_of(turns, concurrency=level, seconds=found.seconds, new=True)
-        speed = replace(speed, failed=len(found.failures))
-        served.append(Served(name, simulated, speed))
+        served.append(Served(name, simulated, replace(speed, failed=len(found.failures))))
     return served
 
 

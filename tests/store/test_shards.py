@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from test_sql_store import KEY, RUN, TRIAL
 
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store.moving import copy
 from agenteval.store.recorder import Hold
@@ -164,3 +164,16 @@ def test_shards_hold_their_run_together_in_postgresql_against_all_others(postgre
             with pytest.raises(UsageError, match="being played by another process"):
                 with two.claimed("r1", Hold.TOGETHER):
                     raise AssertionError("shared while one has it alone")
+
+
+def test_after_a_lost_connection_each_word_is_said_anew_or_fails_as_the_machine_s(postgres) -> None:
+    name = postgres.new()
+    with closing(SqlStore(postgres.url(name))) as store, postgres.asks() as asking:
+        store.add(RUN)
+        shard = arrived(store, 1)
+        asking.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+                       f"'{name}'")  # fmt: skip
+        with pytest.raises(HostError, match="What was stored before is intact"):
+            shard.beat()
+        shard.beat()
+        assert written(store, shard).begin(KEY)
