@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "List the calls of a run, one a line: trial, turn, verdict or class, and what was called.",
     ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
+    "view": ("browse:view", "Look at runs, calls and transcripts in a browser."),
     "speed": (
         "machine:speed",
         "Say how fast a model is served, by how many requests it has at the same time.",

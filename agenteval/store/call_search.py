@@ -17,6 +17,7 @@ EXCERPT = 2000  # characters of a call's arguments; the store keeps the whole
 SPAN = 50_000  # calls that one page of a search for text looks through
 Key = tuple[int, int]  # trial and call, by the store's numbers
 START: Key = (0, 0)
+Spot = tuple[str, int, int]  # a call within its trial: its agent's label, turn and position
 Group = Literal["class", "scenario", "outcome", "agent", "tool"]
 
 

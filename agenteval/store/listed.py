@@ -1,18 +1,24 @@
-"""Runs and imported counts as a list has them: each in a few figures, by one query for all."""
+"""Runs, their trials and imported counts as a list has them: each in a few figures."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from agenteval.core.counts import Cluster
 from agenteval.core.outcome import Outcome
+from agenteval.store.location import from_column
 from agenteval.store.summaries import Query, decoded
 
 _LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
-    arm, labels, note FROM run LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+    arm, labels, note FROM run LEFT JOIN tags ON run_id = id {} ORDER BY started DESC, id DESC"""
 _ENDED = """SELECT run_id, scenario, outcome, calls, errors FROM trial
-    WHERE outcome != '' AND NOT replaced"""
+    WHERE outcome != '' AND NOT replaced {}"""
+_HEADINGS = """SELECT id, model, simulated, started, labels FROM run
+    LEFT JOIN tags ON run_id = id ORDER BY started DESC, id DESC"""
+_TRIALS = """SELECT scenario, number, seed, outcome, calls, errors, seconds, goal_turn, reason
+    FROM trial WHERE run_id = :run AND NOT replaced {}
+    AND (scenario, number) > (:scenario, :number) ORDER BY scenario, number LIMIT :size"""
 _VERDICTS = "SELECT run_id, verdict FROM look ORDER BY number"
 _COUNTED = "SELECT id, card, calls, by_class, source, imported FROM imported ORDER BY imported DESC"
 
@@ -64,13 +70,74 @@ class _Ended(NamedTuple):
     errors: Cluster
 
 
-def listed(query: Query) -> list[Listed]:
-    """All runs, newest first."""
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What runs are chosen by."""
+
+    id: str
+    model: str
+    simulated: bool
+    started: str
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTrial:
+    """A trial in force as a list has it; `outcome` is empty while it runs."""
+
+    scenario: str
+    number: int
+    seed: int
+    outcome: str
+    calls: int
+    errors: Mapping[str, int]
+    seconds: float
+    goal_turn: int | None
+    reason: str
+
+
+def headings(query: Query) -> list[Heading]:
+    """Of all runs, newest first."""
+    return [
+        Heading(run, model, bool(simulated), started, tuple(decoded(labels or "[]")))
+        for run, model, simulated, started, labels in query(_HEADINGS)
+    ]
+
+
+def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
+    """All runs, or those of these ids, newest first."""
+    named = {f"id{at}": run for at, run in enumerate(ids or ())}
+    among = ", ".join(f":{name}" for name in named)
+    ours = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
     trials: dict[str, list[_Ended]] = defaultdict(list)
-    for run, scenario, outcome, calls, errors in query(_ENDED):
+    for run, scenario, outcome, calls, errors in query(_ENDED.format(ours[1]), **named):
         trials[run].append(_Ended(scenario, outcome, (sum(decoded(errors).values()), calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
-    return [_listed(*row, trials=trials[row[0]], verdicts=verdicts) for row in query(_LISTED)]
+    return [
+        _listed(*row, trials=trials[row[0]], verdicts=verdicts)
+        for row in query(_LISTED.format(ours[0]), **named)
+    ]
+
+
+def listed_trials(
+    query: Query,
+    run: str,
+    only: Mapping[Literal["scenario", "outcome"], str],
+    *,
+    after: tuple[str, int] = ("", 0),
+    size: int,
+) -> list[ListedTrial]:
+    """Trials in force behind a scenario and number, in their order; `only` those that have this."""
+    named = {"run": run, "scenario": after[0], "number": after[1], "size": size}
+    named |= {f"only_{column}": value for column, value in only.items()}
+    wanted = "".join(f"AND {column} = :only_{column} " for column in only)
+    return [_listed_trial(*row) for row in query(_TRIALS.format(wanted), **named)]
+
+
+def _listed_trial(*row: Any) -> ListedTrial:
+    *place, errors, seconds, goal_turn, reason = row
+    values: list[Any] = [*place, decoded(errors), seconds, goal_turn, from_column(reason)]
+    return ListedTrial(*values)
 
 
 def _listed(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from string import ascii_lowercase, digits
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenteval.core.arm_card import ArmCard
 from agenteval.core.counts import ErrorCounts
@@ -48,9 +48,20 @@ _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 _TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
-ALL_TURNS = (0, 2**31 - 1)  # as far as both databases count
+_ENDLESS = 2**31 - 1  # as far as both databases count
 OPTIONS = tuple(one.name for one in fields(Options))
 NO_REQUEST = ("", Cause.OURS, Cause.INTERRUPTED, Cause.CONTEXT_CUT)  # what no failed request ended
+
+
+class Part(NamedTuple):
+    """Of each agent the turns from the `first` up to the `end`, and of these `most` calls."""
+
+    first: int = 0
+    end: int = _ENDLESS
+    most: int = _ENDLESS
+
+
+WHOLE = Part()
 
 
 def load_summary(query: Query, word: str) -> RunSummary:
@@ -135,21 +146,24 @@ def _trials(query: Query, run: str) -> Iterator[Trial]:
 
 
 def load_trial(
-    query: Query, run: str, scenario: str, number: int, *, turns: tuple[int, int] = ALL_TURNS
+    query: Query, run: str, scenario: str, number: int, part: Part = WHOLE
 ) -> Trial | None:
-    """One trial in force of the run with this id; of each agent the turns from one up to another.
-
-    None where the run has no such trial.
-    """
+    """One trial in force of the run with this id, or a part of it; None where there is none."""
     one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
     place: dict[str, Any] = {"scenario": scenario, "number": number}
     for trial in _rows(query, TRIAL, f"{one} AND NOT replaced", run, **place):
-        named = {"low": turns[0], "high": turns[1]}
-        part = (
-            'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high ORDER BY id'
-        )
+        named = {"low": part.first, "high": part.end, "most": part.most}
+        some = 'FROM "{}" AS one WHERE trial_id = :run AND "{}" >= :low AND "{}" < :high'
         made, calls = (
-            list(_rows(query, columns, part.format(table, of, of), trial.id, **named))
+            list(
+                _rows(
+                    query,
+                    columns,
+                    f"{some.format(table, of, of)} ORDER BY id LIMIT :most",
+                    trial.id,
+                    **named,
+                )
+            )
             for columns, table, of in ((TURN, "turn", "number"), (CALL, "call", "turn"))
         )
         wanted = {digest for digests in trial.prompts.values() for digest in digests}

@@ -185,9 +185,10 @@ class CallRow(SQLModel, table=True):
     """One tool call, written as it happens; `failure_class` is the primary class of a denial."""
 
     __tablename__ = "call"
+    __table_args__ = (Index("call_by_class", "trial_id", "failure_class"),)
 
     id: int | None = Field(default=None, primary_key=True)
-    trial_id: int = Field(foreign_key="trial.id", index=True)
+    trial_id: int = Field(foreign_key="trial.id")
     agent: str = Field(default="", sa_column_kwargs=_EMPTY)
     turn: int
     position: int

@@ -19,6 +19,7 @@ from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
+from agenteval.store.reviews import put
 from agenteval.store.rows import CrashRow, RunRow, ShardRow, TagsRow, TrialRow
 from agenteval.store.run_mapping import (
     IN_FORCE,
@@ -183,6 +184,11 @@ class SqlStore:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
         with self.connect() as connection:
             return loading.summarized(self.query(connection), run_id, where=self.shown)
+
+    def review(self, call_id: int, label: str, note: str, at: str) -> bool:
+        """Keep what a person says of a call (`store.reviews.put`)."""
+        with Session(self._engine) as session:
+            return put(session, call_id, label, note, at)
 
     def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""

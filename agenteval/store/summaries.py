@@ -111,8 +111,9 @@ def opened(store: str) -> Iterator[Query]:
 
 def _is_current(connection: sqlite3.Connection) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    added = "SELECT count(*) FROM sqlite_master WHERE name IN ('look', 'imported', 'tags')"
-    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 3)
+    added = """SELECT count(*) FROM sqlite_master
+        WHERE name IN ('look', 'imported', 'tags', 'review')"""
+    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 4)
 
 
 def _widen(store: str) -> None:

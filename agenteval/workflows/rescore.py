@@ -1,20 +1,21 @@
 """Stored runs judged again: by today's taxonomy, or under another allow list, without a model."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 
-from agenteval.config.allowlists import load_any
+from agenteval.config.allowlists import FOLDER, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.policy.policy import Policy, World, files_written
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.run import Run
-from agenteval.core.trial import CallRecord, Execution
+from agenteval.core.trial import AgentPart, CallRecord, Execution, Trial
 from agenteval.engine.tool_texts import kept_of
 from agenteval.errors import UsageError
 from agenteval.protocols import Stage
+from agenteval.store.call_search import Spot
 from agenteval.store.location import Location
 from agenteval.store.rescoring import Basis, Judge, Place, Rescored
 from agenteval.store.sql import SqlStore
@@ -42,6 +43,48 @@ def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
             return opened.rescore(found.id, _judge(found, stages, other), basis)
     finally:
         opened.close()
+
+
+def policy_names() -> Sequence[str]:
+    """The project's allow lists and the shipped ones."""
+    return sorted({file.stem for root in roots() for file in (root / FOLDER).glob("*.toml")})
+
+
+def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
+    """What this allow list would have said of a trial's calls; nothing is stored.
+
+    It is one of `policy_names`, as it may be a web page that asks. Raises UsageError.
+    """
+    if allowlist not in policy_names():
+        raise UsageError(
+            f"no allow list {allowlist[:80]!r}; known: {', '.join(policy_names())}. Put yours into "
+            f"{FOLDER}/ of the project"
+        )
+    stages = {one.scenario.name: one for one in load_stages([trial.scenario], _arm(run))}
+    judged = _judge(run, stages, load_any(allowlist, roots=roots()))
+    place = Place(trial.scenario, trial.seed, "")
+    return {
+        (label, record.turn, record.position): judged(
+            replace(place, agent=label.rpartition("/")[0]), written, record
+        )[0]
+        for label, written, record in _in_order(trial, trial, 0)
+    }
+
+
+def _in_order(
+    trial: Trial, acted: Trial | AgentPart, number: int
+) -> Iterator[tuple[str, ToolCall, CallRecord]]:
+    """The calls of the trial's agent of this number, each before those of agents it asked for."""
+    label = acted.label if isinstance(acted, AgentPart) else ""
+    asked = [one for one in trial.agents if one.parent == number]
+    for record in acted.calls:
+        yield label, acted.turns[record.turn].calls[record.position], record
+        begun = [one for one in asked if (one.turn, one.position) == (record.turn, record.position)]
+        for part in begun:
+            asked.remove(part)
+            yield from _in_order(trial, part, part.number)
+    for part in asked:
+        yield from _in_order(trial, part, part.number)
 
 
 def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:

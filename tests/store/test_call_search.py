@@ -7,7 +7,7 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause
 from agenteval.store import call_search
 from agenteval.store.call_search import START, CallPage, Wanted, calls_page, grouped
-from agenteval.store.loading import load_trial
+from agenteval.store.loading import Part, load_trial
 from agenteval.store.summaries import opened
 from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
 
@@ -155,7 +155,7 @@ def test_a_trial_that_was_replaced_is_not_searched_and_one_in_flight_is(tmp_path
 
 def test_a_trial_is_loaded_alone_whole_or_in_part(query) -> None:
     whole = load_trial(query, "r1", "notes", 1)
-    part = load_trial(query, "r1", "notes", 1, turns=(1, 2))
+    part = load_trial(query, "r1", "notes", 1, Part(1, 2, most=1))
     assert whole == RUNS[0].trials[0]
     assert (part.turns, part.calls) == (whole.turns[1:2], whole.calls[1:2])
     assert load_trial(query, "r1", "notes", 9) is None

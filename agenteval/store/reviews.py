@@ -1,0 +1,88 @@
+"""What a person says of calls: a label that corrects the classifier's, and a note."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlmodel import Field, Session, SQLModel, col, delete
+
+from agenteval.store.location import from_column
+from agenteval.store.rows import CallRow, ExactText
+from agenteval.store.summaries import Query
+
+ALLOWED = "allowed"
+
+
+class ReviewRow(SQLModel, table=True):
+    """At most one of a call. `label` is a failure class, "allowed", or empty for a note alone."""
+
+    __tablename__ = "review"
+
+    id: int | None = Field(default=None, primary_key=True)
+    trial_id: int = Field(foreign_key="trial.id", index=True)
+    call_id: int = Field(foreign_key="call.id", unique=True)
+    label: str
+    note: str = Field(sa_type=ExactText)
+    at: str  # ISO 8601, UTC
+
+
+def put(session: Session, call_id: int, label: str, note: str, at: str) -> bool:
+    """Keep this in place of what was said of the call; nothing where both are empty.
+
+    False where there is no such call.
+    """
+    call = session.get(CallRow, call_id)
+    if call is None:
+        return False
+    session.exec(delete(ReviewRow).where(col(ReviewRow.call_id) == call_id))
+    if label or note:
+        said: dict[str, Any] = {"label": label, "note": note, "at": at}
+        session.add(ReviewRow(trial_id=call.trial_id, call_id=call_id, **said))
+    session.commit()
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a person said of a call, beside what the judgement in force says (`judged`)."""
+
+    call: int
+    trial: int
+    run: str
+    model: str
+    scenario: str
+    number: int
+    agent: str
+    turn: int
+    tool: str
+    arguments: str
+    judged: str  # a failure class, or "allowed"
+    label: str
+    note: str
+    at: str
+
+    @property
+    def agrees(self) -> bool:
+        return self.label == self.judged
+
+
+_REVIEWS = """SELECT review.call_id, review.trial_id, trial.run_id, run.model, trial.scenario,
+    trial.number, one.agent, one.turn, one.name, one.raw, one.failure_class, review.label,
+    review.note, review.at FROM review JOIN "call" AS one ON one.id = review.call_id
+    JOIN trial ON trial.id = review.trial_id JOIN run ON run.id = trial.run_id"""
+
+
+def reviews(query: Query, *, run: str = "", call: int | None = None) -> list[Review]:
+    """All, or those of a run's calls, or of one call; in the order of the calls."""
+    wanted = {"run": run} if run else {} if call is None else {"call": call}
+    where = {"run": "WHERE trial.run_id = :run", "call": "WHERE review.call_id = :call"}
+    only = "".join(where[name] for name in wanted)
+    asked = f"{_REVIEWS} {only} ORDER BY review.trial_id, review.call_id"
+    return [_review(*row) for row in query(asked, **wanted)]
+
+
+def _review(*row: Any) -> Review:
+    *place, tool, raw, judged, label, note, at = row
+    texts: Sequence[str] = (from_column(tool), from_column(raw), judged or ALLOWED)
+    values: list[Any] = [*place, *texts, label, from_column(note), at]
+    return Review(*values)

@@ -1,0 +1,212 @@
+"""The web application: pages of a store over HTTP, what a person writes, and events of a run."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from agenteval import store as parts
+from agenteval.errors import UsageError
+from agenteval.store.reviews import ALLOWED, reviews
+from agenteval.store.summaries import Query, opened
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.viewer.addresses import Served, Visit
+from agenteval.viewer.guard import Guard, guarded
+from agenteval.viewer.pages import ASSETS, FIRST, PAGES, asset, complaint, rendered
+
+LOOK_EVERY = 1.0  # seconds between two looks at a run under way
+LONGEST = 20_000  # characters of a note
+_STATE = """SELECT count(*), coalesce(sum(calls), 0) FROM trial
+    WHERE run_id = :run AND outcome != '' AND NOT replaced"""
+_NEWEST = """SELECT max(one.id) FROM "call" AS one JOIN trial ON trial.id = one.trial_id
+    WHERE trial.run_id = :run AND trial.outcome = ''"""
+
+
+def application(store: str, guard: Guard) -> ASGIApp:
+    """Over the store at this file or URL, which is read anew for each page."""
+    viewer = _Viewer(store, guard)
+    named = [
+        Route(f"/{name}", viewer.page_of(name), methods=["GET", "HEAD"])
+        for name in PAGES
+        if name != FIRST
+    ]
+    app = Starlette(
+        routes=[
+            Route("/", viewer.first),
+            *named,
+            Route("/review", viewer.review, methods=["POST"]),
+            Route("/reviews.jsonl", viewer.reviews),
+            Route("/events", viewer.events),
+            Route("/static/{name}", _asset),
+            Route("/favicon.ico", _nothing),
+        ],
+        exception_handlers={404: viewer.lost, UsageError: viewer.wrong},
+    )
+    return guarded(app, guard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Viewer:
+    store: str
+    guard: Guard
+
+    def first(self, request: Request) -> Response:
+        """The list of runs; the address that the program printed brings the token."""
+        token = request.query_params.get("token")
+        if token is None:
+            return self._page(request, FIRST)
+        if not self.guard.opens(token):
+            raise UsageError("this token is not of this server: open the address that it printed")
+        answer = RedirectResponse("/", status_code=303)
+        answer.set_cookie(self.guard.cookie, token, httponly=True, samesite="strict")
+        return answer
+
+    def page_of(self, name: str) -> Callable[[Request], Response]:
+        def page(request: Request) -> Response:
+            return self._page(request, name)
+
+        return page
+
+    def _page(self, request: Request, name: str) -> Response:
+        with opened(self.store) as query:
+            return HTMLResponse(rendered(name, self._visit(request, query)))
+
+    def _visit(self, request: Request, query: Query) -> Visit:
+        key = self.guard.key if self.guard.may_write(request) else ""
+        return Visit(self.store, query, Served(), dict(request.query_params), key)
+
+    def wrong(self, request: Request, error: Exception) -> Response:
+        page = complaint(self._visit(request, _no_store), str(error))
+        return HTMLResponse(page, status_code=400)
+
+    def lost(self, request: Request, error: Exception) -> Response:
+        del error
+        page = complaint(self._visit(request, _no_store), "There is no such page.")
+        return HTMLResponse(page, status_code=404)
+
+    async def review(self, request: Request) -> Response:
+        form = dict(parse_qsl((await request.body()).decode("utf-8", "replace")))
+        if not self.guard.is_own_form(request, form.get("key", "")):
+            told = "Not written: open the address that `agenteval view` printed, and try again.\n"
+            return PlainTextResponse(told, status_code=403)
+        return await run_in_threadpool(self._keep, form)
+
+    def _keep(self, form: dict[str, str]) -> Response:
+        label, note, call = (
+            form.get("label", ""),
+            form.get("note", "").strip(),
+            form.get("call", ""),
+        )
+        if label not in {"", ALLOWED, *(one.id for one in failure_classes())}:
+            raise UsageError(f"no failure class {label[:80]!r}")
+        if len(note) > LONGEST:
+            raise UsageError(f"a note may have {LONGEST} characters; this has {len(note)}")
+        if not (call.isascii() and call.isdecimal() and len(call) < 16):
+            raise UsageError("the form names no call")
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with closing(parts.sql.SqlStore(self.store)) as there:
+            if not there.review(int(call), label, note, now):
+                raise UsageError(f"no call {call} in this store")
+        return RedirectResponse(f"/call?id={call}", status_code=303)
+
+    def reviews(self, request: Request) -> Response:
+        with opened(self.store) as query:
+            lines = [json.dumps(asdict(one)) for one in reviews(query)]
+        del request
+        return PlainTextResponse(
+            "".join(f"{line}\n" for line in lines),
+            headers={"Content-Disposition": 'attachment; filename="reviews.jsonl"'},
+        )
+
+    async def events(self, request: Request) -> Response:
+        run = request.query_params.get("run", "")
+        return StreamingResponse(self._changes(run), media_type="text/event-stream")
+
+    async def _changes(self, run: str) -> AsyncIterator[str]:
+        """An event whenever more of the run is stored, until it is complete."""
+        seen = None
+        while True:
+            state = await run_in_threadpool(self._state, run)
+            if state is None:
+                yield "event: ended\ndata: {}\n\n"
+                return
+            if state != seen:
+                yield f"event: changed\ndata: {json.dumps(state)}\n\n"
+                seen = state
+            else:
+                yield ": nothing new\n\n"  # a reader who has gone is noticed by writing to him
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _state(self, run: str) -> dict[str, int] | None:
+        """How far the run is; None where it is over, or not there."""
+        with opened(self.store) as query:
+            found = query("SELECT complete FROM run WHERE id = :run", run=run)
+            if not found or found[0][0]:
+                return None
+            ((trials, calls),) = query(_STATE, run=run)
+            ((newest,),) = query(_NEWEST, run=run)
+            return {"trials": trials, "calls": calls, "newest": newest or 0}
+
+
+def _no_store(sql: str, **named: Any) -> Sequence[Sequence[Any]]:
+    """What a page asks that shows nothing of the store, which may be what is wrong."""
+    del sql, named
+    return ()
+
+
+def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return PlainTextResponse("no such file\n", status_code=404)
+    return Response(asset(name), media_type=ASSETS[name][2])
+
+
+def _nothing(request: Request) -> Response:
+    del request
+    return Response(status_code=204)
+
+
+def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None:
+    """Until it is interrupted; `told` gets the address. Raises UsageError."""
+    with opened(store):  # a store that is not one, or of an older schema, is told or widened now
+        pass
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise UsageError(
+            f"--host {host} --port {port}: cannot listen there ({error.strerror}); "
+            "--port 0 takes any that is free"
+        ) from error
+    with listener:
+        guard = Guard.of(host, listener.getsockname()[1])
+        named = f"[{host}]" if ":" in host else host
+        told(f"http://{named}:{guard.port}/?token={guard.token}")
+        config = uvicorn.Config(
+            application(store, guard),
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            timeout_graceful_shutdown=1,  # who watches a run never ends by himself
+        )
+        uvicorn.Server(config).run(sockets=[listener])

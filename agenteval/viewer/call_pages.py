@@ -1,0 +1,222 @@
+"""Calls found by what they have in common, one call whole, and what persons said of calls."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, get_args
+
+from agenteval import workflows
+from agenteval.core.call import Verdict
+from agenteval.core.plain import shortened
+from agenteval.errors import UsageError
+from agenteval.stats.estimand import Layout
+from agenteval.stats.rates import Rate, clustered
+from agenteval.store.call_search import (
+    SPAN,
+    START,
+    FoundCall,
+    Group,
+    Key,
+    Spot,
+    Wanted,
+    calls_page,
+    grouped,
+)
+from agenteval.store.loading import load_trial, without_trials
+from agenteval.store.location import from_column
+from agenteval.store.reviews import ALLOWED, Review, reviews
+from agenteval.store.summaries import Query
+from agenteval.taxonomy.catalogue import failure_classes
+from agenteval.viewer.addresses import Visit, spot
+
+WHOLE = 200_000  # characters of one text on the page of a call
+LINE = 300  # of a call in a list
+GROUPS = get_args(Group)
+_STATE: Mapping[Group, str] = {
+    "class": "failure_class",
+    "scenario": "scenario",
+    "outcome": "outcome",
+    "agent": "agent",
+    "tool": "tool",
+}
+_CALL = """SELECT trial.run_id, trial.scenario, trial.number, one.agent, one.turn, one.position
+    FROM "call" AS one JOIN trial ON trial.id = one.trial_id WHERE one.id = :call"""
+_TEXTS = 'SELECT name, raw, reply, output, objection, policy, taxonomy FROM "call" WHERE id = :call'
+
+
+def calls_found(visit: Visit) -> Mapping[str, Any]:
+    wanted = wanted_by(visit)
+    by: Group = next((one for one in GROUPS if one == visit.get("by")), "class")
+    before = _key(visit.get("before"))
+    page = calls_page(visit.query, wanted, after=_key(visit.get("after")) or START, before=before)
+    other = visit.get("allowlist")
+    counts = [] if wanted.text else _groups(visit.query, wanted, by)
+    return {
+        "title": told(wanted),
+        "wanted": wanted,
+        "page": page,
+        "lines": {one.key: in_a_line(one) for one in page.calls},
+        "otherwise": judged_otherwise(visit.query, page.calls, other) if other else {},
+        "policies": workflows.rescore.policy_names(),
+        "by": by,
+        "filter": _STATE[by],
+        "groups": GROUPS,
+        "counts": counts,
+        "classes": [one.id for one in failure_classes()],
+        "span": SPAN,
+        "spot": spot,
+    }
+
+
+def _groups(query: Query, wanted: Wanted, by: Group) -> list[tuple[str, int]]:
+    """By class the denied calls alone, which an index counts."""
+    if by == "class" and wanted.denied is None and not wanted.failure_class:
+        values = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
+        wanted = Wanted(**values | {"denied": True})
+    return grouped(query, wanted, by)
+
+
+def wanted_by(visit: Visit) -> Wanted:
+    denied = {"": None, "1": True, "0": False}.get(visit.get("denied"))
+    agent = visit.get("agent")
+    return Wanted(
+        run=visit.get("run"),
+        failure_class=visit.get("failure_class"),
+        scenario=visit.get("scenario"),
+        number=visit.number("number"),
+        outcome=visit.get("outcome"),
+        agent={"": None, FIRST_AGENT: ""}.get(agent, agent),
+        tool=visit.get("tool"),
+        text=visit.get("text"),
+        denied=denied,
+        counted=bool(visit.get("counted")),
+    )
+
+
+FIRST_AGENT = "-"  # in an address: the trial's first agent, whose label is empty
+
+
+def told(wanted: Wanted) -> str:
+    """Which calls these are, in words."""
+    parts = [
+        "denied" if wanted.denied else "allowed" if wanted.denied is False else "",
+        wanted.failure_class,
+        "calls",
+        f"in {wanted.scenario}" if wanted.scenario else "",
+        f"#{wanted.number}" if wanted.number is not None else "",
+        f"of {wanted.outcome} trials" if wanted.outcome else "",
+        f"by {wanted.agent or 'the first agent'}" if wanted.agent is not None else "",
+        f"of {wanted.tool}" if wanted.tool else "",
+        f"with {wanted.text!r}" if wanted.text else "",
+        f"of {wanted.run}" if wanted.run else "",
+    ]
+    line = shortened(" ".join(filter(None, parts)), LINE)
+    return line[0].upper() + line[1:]
+
+
+def _key(given: str) -> Key | None:
+    trial, _, call = given.partition(".")
+    if not given:
+        return None
+    if not all(part.isascii() and part.isdecimal() and len(part) < 16 for part in (trial, call)):
+        raise UsageError(f"{given[:40]}: no place among the calls")
+    return int(trial), int(call)
+
+
+def in_a_line(call: FoundCall) -> str:
+    """The command of a call, or its arguments as written."""
+    try:
+        arguments = json.loads(call.arguments)
+    except (ValueError, RecursionError):
+        return shortened(call.arguments, LINE)
+    command = arguments.get("command") if isinstance(arguments, dict) else None
+    return shortened(command if isinstance(command, str) else call.arguments, LINE)
+
+
+def judged_otherwise(
+    query: Query, calls: Iterable[FoundCall], allowlist: str
+) -> Mapping[Key, Verdict]:
+    """By the keys of the calls. A trial is judged as a whole: its files change what is allowed."""
+    calls = list(calls)
+    trials = {(one.run, one.scenario, one.number) for one in calls}
+    said = {place: _of_place(query, *place, allowlist) for place in sorted(trials)}
+    return {
+        one.key: verdict
+        for one in calls
+        if (
+            verdict := said[one.run, one.scenario, one.number].get(
+                (one.agent, one.turn, one.position)
+            )
+        )
+    }
+
+
+def _of_place(
+    query: Query, run: str, scenario: str, number: int, allowlist: str
+) -> Mapping[Spot, Verdict]:
+    trial = load_trial(query, run, scenario, number)
+    if trial is None:
+        return {}
+    return workflows.rescore.otherwise(without_trials(query, run), trial, allowlist)
+
+
+def call_page(visit: Visit) -> Mapping[str, Any]:
+    call = visit.number("id") or 0
+    rows = visit.query(_CALL, call=call)
+    if not rows:
+        raise UsageError(f"no call {call} in this store")
+    run, scenario, number, agent, turn, position = rows[0]
+    ((name, raw, reply, output, objection, policy, taxonomy),) = visit.query(_TEXTS, call=call)
+    texts = {
+        "arguments, as written": from_column(raw),
+        "what the model read": from_column(reply),
+        "output": from_column(output) if output and output != reply else "",
+        "what the second reader said": from_column(objection),
+    }
+    place = {"run": run, "scenario": scenario, "number": number}
+    return {
+        "title": f"Call {turn + 1}.{position + 1} of {scenario} #{number}",
+        "call": call,
+        "place": place,
+        "spot": (agent, turn, position, spot(agent, turn, position)),
+        "tool": from_column(name),
+        "texts": {title: text[:WHOLE] for title, text in texts.items() if text},
+        "cut": {title: max(0, len(text) - WHOLE) for title, text in texts.items()},
+        "judged": judged(visit.query, call),
+        "review": next(iter(reviews(visit.query, call=call)), None),
+        "labels": (ALLOWED, *(one.id for one in failure_classes())),
+        "by": (policy, taxonomy),
+    }
+
+
+def judged(query: Query, call: int) -> Sequence[tuple[str, str]]:
+    """The classes of a denied call with their hints, the primary first; none of an allowed one."""
+    (row,) = query('SELECT findings FROM "call" WHERE id = :call', call=call)
+    findings = json.loads(row[0]) if isinstance(row[0], str) else row[0]
+    return [(one["failure_class"], one["hint"]) for one in findings]
+
+
+def reviews_page(visit: Visit) -> Mapping[str, Any]:
+    found = reviews(visit.query, run=visit.get("run"))
+    labelled = [one for one in found if one.label]
+    moved = Counter((one.judged, one.label) for one in labelled if not one.agrees)
+    return {
+        "title": "Reviews" + (f" of {visit.get('run')}" if visit.get("run") else ""),
+        "reviews": found,
+        "agreement": agreement(found),
+        "moved": moved.most_common(),
+    }
+
+
+def agreement(found: Sequence[Review]) -> Rate:
+    """Labels of a person that are the classifier's too; calls of one trial resemble each other."""
+    trials: dict[int, list[bool]] = {}
+    for one in found:
+        if one.label:
+            trials.setdefault(one.trial, []).append(one.agrees)
+    scenarios = {one.trial: one.scenario for one in found}
+    return clustered(
+        [(sum(agreed), len(agreed)) for agreed in trials.values()],
+        Layout(scenarios=[scenarios[trial] for trial in trials]),
+    )

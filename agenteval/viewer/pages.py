@@ -1,0 +1,74 @@
+"""Every page by its name: what it shows, and the template that it is written with."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from agenteval.core.plain import visible
+from agenteval.report.tables import MARK
+from agenteval.viewer.addresses import Visit
+from agenteval.viewer.call_pages import call_page, calls_found, reviews_page
+from agenteval.viewer.run_pages import comparison, run_page, runs_page, trials_page
+from agenteval.viewer.trial_pages import side_by_side, transcript
+
+Shown = Mapping[str, Any]
+FIRST = ""  # the name of the page that a visit begins with
+PAGES: Mapping[str, tuple[str, Callable[[Visit], Shown]]] = {
+    FIRST: ("runs.html", runs_page),
+    "run": ("run.html", run_page),
+    "trials": ("trials.html", trials_page),
+    "calls": ("calls.html", calls_found),
+    "call": ("call.html", call_page),
+    "trial": ("trial.html", transcript),
+    "side": ("side.html", side_by_side),
+    "compare": ("compare.html", comparison),
+    "reviews": ("reviews.html", reviews_page),
+}
+
+ASSETS = {  # where each stands, and its type
+    "report.css": ("agenteval.report", "templates", "text/css"),
+    "viewer.css": ("agenteval.viewer", "static", "text/css"),
+    "viewer.js": ("agenteval.viewer", "static", "text/javascript"),
+    "htmx-2.0.11.min.js": ("agenteval.viewer", "static", "text/javascript"),
+    "htmx-LICENSE.txt": ("agenteval.viewer", "static", "text/plain"),
+}
+
+
+def rendered(name: str, visit: Visit) -> str:
+    """A whole page. Raises UsageError where its address means nothing in this store."""
+    template, shows = PAGES[name]
+    return written(template, visit, name=name, **shows(visit))
+
+
+def asset(name: str) -> bytes:
+    package, folder, _ = ASSETS[name]
+    return files(package).joinpath(folder, name).read_bytes()
+
+
+def complaint(visit: Visit, said: str) -> str:
+    """The page that says why there is none."""
+    return written("complaint.html", visit, name="", said=said)
+
+
+def written(template: str, visit: Visit, **shown: Any) -> str:
+    return _templates().get_template(template).render(visit=visit, mark=MARK, **shown)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("agenteval.viewer"), PackageLoader("agenteval.report")]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_shown,
+    )
+
+
+def _shown(value: object) -> object:
+    """Every value of the page: a model's words stay where they are, and hide nothing."""
+    return visible(value) if type(value) is str else value

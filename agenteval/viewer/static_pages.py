@@ -1,0 +1,113 @@
+"""The same pages as files that link each other: opened from a folder or a zip, without a server."""
+
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from agenteval.errors import UsageError
+from agenteval.store.reviews import reviews
+from agenteval.store.summaries import Query, opened
+from agenteval.viewer.addresses import State, Visit
+from agenteval.viewer.pages import ASSETS, FIRST, asset, complaint, rendered
+
+_PAGING = {"after", "before"}
+# By what files may choose calls beside their run: one of these at a time, as all of them at once
+# would be a page for every combination.
+_CHOICES = {"failure_class", "denied", "scenario", "number"}
+_STATES: Mapping[str, set[str]] = {
+    FIRST: {"from"},
+    "run": {"id"},
+    "trials": {"run", "scenario", "after", "number"},
+    "calls": {"run", "counted", *_PAGING, *_CHOICES},
+    "call": {"id"},
+    "trial": {"run", "scenario", "number", "from"},
+    "side": {"a", "b", "scenario", "number"},
+    "compare": {"a", "b", "across"},
+    "reviews": {"run"},
+}
+
+
+class Written:
+    """Addresses of files beside each other. A page that is linked is to be written (`wanted`)."""
+
+    static = True
+
+    def __init__(self, called: frozenset[int]) -> None:
+        """`called` are the calls that have a page of their own."""
+        self.wanted: deque[tuple[str, State]] = deque()
+        self._called = called
+        self._known: set[str] = set()
+
+    def page(self, name: str, state: State) -> str:
+        if name == "reviews.jsonl":
+            return name
+        if name == "trial":  # which part of a long one is here is for a server to find out
+            state = {key: value for key, value in state.items() if key != "turn"}
+        if not self._is_there(name, state):
+            return ""
+        file = file_name(name, state)
+        if file not in self._known:
+            self._known.add(file)
+            self.wanted.append((name, state))
+        return file
+
+    def _is_there(self, name: str, state: State) -> bool:
+        if not set(state) <= _STATES[name]:
+            return False
+        if name == "call":
+            return int(state["id"]) in self._called
+        if name == "compare":
+            return state["a"] < state["b"]
+        if name == "calls":
+            return "run" in state and len(_CHOICES & set(state)) <= 1 + ("number" in state)
+        return True
+
+    def asset(self, name: str) -> str:
+        return f"static/{name}"
+
+
+def file_name(name: str, state: State) -> str:
+    """Readable, of letters that every file system has, and another one for each state."""
+    if not state:
+        return f"{name or 'index'}.html"
+    told = "-".join([name or "runs", *state.values()])
+    digest = hashlib.sha256(json.dumps(sorted(state.items())).encode()).hexdigest()[:10]
+    return f"{re.sub(r'[^a-z0-9]+', '-', told.lower())[:80].strip('-')}-{digest}.html"
+
+
+def write(store: str, folder: Path) -> int:
+    """Write all pages into a new folder; how many. Raises UsageError where that cannot be done."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"--export {folder}: is there already and not empty; name a new folder")
+    try:
+        (folder / "static").mkdir(parents=True, exist_ok=True)
+        for name in ASSETS:
+            if not name.startswith("htmx"):
+                (folder / "static" / name).write_bytes(asset(name))
+        with opened(store) as query:
+            return _write_pages(store, query, folder)
+    except OSError as error:
+        raise UsageError(f"--export {folder}: cannot be written ({error.strerror})") from error
+
+
+def _write_pages(store: str, query: Query, folder: Path) -> int:
+    said = reviews(query)
+    lines = "".join(f"{json.dumps(asdict(one))}\n" for one in said)
+    (folder / "reviews.jsonl").write_text(lines, encoding="utf-8")
+    addresses = Written(frozenset(one.call for one in said))
+    addresses.page(FIRST, {})
+    written = 0
+    while addresses.wanted:
+        name, state = addresses.wanted.popleft()
+        visit = Visit(store, query, addresses, state)
+        try:
+            page = rendered(name, visit)
+        except UsageError as error:  # as of two runs of unlike arms, which cannot be compared
+            page = complaint(visit, str(error))
+        (folder / file_name(name, state)).write_text(page, encoding="utf-8")
+        written += 1
+    return written
