@@ -1,14 +1,19 @@
 """`agenteval allowlist`: made from scripts, checked, and written for other harnesses."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
+from agenteval.cli import output
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
+
+if TYPE_CHECKING:
+    from agenteval.workflows.whatif import Relaxed, Trials
 
 allowlist = typer.Typer(
     name="allowlist",
@@ -100,3 +105,87 @@ def derive(
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text, encoding="utf-8")
     typer.echo(f"wrote {file}")
+
+
+def whatif(
+    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    *,
+    budget: Annotated[
+        float | None, typer.Option(help="The smallest set of rules with so many errors per 100.")
+    ] = None,
+    allowlist: Annotated[
+        str | None, typer.Option("--allowlist", "-a", help="Begin at another allow list.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Say which rules would remove most errors of stored runs, and what they would let run.
+
+    No model is asked. What a model would have done after a call that it was then allowed nobody
+    knows: the second figure counts of each trial only the first call that would change.
+
+    Exit code: 0; 1 where no set of rules that was tried has so few errors as --budget asks.
+
+    Examples:
+    - `agenteval whatif last`
+
+    - `agenteval whatif last --budget 5`
+    """
+    found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
+    now = found.relaxed(workflows.whatif.NOTHING)
+    within = found.within(budget) if budget is not None else None
+    told = found.best() if budget is None else [within] if within else []
+    if as_json:
+        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told]})
+    else:
+        simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
+        typer.echo(f"now{simulated}: {now.rate.per_100()} errors per 100 calls")
+        for one in told:
+            for line in _relaxed(one, now, found.runs):
+                typer.echo(line)
+        if budget is not None and within is None:
+            typer.echo(f"no set of rules that was tried has {budget:g} errors per 100 or fewer")
+    if budget is not None and within is None:
+        raise typer.Exit(1)
+
+
+def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
+    more = one.more
+    told = more.told if more.size else "no rule more"
+    yield f"{told}: {now.rate.per_100()} -> {one.rate.per_100()}"
+    if len(one.first) < len(one.calls):
+        first = f"{len(one.first)} of {len(one.calls)} changes are the first of their trial"
+        yield f"    {first}; with these alone {one.cautious.per_100()}"
+    if len(runs) > 1:
+        flips = [f"{after} then makes fewer than {before}" for before, after in one.flips]
+        yield f"    {'; '.join(flips) or 'the order of the models stays'}"
+    for command, count, harms in one.let_through[:_SHOWN]:
+        facets = f" ({', '.join(harms)})" if harms else ""
+        yield f"    lets through{facets} {count} times: {_in_one_line(command)[:_WIDE]}"
+
+
+_SHOWN, _WIDE = 3, 100  # commands of each set of rules, and characters of each
+
+
+def _document(one: "Relaxed") -> dict[str, Any]:
+    def rate(found: Any) -> dict[str, Any]:
+        return {"per_100": 100 * found.value, "n": found.n, "low": 100 * found.low,
+                "high": 100 * found.high}  # fmt: skip
+
+    models = zip(one.runs, one.rates(), one.rates(one.first), strict=True)
+    return {
+        "allow": sorted(f"{program} *" for program in one.more.programs),
+        "constructs": sorted(one.more.constructs),
+        "rate": rate(one.rate),
+        "first_changes_only": rate(one.cautious),
+        "models": [
+            {"run": run.run, "model": run.model, "simulated": run.simulated, "rate": rate(all_of),
+             "first_changes_only": rate(first)}
+            for run, all_of, first in models
+        ],
+        "flips": [list(pair) for pair in one.flips],
+        "lets_through": [
+            {"command": command, "count": count, "facets": list(harms)}
+            for command, count, harms in one.let_through
+        ],
+    }  # fmt: skip

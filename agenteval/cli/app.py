@@ -83,6 +83,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "allowlist:allowlist",
         "Check an allow list, make one from scripts, or write it for another harness.",
     ),
+    "whatif": (
+        "allowlist:whatif",
+        "Say which rules would remove most errors of stored runs, and what they would let run.",
+    ),
     "harness": (
         "harness:app",
         "Get real harnesses, and say where their verdicts differ from ours.",

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         stages,
         trial_calls,
         views,
+        whatif,
     )
 else:
     __getattr__ = submodules(__name__)
@@ -59,4 +60,5 @@ __all__ = [
     "stages",
     "trial_calls",
     "views",
+    "whatif",
 ]

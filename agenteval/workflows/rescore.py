@@ -1,9 +1,9 @@
 """Stored runs judged again: by today's taxonomy, or under another allow list, without a model."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from typing import Self
 
 from agenteval.config.allowlists import FOLDER, load_any
 from agenteval.config.roots import roots
@@ -17,7 +17,7 @@ from agenteval.errors import UsageError
 from agenteval.protocols import Stage
 from agenteval.store.call_search import Spot
 from agenteval.store.location import Location
-from agenteval.store.rescoring import Basis, Judge, Place, Rescored
+from agenteval.store.rescoring import Basis, Place, Rescored
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
@@ -34,13 +34,12 @@ def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
     opened = SqlStore(store)
     try:
         found, summaries = opened.summarized(run)
-        loaded = load_stages(sorted({s.scenario for s in summaries}), _arm(found))
-        stages = {one.scenario.name: one for one in loaded}
-        other = load_any(allowlist, roots=roots()) if allowlist else None
-        by = {other.name: other.digest} if other else _unchanged(found, stages)
+        judging = Judging.of(found, {one.scenario for one in summaries}, allowlist)
+        other = judging.other
+        by = {other.name: other.digest} if other else found.policies
         basis = Basis(TAXONOMY_VERSION, by, datetime.now(UTC).isoformat(timespec="seconds"))
         with opened.claimed(found.id):
-            return opened.rescore(found.id, _judge(found, stages, other), basis)
+            return opened.rescore(found.id, judging.judged, basis)
     finally:
         opened.close()
 
@@ -60,8 +59,7 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
             f"no allow list {allowlist[:80]!r}; known: {', '.join(policy_names())}. Put yours into "
             f"{FOLDER}/ of the project"
         )
-    stages = {one.scenario.name: one for one in load_stages([trial.scenario], _arm(run))}
-    judged = _judge(run, stages, load_any(allowlist, roots=roots()))
+    judged = Judging.of(run, {trial.scenario}, allowlist).judged
     place = Place(trial.scenario, trial.seed, "")
     return {
         (label, record.turn, record.position): judged(
@@ -87,8 +85,8 @@ def _in_order(
         yield from _in_order(trial, part, part.number)
 
 
-def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
-    """The allow lists that judged the run, by name. Raises UsageError where one is not the same."""
+def _unchanged(run: Run, stages: Mapping[str, Stage]) -> None:
+    """Raises UsageError where an allow list that judged the run is not the same."""
     policies = [one for stage in stages.values() for one in (stage.policy, *stage.agents.values())]
     now = {policy.name: policy.digest for policy in policies}
     for name, digest in run.policies.items():
@@ -97,34 +95,54 @@ def _unchanged(run: Run, stages: Mapping[str, Stage]) -> Mapping[str, str]:
                 f"{run.id}: allow list {name!r} is no longer what judged it; put it back, or name "
                 "one with --allowlist"
             )
-    return run.policies
 
 
-def _judge(run: Run, stages: Mapping[str, Stage], other: Policy | None) -> Judge:
-    arm = _arm(run)
-    worlds: dict[tuple[str, int], World] = {}  # by trial; its calls come in their order
+@dataclass(slots=True)
+class Judging:
+    """The calls of a run judged again, each trial's in order; by `other` where it is given."""
 
-    @cache
-    def world(scenario: str, seed: int) -> World:
-        return World(frozenset(stages[scenario].files(seed)))
+    run: Run
+    stages: Mapping[str, Stage]
+    other: Policy | None = None
+    worlds: dict[tuple[str, int], World] = field(default_factory=dict)  # by scenario and seed
 
-    def judged(place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
-        stage = stages[place.scenario]
+    @classmethod
+    def of(cls, run: Run, scenarios: Collection[str], allowlist: str | None) -> Self:
+        """Raises UsageError where what judged the run is no longer there, and none is given."""
+        stages = {one.scenario.name: one for one in load_stages(sorted(scenarios), _arm(run))}
+        made = cls(run, stages, load_any(allowlist, roots=roots()) if allowlist else None)
+        if made.other is None:
+            _unchanged(run, stages)
+        return made
+
+    def policy(self, place: Place) -> Policy:
+        stage = self.stages[place.scenario]
+        return self.other or (stage.agents[place.agent] if place.agent else stage.policy)
+
+    def meant(self, place: Place, call: ToolCall) -> ToolCall | None:
+        """The call in our own names; None of a tool that was not offered."""
+        stage = self.stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
-        policy = own if other is None else other
+        return _arm(self.run).profile.meant(call, tuple(own.tools))
+
+    def world(self, place: Place) -> World:
         trial = (place.scenario, place.seed)
-        now = worlds.setdefault(trial, world(*trial))
-        meant = arm.profile.meant(call, tuple(own.tools))
+        if trial not in self.worlds:
+            self.worlds[trial] = World(frozenset(self.stages[place.scenario].files(place.seed)))
+        return self.worlds[trial]
+
+    def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
+        policy, now = self.policy(place), self.world(place)
+        meant = self.meant(place, call)
         if meant is None:
             return deny(call, replace(policy, tools={}), now), policy.digest
         if record.execution is not None:
-            worlds[trial] = _after(now, meant, record.execution, arm)
+            after = _after(now, meant, record.execution, _arm(self.run))
+            self.worlds[place.scenario, place.seed] = after
         verdict = judge(meant, policy, now)
         if verdict.allowed and record.objection:
             verdict = deny(meant, policy, now, objection=record.objection)
         return verdict, policy.digest
-
-    return judged
 
 
 def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:

@@ -70,6 +70,7 @@ WORDS_OF_THEIR_OWN = {
     "--report": "each has a default of its own",
     "--seed": "scenarios show draws one trial",
     "--trials": "promote plans how many",
+    "--yes": "runs rm then wants whole ids",
 }
 
 

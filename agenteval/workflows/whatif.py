@@ -1,0 +1,237 @@
+"""What other rules would have made of stored calls: how many errors fewer, and what let through.
+
+Rules can only be opened here, so a call that is allowed stays allowed. Of each trial the first call
+that would change is what the model really did under its rules; what follows would have gone another
+way, so the errors that it loses are told apart.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Final
+
+from agenteval.core.call import ToolCall
+from agenteval.core.counts import Cluster
+from agenteval.core.policy.relaxation import Relaxation, needed, relaxed
+from agenteval.core.shell.harm import harm
+from agenteval.core.shell.leaves import Leaves, read_leaves
+from agenteval.core.shell.simple_command import Simple
+from agenteval.core.trial import CallRecord, Trial
+from agenteval.errors import UsageError
+from agenteval.stats.estimand import Layout
+from agenteval.stats.rates import Rate, clustered
+from agenteval.store.rescoring import Place
+from agenteval.taxonomy.judge import judge
+from agenteval.workflows.rescore import Judging
+from agenteval.workflows.views import loaded
+
+TOLD: Final = 12  # relaxations that are told
+TRIED: Final = 14  # needs of which sets are made for a budget
+MOST: Final = 4  # of them in a set
+NOTHING: Final = Relaxation()
+WORST: Final = ("destructive", "network")
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedCall:
+    """A denied call that some rule would allow, by the numbers of its run and trial."""
+
+    run: int
+    trial: int
+    command: str
+    need: Relaxation
+
+    @property
+    def harms(self) -> tuple[str, ...]:
+        split = read_leaves(self.command)
+        leaves = split.leaves if isinstance(split, Leaves) else ()
+        found = {facet for leaf in leaves for facet in harm(Simple("", leaf.argv))}
+        return tuple(each for each in WORST if each in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """A run as it was judged: of each trial its scenario, errors and calls."""
+
+    model: str
+    run: str
+    simulated: bool
+    scenarios: tuple[str, ...]
+    clusters: tuple[Cluster, ...]
+
+    def rate(self, fewer: Mapping[int, int]) -> Rate:
+        """With so many errors fewer in these trials."""
+        less = [(count - fewer.get(at, 0), size) for at, (count, size) in enumerate(self.clusters)]
+        return clustered(less, Layout(scenarios=self.scenarios))
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """What a relaxation would have done. `first` are the first changes of their trials."""
+
+    more: Relaxation
+    runs: Sequence[Trials]
+    calls: Sequence[DeniedCall]
+
+    @cached_property
+    def first(self) -> Sequence[DeniedCall]:
+        begun: dict[tuple[int, int], DeniedCall] = {}
+        for call in self.calls:
+            begun.setdefault((call.run, call.trial), call)
+        return tuple(begun.values())
+
+    def rates(self, calls: Sequence[DeniedCall] | None = None) -> list[Rate]:
+        """Of each run; of first changes only where these are given."""
+        gone = Counter((call.run, call.trial) for call in (self.calls if calls is None else calls))
+        return [
+            run.rate({trial: count for (of, trial), count in gone.items() if of == at})
+            for at, run in enumerate(self.runs)
+        ]
+
+    @property
+    def rate(self) -> Rate:
+        """Of all runs together."""
+        return together(self.runs, self.calls)
+
+    @property
+    def cautious(self) -> Rate:
+        """Where of each trial the first change alone counts."""
+        return together(self.runs, self.first)
+
+    @property
+    def let_through(self) -> Sequence[tuple[str, int, tuple[str, ...]]]:
+        """Commands, how often, and what harm each may do: the worst first, then the most."""
+        counted = Counter(call.command for call in self.calls)
+        harms = {call.command: call.harms for call in self.calls}
+        order = sorted(counted, key=lambda one: (-_weight(harms[one]), -counted[one], one))
+        return [(one, counted[one], harms[one]) for one in order]
+
+    @property
+    def flips(self) -> Sequence[tuple[str, str]]:
+        """Pairs of models of which the first would no longer make fewer errors than the second."""
+        before, after = [run.rate({}).value for run in self.runs], [it.value for it in self.rates()]
+        return [
+            (self.runs[one].model, self.runs[other].model)
+            for one, other in combinations(sorted(range(len(self.runs)), key=before.__getitem__), 2)
+            if before[one] < before[other] and after[one] > after[other]
+        ]
+
+
+def _weight(harms: Iterable[str]) -> int:
+    return sum(len(WORST) - WORST.index(one) for one in harms)
+
+
+def together(runs: Sequence[Trials], calls: Sequence[DeniedCall]) -> Rate:
+    gone = Counter((call.run, call.trial) for call in calls)
+    clusters = [
+        (count - gone[at, trial], size)
+        for at, run in enumerate(runs)
+        for trial, (count, size) in enumerate(run.clusters)
+    ]
+    scenarios = [scenario for run in runs for scenario in run.scenarios]
+    return clustered(clusters, Layout(scenarios=scenarios))
+
+
+@dataclass(slots=True)
+class WhatIf:
+    """Runs, and those of their denied calls that some rule would allow."""
+
+    runs: list[Trials] = field(default_factory=list)
+    calls: list[DeniedCall] = field(default_factory=list)
+
+    def relaxed(self, more: Relaxation) -> Relaxed:
+        return Relaxed(more, self.runs, [call for call in self.calls if more.holds(call.need)])
+
+    def best(self) -> list[Relaxed]:
+        """What would remove most errors, the most first; of equal ones the smaller first."""
+        needs = Counter(call.need for call in self.calls)
+        tried = {*needs, *_merged(needs)}
+        found = [self.relaxed(more) for more in tried]
+        found.sort(key=lambda one: (-len(one.calls), one.more.size, one.more.told))
+        return found[:TOLD]
+
+    def within(self, budget: float) -> Relaxed | None:
+        """The smallest set of rules with at most so many errors per 100; None where none has."""
+        needs = [need for need, _ in Counter(call.need for call in self.calls).most_common(TRIED)]
+        sets = {
+            _union(chosen) for count in range(MOST + 1) for chosen in combinations(needs, count)
+        }
+        for more in sorted(sets, key=lambda one: (one.size, one.told)):
+            found = self.relaxed(more)
+            if 100 * found.rate.value <= budget:
+                return found
+        return None
+
+
+def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
+    """Of needs with the same constructs: one that has all of their programs."""
+    by: dict[Any, Relaxation] = {}
+    for need in needs:
+        if need.constructs:
+            by[need.constructs] = by.get(need.constructs, Relaxation()) | need
+    yield from by.values()
+
+
+def _union(needs: Iterable[Relaxation]) -> Relaxation:
+    whole = Relaxation()
+    for need in needs:
+        whole |= need
+    return whole
+
+
+def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) -> WhatIf:
+    """Stored runs, judged again as `rescore` does. Raises UsageError."""
+    found = WhatIf()
+    for run in loaded(names, store):
+        counted = [trial for trial in run.trials if not trial.cause]
+        judging = Judging.of(run, {trial.scenario for trial in counted}, allowlist)
+        clusters = [_trial(found, judging, trial, at) for at, trial in enumerate(counted)]
+        scenarios = tuple(trial.scenario for trial in counted)
+        model = run.model
+        found.runs.append(Trials(model.name, run.id, model.simulated, scenarios, tuple(clusters)))
+    if not any(size for run in found.runs for _, size in run.clusters):
+        raise UsageError(f"{' '.join(names)}: no call was made, so nothing could be otherwise")
+    return found
+
+
+def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
+    """Its errors and calls; what some rule would allow is put among the calls found."""
+    errors = size = 0
+    for agent, call, record in _calls(trial):
+        place = Place(trial.scenario, trial.seed, agent)
+        verdict, _ = judging.judged(place, call, record)
+        size += 1
+        if verdict.allowed:
+            continue
+        errors += 1
+        meant = judging.meant(place, call)
+        need = None if meant is None or record.objection else _need(judging, place, meant)
+        if meant is not None and need is not None:
+            found.calls.append(DeniedCall(len(found.runs), at, meant.command or "", need))
+    return errors, size
+
+
+def _calls(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
+    """Whose call it is, as the model wrote it, and what became of it."""
+    parts = [("", trial.turns, trial.calls)]
+    parts += [(part.name, part.turns, part.calls) for part in trial.agents]
+    for name, turns, records in parts:
+        for record in records:
+            yield name, turns[record.turn].calls[record.position], record
+
+
+def _need(judging: Judging, place: Place, meant: ToolCall) -> Relaxation | None:
+    """What would have to be allowed; None where that alone would not make it allowed."""
+    policy = judging.policy(place)
+    if policy.engine is not None:
+        raise UsageError(
+            f"{policy.name}: are {policy.engine.name}'s rules, and only our own can be relaxed: "
+            "`agenteval allowlist convert` writes them as ours"
+        )
+    command = meant.command
+    need = None if command is None else needed(command, policy, judging.world(place).root)
+    if need is None or not judge(meant, relaxed(policy, need), judging.world(place)).allowed:
+        return None
+    return need
