@@ -34,10 +34,7 @@ Init = Annotated[bool, typer.Option("--init", help="Write a gate.toml with comme
 Out = Annotated[
     Path | None, typer.Option(help="A folder for gate.json, gate.md and gate.xml (JUnit).")
 ]
-VerdictPage = Annotated[
-    Path | None,
-    typer.Option("--report", help="Path of the verdict's page. Default: reports/verdict-RUN.html."),
-]
+VerdictPage = Annotated[Path | None, typer.Option("--report", help="A page, the verdict on top.")]
 Markdown = Annotated[Path | None, typer.Option(help="Write Markdown to this file.")]
 Junit = Annotated[
     Path | None, typer.Option("--junit", "--junit-xml", help="Write JUnit XML to this file.")
@@ -89,6 +86,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     out: Out = None,
     markdown: Markdown = None,
     junit: Junit = None,
+    report_to: VerdictPage = None,
 ) -> None:
     """Hold a candidate's run against a baseline's: HELP tells the rest."""
     if init:
@@ -97,10 +95,9 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         return _explain(baseline, rules, store, about, as_json=as_json)
     if baseline is None or candidate is None:
         raise UsageError("give --baseline RUN and --candidate RUN (see agenteval gate --help)")
-    baseline, candidate = output.named(baseline, store), output.named(candidate, store)
     view = workflows.gating.judged(
-        baseline,
-        candidate,
+        output.named(baseline, store),
+        output.named(candidate, store),
         rules,
         store,
         allow_simulated=allow_simulated,
@@ -111,6 +108,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     with output.reader_may_go():
         _show(view, as_json=as_json)
     _write(view, out=out, markdown=markdown, junit=junit)
+    _write_page(view, report_to, store)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
 
 
@@ -201,7 +199,8 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     """Play a candidate against a baseline, stop once it is certain, and give the verdict.
 
     The baseline's last whole run is taken, or one is played; it is played anew where a verdict
-    takes more trials than it has. The candidate meets the same worlds. One page tells the verdict.
+    takes more trials than it has. The candidate meets the same worlds. The report of both, with the
+    verdict on top, is reports/verdict-RUN.html unless told otherwise.
 
     Exit code: 0 PASS, 1 FAIL, 3 INCONCLUSIVE, 2 for bad input.
 
@@ -218,15 +217,23 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     view = _promoted(
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
-    _tell(view, report_to or Path("reports") / f"verdict-{view.candidate.id}.html")
+    _tell(view, report_to or Path("reports") / f"verdict-{view.candidate.id}.html", store)
     _write(view, out=out, markdown=None, junit=None)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
 
 
-def _tell(view: "GateView", page: Path) -> None:
-    """Write the page; the last two lines on the screen are the verdict and what it means."""
+def _write_page(view: "GateView", page: Path | None, store: str) -> str:
+    """The report of both runs with the verdict on top, if wanted; returns what that means."""
     meaning = workflows.promoting.meaning(view)
-    output.write_text(page, report.html.verdict_page(view, meaning))
+    if page is not None:
+        told = report.html.Told(view, meaning)
+        report.html.write(workflows.views.of_verdict(view, store), page, told)
+    return meaning
+
+
+def _tell(view: "GateView", page: Path, store: str) -> None:
+    """Write the page; the last two lines on the screen are the verdict and what it means."""
+    meaning = _write_page(view, page, store)
     with output.reader_may_go():
         typer.echo(f"Verdict page: {page}")
         _show(view, as_json=False)

@@ -1,8 +1,8 @@
 """The view as one self-contained page: no script, nothing fetched, light and dark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import floor, log10
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,24 @@ from markupsafe import Markup
 
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
+from agenteval.report.behind import Behind, CallList, behind, prompts_of, repeat_line
 from agenteval.report.details import detail_tables
+from agenteval.report.figures import (
+    SERIES,
+    figures_of,
+    heat_map,
+    scale,
+)
 from agenteval.report.gate_view import UNITS, GateView, goals_told
 from agenteval.report.goals import missed_lines
+from agenteval.report.last_lines import standing_table
 from agenteval.report.sentences import LEADS
-from agenteval.report.tables import MARK, MISSED, SAID, comparison_table
-from agenteval.report.transcripts import TrialShown, shown_trial, worst_first
+from agenteval.report.tables import (
+    MARK,
+    MISSED,
+    SAID,
+    comparison_table,
+)
 from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
 from agenteval.stats.rates import Rate
@@ -49,9 +61,6 @@ class Chart:
     bands: tuple[Band, ...]
 
 
-SERIES = 6  # colours that the stylesheet has
-
-
 def signature_chart(view: View) -> Chart:
     """Classes in which any model erred, and the total. The scale ends where their intervals do."""
     shown = [
@@ -60,7 +69,9 @@ def signature_chart(view: View) -> Chart:
         if any(model.rows[at].count for model in view.models)
     ]
     totals = [model.total for model in view.models]
-    step, end = scale([rate for _, rates in [*shown, ("", totals)] for rate in rates])
+    rates = [rate for _, rates in [*shown, ("", totals)] for rate in rates]
+    # Intervals of classes never seen are wide and tell little: they do not stretch the scale.
+    step, end = scale(max((rate.high for rate in rates if rate.count), default=0.1))
     names = [model.label for model in view.models]
     bands = [Band(label, _marks(names, rates, end)) for label, rates in shown]
     ticks = [100 * step * at / end for at in range(round(end / step) + 1)]
@@ -68,20 +79,6 @@ def signature_chart(view: View) -> Chart:
         ticks=tuple((tick, f"{100 * step * at:g}") for at, tick in enumerate(ticks)),
         bands=(*bands, Band("total", _marks(names, totals, end), strong=True)),
     )
-
-
-def scale(rates: Sequence[Rate]) -> tuple[float, float]:
-    """The distance of ticks and the end of the scale: four to ten ticks of 1, 2 or 5 times ten^k.
-
-    Intervals of classes never seen are wide and tell little, so they do not stretch the scale.
-    """
-    reach = max((rate.high for rate in rates if rate.count), default=0.1)
-    power = 10.0 ** floor(log10(reach))
-    step = next(part * power for part in (0.1, 0.2, 0.5, 1.0) if reach <= 10 * part * power)
-    ticks = 1
-    while ticks * step < reach - 1e-9:
-        ticks += 1
-    return step, ticks * step
 
 
 def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> tuple[Mark, ...]:
@@ -98,11 +95,34 @@ def _marks(names: Sequence[str], rates: Sequence[Rate], end: float) -> tuple[Mar
     )
 
 
-def write(view: View, path: Path) -> None:
-    """Write the page, making its folder. Raises UsageError where nothing can be written."""
+Step = tuple[str, tuple[tuple[str, int, Rate], ...]]  # and of each model, with its colour
+
+
+def funnels(view: View) -> list[tuple[str, tuple[Step, ...]]]:
+    """The steps of each scenario's handshake, with the trials of each model that passed them."""
+    names = sorted({one.scenario for run in view.runs for one in run.handshakes})
+    return [(name, _steps(view.runs, name)) for name in names]
+
+
+def _steps(views: Sequence[RunView], scenario: str) -> tuple[Step, ...]:
+    passed: dict[str, list[tuple[str, int, Rate]]] = {}
+    for at, view in enumerate(views):
+        for one in view.handshakes:
+            for step, rate in one.steps if one.scenario == scenario else ():
+                passed.setdefault(step, []).append((view.label, at % SERIES, rate))
+    return tuple((step, tuple(of)) for step, of in passed.items())
+
+
+def write(view: View, path: Path, told: "Told | None" = None) -> None:
+    """Write the page and those beside it, making their folders.
+
+    A verdict stands first, where there is one. Raises UsageError where nothing can be written.
+    """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page(view), encoding="utf-8")
+        for name, text in pages(view, f"{path.stem}.trials", told):
+            file = path if not name else path.parent / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(
             f"--report {path}: cannot be written ({error.strerror}); name a file in a folder of "
@@ -110,44 +130,88 @@ def write(view: View, path: Path) -> None:
         ) from error
 
 
-def page(view: View) -> str:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A gate's verdict, and what it asks to be done."""
+
+    gate: GateView
+    meaning: str
+
+    @property
+    def goals(self) -> str:
+        return goals_told(self.gate)
+
+    @property
+    def sure(self) -> str:
+        return f"{100 * (1 - self.gate.judgement.level):.4g}"
+
+
+def page(view: View, told: Told | None = None) -> str:
+    """The page alone."""
+    return next(pages(view, "trials", told))[1]
+
+
+def pages(view: View, folder: str, told: Told | None) -> Iterator[tuple[str, str]]:
+    """The page, whose name is empty, and those beside it by their files."""
+    seen = behind(view, folder)
+    yield "", _main(view, seen, told)
+    for beside in seen.pages:
+        trials = beside.shown
+        yield (
+            beside.file,
+            _rendered("trials.html", beside=beside, shown=trials, prompts=prompts_of(trials)),
+        )
+
+
+def _main(view: View, seen: Behind, told: Told | None) -> str:
+    shown, calls = seen.shown(), seen.calls()
     return _rendered(
         "report.html",
         view=view,
+        told=told,
+        units=UNITS,
         said=SAID,
         leads=LEADS,
         legend=[row for row in view.rows if row.rationale],
+        standing=standing_table(view),
         comparison=comparison_table(view),
         chart=signature_chart(view),
+        figures=figures_of(view),
+        funnels=funnels(view),
+        heat=heat_map(view),
         details=detail_tables(view),
+        repeated=[(run.label, repeat_line(run.run)) for run in view.runs],
         missed=(MISSED, missed_lines(view)),
         voids=void_lines(view),
-        trials=[(run, _shown_trials(run)) for run in view.runs],
+        behind=seen,
+        shown=shown,
+        prompts=prompts_of([one for of in shown for one in of]),
+        calls=calls,
+        hrefs=_hrefs(view, calls),
     )
 
 
-INLINE = 100  # trials of one run in the page itself
-
-
-def _shown_trials(view: RunView) -> list[TrialShown]:
-    worst = worst_first(view.run.trials)
-    return [shown_trial(trial) for trial in worst[:INLINE]]
-
-
-def verdict_page(view: GateView, meaning: str) -> str:
-    """A gate's verdict; `meaning` is what it asks to be done."""
-    return _rendered(
-        "verdict.html",
-        view=view,
-        meaning=meaning,
-        goals=goals_told(view),
-        sure=f"{100 * (1 - view.judgement.level):.4g}",
-        units=UNITS,
-    )
+def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
+    """Where the calls behind a count of the comparison stand, by its row and its column."""
+    columns = [model.label for model in view.models]
+    found = {(one.failure_class, columns.index(one.run.label)): f"#{one.place}" for one in calls}
+    trials = {
+        ("goal reached, of trials", columns.index(run.label)): f"#run-{at}"
+        for at, run in enumerate(view.runs)
+    }
+    return found | trials
 
 
 def _rendered(template: str, **shown: Any) -> str:
-    templates = Environment(
+    templates = _templates()
+    styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
+    style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
+    return templates.get_template(template).render(mark=MARK, style=style, **shown)
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
         loader=PackageLoader("agenteval.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -156,9 +220,6 @@ def _rendered(template: str, **shown: Any) -> str:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
-    style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
-    return templates.get_template(template).render(mark=MARK, style=style, **shown)
 
 
 def _shown(value: object) -> object:

@@ -1,9 +1,11 @@
-"""The last lines of a run: who does the work, who makes fewer errors, and what is not known."""
+"""Who does the work, who makes fewer errors, and what is not known: a line for each."""
 
 from dataclasses import dataclass
 
 from agenteval.core.outcome import Outcome
+from agenteval.report.figures import pace, titled, useful
 from agenteval.report.pairs import COMPLETED
+from agenteval.report.tables import Row, Table, per_100, share
 from agenteval.report.view import Pair, RunView, View
 from agenteval.stats.comparison import Difference
 from agenteval.stats.score import SETTLED
@@ -98,3 +100,28 @@ def _of_model(view: RunView) -> str:
 
 def _both(one: str, other: str) -> str:
     return f"{one} and {other}"
+
+
+def standing_table(view: View) -> Table:
+    """One line for each model: the work, the errors, the way back, the speed."""
+    rows = []
+    for run in view.runs:
+        seconds = run.run.effort.seconds if run.run.effort else None
+        tokens = run.executions.completion_tokens if run.executions else 0
+        rows.append(
+            Row(
+                run.label,
+                (
+                    share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True),
+                    per_100(run.errors.total, own_n=True),
+                    share(run.aftermath.at_once, own_n=True),
+                    share(run.aftermath.at_all, own_n=True),
+                    pace(*useful(run)),
+                    pace(tokens, tokens / seconds if seconds else None),
+                ),
+            )
+        )
+    labels = ("goal reached", "errors per 100 calls", "recovered next turn", "recovered ever")
+    heads = titled(view.runs, *labels, "useful calls/min", "tokens/s")
+    note = f"Counts, shares and 95 % intervals. {view.basis}"
+    return Table("Each model on one line", note, heads, tuple(rows), "model")

@@ -12,8 +12,7 @@ from agenteval.store.location import from_column, to_column
 class ExactText(TypeDecorator[str]):
     r"""A text column that keeps NUL characters and lone surrogates.
 
-    SQLite cannot encode the one, PostgreSQL refuses the other; a model writes both, as `\u0000`
-    and `\udcff` in its JSON.
+    SQLite cannot encode the one, PostgreSQL refuses the other; models write both, as escapes.
     """
 
     impl = Text
@@ -129,8 +128,7 @@ class TrialRow(SQLModel, table=True):
     crashed: int = Field(default=0, sa_column_kwargs=_ZERO)
     prompt_tokens: int = Field(default=0, sa_column_kwargs=_ZERO)
     agent_calls: dict[str, Any] = Field(default={}, sa_column=_no_dict())
-    # How its summary was made (`core.recovery.COUNTING`); 0 while the trial runs, and in a store of
-    # an older schema.
+    # How its summary was made (`core.recovery.COUNTING`); 0 while it runs, and in an older store.
     counting: int = Field(default=0, sa_column_kwargs=_ZERO)
     recovery: dict[str, Any] | None = Field(default=None, sa_column=Column(JSON(none_as_null=True)))
 

@@ -12,6 +12,7 @@ from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
 from agenteval.report.build import build_comparison, build_view
+from agenteval.report.gate_view import GateView
 from agenteval.report.side import Side
 from agenteval.report.speed import Served
 from agenteval.report.view import ClassText, View
@@ -31,6 +32,16 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
 
 def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:
     return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
+
+
+def of_verdict(gate: GateView, store: str) -> View:
+    """Candidate and baseline, as far as runs of this store stand behind them."""
+    with opened(store) as query:
+        there = {one.id for one in known(query)}
+    names = [one.id for one in (gate.candidate, gate.baseline) if one.id in there]
+    if not names:
+        raise UsageError(f"--report: {gate.candidate.id} is not in {Location(store)}; give --store")
+    return view_of(loaded(names, store), "full")
 
 
 def compared(

@@ -145,6 +145,26 @@ JUNIT = {
 }
 
 
+def test_the_report_of_both_runs_has_the_verdict_and_its_criteria_on_top(gate, project):
+    said = gate("bad", "--report", "both.html")
+    page = (project / "both.html").read_text()
+    order = ["FAIL</span>", 'id="criteria"', "<th>margin</th>", 'id="standing"', 'id="signature"']
+    places = [page.find(one) for one in order]
+    assert (said.code, -1 not in places, places) == (1, True, sorted(places))
+    assert page.count('<details class="trial">') == 30
+    assert "FAIL: test-model over old" in page.split("</title>")[0]
+
+
+def test_a_baseline_of_another_store_has_no_transcripts_in_the_report(gate, project):
+    (project / "kept.db").write_bytes((project / STORE).read_bytes())
+    keep(run(played(1), run_id="newer", started="2026-01-04T00:00:00Z"))
+    (project / STORE).unlink()
+    keep(run(*map(played, range(1, 16)), run_id="alone", model=card("new")))
+    said = gate("alone", "--report", "alone.html", baseline="kept.db")
+    page = (project / "alone.html").read_text()
+    assert (said.code, page.count('<details class="trial">')) == (0, 15)
+
+
 @pytest.mark.parametrize("candidate", ["alike", "bad", "strange"])
 def test_the_junit_file_has_what_a_ci_reads_and_nothing_else(gate, project, candidate):
     strange = card("a\x1b[31m.model & <co>")

@@ -58,7 +58,7 @@ def test_a_view_of_no_runs_can_be_drawn():
     empty = build_view([])
     assert "total" in printed(empty, 80)
     assert json.loads(json_report.dumps(empty))["models"] == []
-    assert "<h2>Signature</h2>" in html.page(empty)
+    assert ">Signature</h2>" in html.page(empty)
     assert markdown.dumps(empty).startswith("# Tool-call errors")
 
 

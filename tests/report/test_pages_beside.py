@@ -1,0 +1,66 @@
+"""A long run: every trial can be reached, on the page or on one beside it."""
+
+import re
+from dataclasses import replace
+
+from agenteval.core.outcome import Outcome
+from agenteval.core.trial import Message
+from agenteval.report import html
+from agenteval.report.behind import BESIDE, CALLS, INLINE
+from agenteval.report.build import build_view
+from agenteval.testing import card, denied, run, trial
+
+SYSTEM = Message("system", "Only listed commands. " * 40)
+
+
+def long_run(trials, run_id="r1", name="m"):
+    """Every tenth missed its goal, after one denial."""
+    made = [
+        trial(
+            denied("ls") if number % 10 == 0 else "uv run a.py",
+            number=number,
+            outcome=Outcome.GAVE_UP if number % 10 == 0 else Outcome.COMPLETED,
+        )
+        for number in range(1, trials + 1)
+    ]
+    prompted = (replace(one, prompt=(SYSTEM, Message("user", "Go."))) for one in made)
+    return run(*prompted, run_id=run_id, model=card(name))
+
+
+def test_every_trial_of_a_long_run_has_a_transcript_and_a_link_to_it(tmp_path):
+    trials = INLINE + 2 * BESIDE + 7
+    html.write(build_view([long_run(trials)]), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    beside = {one.name: one.read_text() for one in (tmp_path / "r.trials").iterdir()}
+    assert sorted(beside) == ["trials-1-1.html", "trials-1-2.html", "trials-1-3.html"]
+    assert page.count('<details class="trial">') == INLINE
+    assert sum(one.count('<details class="trial">') for one in beside.values()) == trials - INLINE
+    links = re.findall(r'href="r\.trials/([^#"]+)#([^"]+)"', page)
+    listed = [(file, place) for file, place in links if "-" in place and place.count("-") == 1]
+    assert len(set(listed)) == trials - INLINE
+    assert all(f'id="{place}"' in beside[file] for file, place in links)
+    assert f"{INLINE} of {trials} transcripts stand on this page" in page
+    first = page.split('<details class="trial">')[1]
+    assert "notes #10</span>" in first, "those that missed their goal come first"
+
+
+def test_a_message_stands_once_in_a_page_however_many_trials_begin_with_it(tmp_path):
+    page = html.page(build_view([long_run(20)]))
+    assert page.count(SYSTEM.content) == 1
+    assert page.count('<a href="#p0">system: 880 characters</a>') == 20
+
+
+def test_a_list_of_calls_says_what_it_leaves_out_and_how_to_see_it():
+    many = run(*(trial(denied("ls"), number=at) for at in range(1, CALLS + 4)))
+    page = html.page(build_view([many]))
+    listed = page.split('<ul id="c0-bare-binary">')[1].split("</details>")[0]
+    assert listed.count("<li>") == CALLS
+    assert "3 more of these are not on this page: <code>agenteval calls r1 --class" in listed
+
+
+def test_two_runs_share_the_page(tmp_path):
+    runs = [long_run(INLINE, "r1", "one"), long_run(5, "r2", "two")]
+    html.write(build_view(runs), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.count('<details class="trial">') == INLINE // 2 + 5
+    assert [one.name for one in (tmp_path / "r.trials").iterdir()] == ["trials-1-1.html"]
