@@ -9,10 +9,11 @@ import typer
 from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.core import plain
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from agenteval.store.listed import Listed, ListedTable
     from agenteval.workflows.shelf import Listing
@@ -184,6 +185,9 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     taxonomy: o.Taxonomy = "full",
     about: o.About = None,
     across_arms: o.AcrossArms = False,
+    stacks: Annotated[
+        bool, typer.Option("--stacks", help="Two servings of one model: where a difference points.")
+    ] = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare models pair by pair: how many errors, which kinds, recovery and outcome.
@@ -196,15 +200,26 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval compare 20261121-101500-mine last --report compare.html`
 
     - `agenteval compare published.csv`
+
+    - `agenteval compare --stacks on-vllm on-llama-cpp`
     """
     gc.disable()  # a third of the time of a large run, and nothing here is to be collected
     named = [output.named(run, store) for run in runs]
+    if stacks:
+        _print_stacks(named, store, about)
+        return
     view = workflows.views.compared(named, store, taxonomy, about, across_arms=across_arms)
     if report is not None:
         output.write_report(view, report)
     output.show_view(view, as_json=as_json)
     if report is not None and not as_json:
         typer.echo(f"Report: {report}")
+
+
+def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:
+    runs, view = workflows.views.stacks(named, store, about)
+    for line in report.stacks.stack_lines(runs, view):
+        typer.echo(plain.visible(line))
 
 
 imports = typer.Typer(

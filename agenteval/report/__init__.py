@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         live,
         markdown,
         speed,
+        stacks,
         transcript_text,
         transcripts,
     )
@@ -30,6 +31,7 @@ __all__ = [
     "live",
     "markdown",
     "speed",
+    "stacks",
     "transcript_text",
     "transcripts",
 ]

@@ -36,7 +36,7 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("state", "complete" if run.complete else "NOT COMPLETE"),
         ("trials", f"{view.played} of {run.trials_planned}"),
         *_gate(run),
-        *_model_facts(run.model),
+        *model_facts(run.model),
         *_prompt_tokens(view),
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
         ("pre-forked scripts", "yes" if run.prefork else "no"),
@@ -59,7 +59,7 @@ def _gate(run: Run) -> list[tuple[str, str]]:
     return [("gate", f"{last.verdict} at look {last.number} of {last.planned}{saved}")]
 
 
-def _model_facts(card: ModelCard) -> list[tuple[str, str]]:
+def model_facts(card: ModelCard) -> list[tuple[str, str]]:
     """What is known of the model; a blank is left out."""
     known = [
         ("model", f"{card.served_id} ({MARK})" if card.simulated else card.served_id),

@@ -23,6 +23,8 @@ from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.workflows.gating import check_arms, declared
 
+Runs = tuple[Run, Run]
+
 
 def loaded(names: Sequence[str], store: str) -> list[Run]:
     """Whole runs, by what names them. Raises UsageError."""
@@ -68,6 +70,14 @@ def compared(
     return build_comparison(
         sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
     )
+
+
+def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[Runs, View]:
+    """Two runs of one model, whole, and their comparison. Raises UsageError."""
+    if len(names) != 2:
+        raise UsageError(f"compare --stacks: two runs of one model, not {len(names)}")
+    one, other = loaded(names, store)
+    return (one, other), compared([one.id, other.id], store, "full", about, across_arms=True)
 
 
 def _sides(name: str, query: Query, where: str) -> list[Side]:
