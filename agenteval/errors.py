@@ -56,6 +56,7 @@ class InfrastructureError(AgentevalError):
     def __init__(self, said: str, cause: Cause = Cause.OURS) -> None:
         super().__init__(said)
         self.cause = cause
+        self.endpoint = ""  # the URL of the server, of a model that has several
 
 
 class HostError(AgentevalError):

@@ -52,7 +52,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     targets: o.Targets = None,
     *,
     model: o.Models = None,
-    base_url: o.BaseUrl = None,
+    base_url: o.BaseUrls = None,
     trials: o.Trials = 5,
     seed: o.Seed = 1,
     concurrency: o.Concurrency = "4",

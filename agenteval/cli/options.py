@@ -50,6 +50,15 @@ BaseUrl = Annotated[
         help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1.",
     ),
 ]
+BaseUrls = Annotated[
+    list[str] | None,
+    Option(
+        "--base-url",
+        envvar=["AGENTEVAL_BASE_URL", "OPENAI_BASE_URL"],
+        help="Server to use instead of the one in agenteval.toml, such as http://HOST:8000/v1; "
+        "repeated, servers that share the trials.",
+    ),
+]
 Concurrency = Annotated[
     str,
     Option(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import load_toml
@@ -27,6 +27,19 @@ def checked_url(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
         raise ValueError("no http(s) URL such as http://localhost:8000/v1")
     return url
+
+
+def checked_urls(urls: str) -> str:
+    """One URL or more, apart by spaces, each as `checked_url` wants it and none twice."""
+    each = [checked_url(url) for url in urls.split()]
+    if not each or len(set(each)) < len(each):
+        raise ValueError("each URL once, such as http://localhost:8000/v1")
+    return " ".join(each)
+
+
+def _joined(given: Any) -> Any:
+    several = isinstance(given, list) and all(isinstance(one, str) for one in given)
+    return " ".join(given) if several else given
 
 
 def known_dialect(name: str) -> str:
@@ -67,9 +80,9 @@ class Timeouts(_Strict):
 
 
 class ModelEntry(_Strict):
-    """One served model."""
+    """One served model. Several URLs are servers that share its trials; `each` has them apart."""
 
-    base_url: Annotated[str, AfterValidator(checked_url)]
+    base_url: Annotated[str, BeforeValidator(_joined), AfterValidator(checked_urls)]
     model: str = Field(min_length=1, description="the id the server knows it by")
     api_key_env: str = "OPENAI_API_KEY"
     architecture: Literal["dense", "moe", ""] = ""
@@ -101,6 +114,11 @@ class ModelEntry(_Strict):
     )
     sampling: Sampling = Sampling()
     timeouts: Timeouts = Timeouts()
+
+    @property
+    def each(self) -> Sequence["ModelEntry"]:
+        """The same model, at each of its servers."""
+        return [self.model_copy(update={"base_url": url}) for url in self.base_url.split()]
 
     @property
     def sends_reasoning(self) -> Rule:
@@ -174,6 +192,6 @@ def resolve(name: str, configured: Mapping[str, ModelEntry], base_url: str | Non
 def at_url(base_url: str, model: str) -> ModelEntry:
     """The entry of a model that no file knows. Raises UsageError for a URL that is none."""
     try:
-        return ModelEntry(base_url=checked_url(base_url), model=model)
+        return ModelEntry(base_url=checked_urls(base_url), model=model)
     except ValueError as error:
         raise UsageError(f"--base-url {base_url!r}: {error}") from error

@@ -73,7 +73,7 @@ class Options:
 
     targets: Sequence[str]
     model: Sequence[str]
-    base_url: str | None
+    base_url: str | None  # one or more, apart by spaces
     trials: int  # of each scenario
     seed: int
     concurrency: str  # one level, or several with a run at each

@@ -19,8 +19,7 @@ def to_chat(body: Json) -> dict[str, Any]:
     asked |= {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
     if body.get("max_output_tokens"):
         asked["max_tokens"] = body["max_output_tokens"]
-    tools = [tool for tool in body.get("tools") or () if tool.get("type") == "function"]
-    if tools:
+    if tools := [tool for tool in body.get("tools") or () if tool.get("type") == "function"]:
         asked["tools"] = [{"type": "function", "function": _function(tool)} for tool in tools]
     return asked
 

@@ -87,7 +87,7 @@ def gpu_watts(base_url: str) -> Callable[[], float]:
 
     Raises UnobservableError.
     """
-    if not _is_here(base_url):
+    if not all(map(_is_here, base_url.split())):
         raise UnobservableError(f"{base_url} is not on this machine")
     try:
         import pynvml  # noqa: PLC0415 -- an extra

@@ -67,6 +67,7 @@ def model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("quantization", card.quantization),
         ("KV cache", card.kv_cache),
         ("server", f"{card.server} {card.server_version}".strip()),
+        ("endpoints", card.base_url if " " in card.base_url else ""),
         ("tool parser", card.tool_parser),
         ("tool calls", card.tools if card.tools == "native" else f"as text, {card.tools}"),
         ("tool choice", card.tool_choice),

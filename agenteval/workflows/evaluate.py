@@ -17,12 +17,12 @@ from agenteval.core.run import ModelCard, Run
 from agenteval.engine.orchestrator import Orchestrator, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
-from agenteval.models.health import ServerHealth
+from agenteval.models.endpoints import Endpoints, health_of, model_of
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.power import Spent, power_meter
 from agenteval.models.simulated import SimulatedServer
-from agenteval.protocols import Progress, SandboxBackend, Stage, TrialKey
+from agenteval.protocols import Health, Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
@@ -126,13 +126,16 @@ class Session:
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
         backend = await self._backend()
         for name, entry in entries.items():
-            async with self._serving(name, entry) as ready, OpenAIModel(ready) as model:
+            async with (
+                self._serving(name, entry) as ready,
+                model_of(ready, self.progress.note) as model,
+            ):
                 card = await served_card(name, ready)
                 setting = await self._measured(model)
                 for level in self.levels:
                     make = partial(self._new_run, card, backend, setting, level)
                     with self._held(make, card) as run:
-                        async with ServerHealth(ready, partial(self.store.crash, run.id)) as health:
+                        async with health_of(ready, partial(self.store.crash, run.id)) as health:
                             await self._play(run, model, backend, setting, health)
 
     async def _backend(self) -> SandboxBackend:
@@ -148,7 +151,8 @@ class Session:
             load_persona(name)
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
-        await preflight(entry)
+        for one in entry.each:
+            await preflight(one)
         return entry
 
     @asynccontextmanager
@@ -159,7 +163,7 @@ class Session:
         async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
             yield server.entry(name)
 
-    async def _measured(self, model: OpenAIModel) -> Setting:
+    async def _measured(self, model: OpenAIModel | Endpoints) -> Setting:
         if self.plan.resume:
             return replace(self.plan.setting, per_token=self.plan.resume.per_token)
         scenarios = [stage.scenario for stage in self.stages]
@@ -214,10 +218,10 @@ class Session:
     async def _play(
         self,
         run: Run,
-        model: OpenAIModel,
+        model: OpenAIModel | Endpoints,
         backend: SandboxBackend,
         setting: Setting,
-        health: ServerHealth,
+        health: Health,
     ) -> None:
         keys, card, note = self._keys(run), run.model, self.progress.note
         setting = replace(setting, per_token=run.per_token)  # another shard's, where it began

@@ -47,11 +47,9 @@ def list_models(
     With `probe` each model that is served is asked some requests more, one after the other.
     """
     entries = load_models(roots()) if base_url is None else {base_url: at_url(base_url, "any")}
-    answers = asyncio.run(ask_all(list(entries.values())))
-    listed = [
-        Listed(name, entry, answer)
-        for (name, entry), answer in zip(entries.items(), answers, strict=True)
-    ]
+    each = [(name, one) for name, entry in entries.items() for one in entry.each]
+    answers = asyncio.run(ask_all([entry for _, entry in each]))
+    listed = [Listed(*one, answer) for one, answer in zip(each, answers, strict=True)]
     return [_probed(one) for one in listed] if probe else listed, NAMES
 
 
@@ -96,10 +94,14 @@ async def preflight(entry: ModelEntry) -> str:
 
 async def served_card(name: str, entry: ModelEntry) -> ModelCard:
     """What is served, by the user's word and the server's. Raises UsageError as `preflight`."""
-    owner = await preflight(entry)
-    simulated = owner == SIMULATOR
-    facts = {} if simulated else await told(entry, owner)
-    return replace(entry.card(name, simulated=simulated), told=facts)
+    owners = [await preflight(one) for one in entry.each]
+    simulated = SIMULATOR in owners
+    facts: dict[str, list[str]] = {}
+    for one, owner in zip(entry.each, owners, strict=True):
+        for fact, value in ({} if simulated else await told(one, owner)).items():
+            facts.setdefault(fact, []).append(value)
+    known = {fact: " / ".join(dict.fromkeys(values)) for fact, values in facts.items()}
+    return replace(entry.card(name, simulated=simulated), told=known)
 
 
 HEAD = """\

@@ -124,7 +124,10 @@ async def _probe_models(names: Sequence[str], base_url: str | None, asked: Probe
 @asynccontextmanager
 async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]:
     if not name.startswith(SIMULATED):
-        yield resolve(name, load_models(roots()), base_url)
+        entry = resolve(name, load_models(roots()), base_url)
+        if len(entry.each) > 1:
+            raise UsageError(f"{name}: measure one server at a time, with --base-url")
+        yield entry
         return
     async with SimulatedServer([]) as server:
         yield server.entry(name)

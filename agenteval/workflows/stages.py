@@ -107,6 +107,7 @@ def options_of(asked: Mapping[str, Any]) -> Options:
     """Out of all that a command was given; lists may be None where nothing was."""
     wanted = {name: asked[name] for name in Options.__dataclass_fields__}
     wanted["harness"] = wanted["harness"] or ""
+    wanted["base_url"] = " ".join(wanted["base_url"] or ()) or None
     return Options(**(wanted | {name: list(wanted[name] or ()) for name in ("targets", "model")}))
 
 

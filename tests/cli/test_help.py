@@ -62,6 +62,7 @@ def test_help_fits_a_narrow_terminal(arguments) -> None:
 # Options that mean one thing and say it in the words of their command.
 WORDS_OF_THEIR_OWN = {
     "--allowlist": "classify lists the formats, rescore says that it takes the same",
+    "--base-url": "run takes several",
     "--concurrency": "run takes several levels, promote one, and speed asks requests",
     "--file": "allowlist derive prints where none is given",
     "--gate": "run ends early by it, the others judge by it",

@@ -1,0 +1,167 @@
+"""Several servers of one model: each trial stays with one, and one that dies is left out.
+
+A trial stays because its server has the beginning of its conversation in a cache. A trial is known
+by its seed, which no two of a run share but by a rare chance that costs nothing.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.run import Crash
+from agenteval.core.trial import Message, Turn
+from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.models.health import ServerHealth
+from agenteval.models.openai_client import OpenAIModel, Write
+from agenteval.protocols import ToolSchema
+
+AGAIN = 30.0  # seconds until one that was left out is tried again
+SEATS = 100_000  # trials of which it is known where they are; more than play at a time
+_GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not taken
+
+
+@dataclass(slots=True)
+class _Endpoint:
+    url: str
+    model: OpenAIModel
+    outstanding: int = 0
+    trials: int = 0
+    left_out: float | None = None  # when, by the loop's clock
+
+    def usable(self) -> bool:
+        now = asyncio.get_running_loop().time()
+        return self.left_out is None or now - self.left_out >= AGAIN
+
+    @property
+    def load(self) -> tuple[int, int]:
+        return self.outstanding, self.trials
+
+
+@dataclass(slots=True)
+class Endpoints:
+    """All of them as one. Implements `protocols.Model`, `Relay` and `Pace`."""
+
+    entry: ModelEntry
+    note: Callable[[str], None]
+    _all: list[_Endpoint] = field(init=False)
+    _seats: OrderedDict[int, _Endpoint] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self._all = [_Endpoint(one.base_url, OpenAIModel(one)) for one in self.entry.each]
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for one in self._all:
+            await one.model.__aexit__(kind, error, trace)
+
+    async def ask(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
+    ) -> Turn:
+        return await self._asked(seed, lambda model: model.ask(messages, tools, seed=seed))
+
+    async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
+        return await self._asked(seed, lambda model: model.relay(request, seed=seed, write=write))
+
+    def stretch(self) -> float:
+        return max(one.model.stretch() for one in self._all)
+
+    async def _asked(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
+        """Of the trial's own server, or of another one where that does not take it."""
+        tried: list[_Endpoint] = []
+        while True:
+            one = self._seat(seed, tried)
+            one.outstanding += 1
+            try:
+                turn = await ask(one.model)
+            except InfrastructureError as error:
+                error.endpoint = one.url
+                gone = isinstance(error, UnservedError) and error.cause in _GONE
+                if gone:
+                    self._leave_out(one, error)
+                tried.append(one)
+                if not gone or len(tried) == len(self._all):
+                    raise
+            else:
+                self._take_in(one)
+                return turn
+            finally:
+                one.outstanding -= 1
+
+    def _seat(self, seed: int, tried: Sequence[_Endpoint]) -> _Endpoint:
+        """The one with the fewest requests under way, for a trial that has none yet."""
+        seat = self._seats.get(seed)
+        if seat is None or seat in tried or not seat.usable():
+            left = [one for one in self._all if one not in tried]
+            seat = min([one for one in left if one.usable()] or left, key=lambda one: one.load)
+            seat.trials += 1
+            self._seats[seed] = seat
+        self._seats.move_to_end(seed)
+        if len(self._seats) > SEATS:
+            self._seats.popitem(last=False)
+        return seat
+
+    def _leave_out(self, one: _Endpoint, error: InfrastructureError) -> None:
+        if one.left_out is None:
+            self.note(f"{one.url} is left out, as it does not answer ({error})")
+        one.left_out = asyncio.get_running_loop().time()
+
+    def _take_in(self, one: _Endpoint) -> None:
+        if one.left_out is not None:
+            self.note(f"{one.url} answers again")
+        one.left_out = None
+
+
+@dataclass(slots=True)
+class EndpointsHealth:
+    """Implements `protocols.Health`: that of each of them."""
+
+    entry: ModelEntry
+    keep: Callable[[Crash], None]
+    _each: dict[str, ServerHealth] = field(default_factory=dict)
+    _open: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def __aenter__(self) -> Self:
+        for one in self.entry.each:
+            health = ServerHealth(one, self._kept(one.base_url))
+            self._each[one.base_url] = await self._open.enter_async_context(health)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.__aexit__(kind, error, trace)
+
+    def _kept(self, url: str) -> Callable[[Crash], None]:
+        return lambda crash: self.keep(replace(crash, said=f"{url}: {crash.said}"))
+
+    async def after(self, error: InfrastructureError) -> InfrastructureError:
+        health = self._each.get(error.endpoint)
+        return await health.after(error) if health else error
+
+    async def context(self) -> int | None:
+        """The shortest, as a trial may have to move."""
+        found = [await health.context() for health in self._each.values()]
+        return min((one for one in found if one), default=None)
+
+
+def model_of(entry: ModelEntry, note: Callable[[str], None]) -> OpenAIModel | Endpoints:
+    return Endpoints(entry, note) if len(entry.each) > 1 else OpenAIModel(entry)
+
+
+def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:
+    return EndpointsHealth(entry, keep) if len(entry.each) > 1 else ServerHealth(entry, keep)

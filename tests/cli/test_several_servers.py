@@ -1,0 +1,70 @@
+"""A run of one model that several servers have: named by options or by agenteval.toml."""
+
+import json
+
+import pytest
+from scripted_server import answers, bash, scripted
+from test_resume import seen, stored
+
+RUN = ("run", "--trials", "4", "--concurrency", "2", "--max-turns", "2", "data/pantry-audit")
+
+
+class Scripted:
+    """Makes one call and ends; counts the conversations that it began."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+
+    def __call__(self, messages):
+        self.begun += not answers(messages)
+        return "It is done." if answers(messages) else bash("uv run scripts/pantry.py list")
+
+
+def test_a_run_shares_its_trials_and_names_each_server_and_plays_what_one_would(
+    cli, project
+) -> None:
+    first, second = Scripted(), Scripted()
+    with scripted(first) as one, scripted(second) as two:
+        cli(*RUN, "-m", "m", "--base-url", one)
+        alone, first.begun = seen(stored(project)), 0
+        shared = cli(*RUN, "-m", "m", "--base-url", one, "--base-url", two)
+        shown = cli("show", "last", "--details")
+        model = json.loads(cli("show", "last", "--json").out)["runs"][0]["model"]
+    assert (shared.code, seen(stored(project)) == alone) == (0, True)
+    assert (first.begun, second.begun) == (2, 2)
+    assert model["base_url"] == f"{one} {two}"
+    assert (one in shown.out, two in shown.out) == (True, True)
+
+
+def test_agenteval_toml_lists_them(cli, project) -> None:
+    first, second = Scripted(), Scripted()
+    with scripted(first) as one, scripted(second) as two:
+        entry = {"base_url": [one, two], "model": "m"}
+        lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in entry.items())
+        (project / "agenteval.toml").write_text(f"[models.mine]\n{lines}\n")
+        code = cli(*RUN, "-m", "mine").code
+        listed = cli("models").out
+    assert (code, first.begun, second.begun) == (0, 2, 2)
+    assert (one in listed, two in listed) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("urls", "said"),
+    [
+        (["{one}", "{one}"], "each URL once"),
+        (["{one}", "ftp://x"], "no http(s) URL"),
+        (["{one}", "http://127.0.0.1:9/v1"], "no OpenAI-compatible server answers at http://127"),
+    ],
+)
+def test_a_server_that_is_none_is_refused_before_the_run(cli, project, urls, said) -> None:
+    with scripted(Scripted()) as one:
+        words = [word for url in urls for word in ("--base-url", url.format(one=one))]
+        refused = cli(*RUN, "-m", "m", *words)
+    assert (refused.code, said in refused.err, refused.err.count("\n")) == (2, True, 1)
+
+
+def test_the_speed_of_servers_is_measured_one_by_one(cli, project) -> None:
+    urls = '["http://localhost:1/v1", "http://localhost:2/v1"]'
+    (project / "agenteval.toml").write_text(f'[models.mine]\nbase_url = {urls}\nmodel = "m"\n')
+    refused = cli("speed", "-m", "mine")
+    assert (refused.code, "one server at a time" in refused.err) == (2, True)

@@ -1,0 +1,189 @@
+"""Several real servers of one model: who is asked, and what happens when one is gone."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import pytest
+from aiohttp import web
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.run import Crash
+from agenteval.core.trial import Message
+from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.models import endpoints
+from agenteval.models.endpoints import EndpointsHealth, health_of, model_of
+from agenteval.models.openai_client import OpenAIModel
+
+REPLY = {"choices": [{"message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}]}
+
+
+@dataclass
+class Server:
+    """Says ok, once `free`; `seeds` of all that it was asked."""
+
+    seeds: list[int] = field(default_factory=list)
+    free: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    url: str = ""
+    status: int = 200
+    _runner: web.AppRunner | None = None
+
+    async def start(self, port: int = 0) -> None:
+        app = web.Application()
+        app.router.add_post("/v1/chat/completions", self._answer)
+        app.router.add_get("/health", self._alive)
+        self._runner = web.AppRunner(app, shutdown_timeout=0)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", port).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self._runner = None
+
+    async def again(self) -> None:
+        await self.start(int(self.url.removesuffix("/v1").rpartition(":")[2]))
+
+    async def _answer(self, request: web.Request) -> web.Response:
+        self.seeds.append(json.loads(await request.read())["seed"])
+        self.asked.set()
+        await self.free.wait()
+        return web.json_response(REPLY, status=self.status)
+
+    async def _alive(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(text="ok")
+
+
+@dataclass
+class Scene:
+    servers: list[Server]
+    entry: ModelEntry
+    model: object
+    notes: list[str]
+
+    async def ask(self, *seeds: int) -> None:
+        first, *others = (
+            self.model.ask([Message("user", "hello")], [], seed=seed) for seed in seeds
+        )
+        async with asyncio.TaskGroup() if others else nullcontext() as group:
+            for other in others:
+                group.create_task(other)
+            await first
+
+    def who(self, seed: int) -> list[int]:
+        """The servers that were asked for this trial."""
+        return [at for at, server in enumerate(self.servers) if seed in server.seeds]
+
+
+@asynccontextmanager
+async def served(count: int) -> AsyncIterator[Scene]:
+    async with AsyncExitStack() as stack:
+        servers = [Server() for _ in range(count)]
+        for server in servers:
+            server.free.set()
+            await server.start()
+            stack.push_async_callback(server.stop)
+        url = " ".join(server.url for server in servers)
+        entry, notes = ModelEntry(base_url=url, model="m", stream=False), []
+        model = await stack.enter_async_context(model_of(entry, notes.append))
+        yield Scene(servers, entry, model, notes)
+
+
+def counts(servers: Sequence[Server]) -> list[int]:
+    return [len(set(server.seeds)) for server in servers]
+
+
+async def test_trials_are_shared_out_and_each_stays_where_it_began() -> None:
+    async with served(3) as scene:
+        for _ in range(3):
+            await scene.ask(*range(12))
+        places = [scene.who(seed) for seed in range(12)]
+    assert (counts(scene.servers), [len(one) for one in places]) == ([4, 4, 4], [1] * 12)
+
+
+async def test_a_new_trial_begins_where_the_fewest_requests_are_under_way() -> None:
+    async with served(2) as scene:
+        slow = scene.servers[0]
+        slow.free.clear()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(scene.ask(0))
+            await slow.asked.wait()
+            for seed in range(1, 5):
+                await scene.ask(seed)
+            slow.free.set()
+        assert (slow.seeds, scene.servers[1].seeds) == ([0], [1, 2, 3, 4])
+
+
+async def test_one_that_dies_is_left_out_and_told_once_and_its_trials_go_on_elsewhere() -> None:
+    async with served(2) as scene:
+        await scene.ask(0, 1, 2, 3)
+        (gone,) = scene.who(0)
+        await scene.servers[gone].stop()
+        for _ in range(2):
+            await scene.ask(0, 1, 2, 3)
+        other = scene.servers[1 - gone]
+        assert (set(other.seeds), len(scene.notes)) == ({0, 1, 2, 3}, 1)
+        assert scene.notes[0].startswith(f"{scene.servers[gone].url} is left out")
+
+
+async def test_one_that_comes_back_is_taken_in_and_told(monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "AGAIN", 0.0)
+    async with served(2) as scene:
+        first = scene.servers[0]
+        await first.stop()
+        await scene.ask(0)
+        await first.again()
+        await scene.ask(1, 2)
+        assert [one.split()[1:3] for one in scene.notes] == [["is", "left"], ["answers", "again"]]
+        assert scene.who(0) == [1]
+
+
+async def test_where_all_are_gone_the_request_was_not_taken_and_may_be_sent_again() -> None:
+    async with served(2) as scene:
+        for server in scene.servers:
+            await server.stop()
+        with pytest.raises(UnservedError) as raised:
+            await scene.ask(0)
+        assert raised.value.cause is Cause.UNREACHABLE
+        await scene.servers[1].again()
+        await scene.ask(0)
+        assert scene.who(0) == [1]
+
+
+async def test_a_reply_that_went_wrong_is_asked_for_nowhere_else() -> None:
+    async with served(2) as scene:
+        scene.servers[0].status = 500
+        with pytest.raises(InfrastructureError) as raised:
+            await scene.ask(0)
+        assert (raised.value.endpoint, counts(scene.servers)) == (scene.servers[0].url, [1, 0])
+
+
+async def test_the_memory_of_where_trials_are_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "SEATS", 2)
+    async with served(2) as scene:
+        for seed in (0, 1, 2):
+            await scene.ask(seed)
+        assert list(scene.model._seats) == [1, 2]
+
+
+async def test_a_crash_is_looked_for_at_the_server_that_failed_and_names_it() -> None:
+    crashes: list[Crash] = []
+    async with served(2) as scene, EndpointsHealth(scene.entry, crashes.append) as health:
+        url = scene.servers[1].url
+        await scene.servers[1].stop()
+        here, there = (InfrastructureError("reset", Cause.LOST) for _ in range(2))
+        here.endpoint, there.endpoint = scene.servers[0].url, url
+        found = [(await health.after(one)).cause for one in (here, there)]
+        assert (found, await health.context()) == ([Cause.LOST, Cause.CRASHED], None)
+        assert [one.said for one in crashes] == [f"{url}: the server is gone"]
+
+
+def test_a_model_of_one_server_is_asked_as_it_always_was() -> None:
+    entry = ModelEntry(base_url="http://localhost:1/v1", model="m")
+    assert isinstance(model_of(entry, print), OpenAIModel)
+    assert not isinstance(health_of(entry, print), EndpointsHealth)
