@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses bench-sandbox bench-classify bench-compare bench-gate bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in w
 
 bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of its command included
 	@$(BIN)/python tests/bench_hook.py $(CALLS)
+
+bench-view: $(READY) ## how long the pages of `agenteval view` take over a million calls (two minutes, 1.2 GB)
+	@PYTHONPATH=tests $(BIN)/python tests/bench_view.py $(STORE)
 
 bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
 	@$(BIN)/python tests/bench_client.py

@@ -1,12 +1,17 @@
 """How long the pages of `agenteval view` take over a store of a million calls: `make bench-view`.
 
-The store is made by copying one played run in SQL: fifty runs of 1,000 trials of 20 calls, or one
-run of a million. Pages are asked for over HTTP, as a browser does; printed is what the server's
-process took of CPU for each, and the time by the clock.
+The store is made by copying one played run in SQL: fifty runs of 1,000 trials of 20 calls. Pages
+are asked for over HTTP, as a browser does; printed is what the server's process took of CPU for
+each, and the time by the clock, the mean of five. A store that is there can be named.
 """
 
+import os
 import sqlite3
+import subprocess
 import sys
+import tempfile
+import time
+import urllib.request
 from contextlib import closing
 from pathlib import Path
 
@@ -73,5 +78,50 @@ def _again(
     store.execute(f'INSERT INTO "{table}" SELECT {values} FROM "{table}" WHERE {where}')
 
 
+PAGES = {
+    "the list of runs": "/",
+    "a run": "/run?id={run}",
+    "denied calls by class, all runs": "/calls?denied=1",
+    "a class, all runs": "/calls?failure_class=pipe-to-filter",
+    "a run's calls of a class": "/calls?run={run}&failure_class=pipe-to-filter&counted=1",
+    "a run's calls by scenario": "/calls?run={run}&by=scenario",
+    "calls in the middle": "/calls?denied=1&after=25000.500000",
+    "text that nowhere stands": "/calls?text=nowhere",
+    "trials": "/trials?run={run}&outcome=stalled",
+    "a transcript": "/trial?run={run}&scenario=area1/scenario-01&number=1",
+    "a call": "/call?id=500000",
+    "two runs compared": "/compare?a={run}&b={other}",
+    "side by side": "/side?a={run}&b={other}&scenario=area1/scenario-01&number=1",
+}
+
+
+def spent(process: int) -> float:
+    """CPU seconds of a process, user and system."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measured(store: Path) -> None:
+    command = [sys.executable, "-m", "agenteval", "view", "--port", "0", "--store", str(store)]
+    with closing(sqlite3.connect(store)) as asked:
+        run, other = (row[0] for row in asked.execute("SELECT id FROM run ORDER BY id LIMIT 2"))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            base = server.stdout.readline().split()[1].partition("/?")[0]
+            for name, address in PAGES.items():
+                shown = base + address.format(run=run, other=other)
+                urllib.request.urlopen(shown).read()
+                cpu, clock = spent(server.pid), time.perf_counter()
+                for _ in range(5):
+                    urllib.request.urlopen(shown).read()
+                took = (spent(server.pid) - cpu) / 5, (time.perf_counter() - clock) / 5
+                told = f"{name:34}{1000 * took[0]:6.0f} ms CPU {1000 * took[1]:6.0f} ms\n"
+                sys.stdout.write(told)
+        finally:
+            server.terminate()
+
+
 if __name__ == "__main__":
-    made(Path(sys.argv[1]), runs=int(sys.argv[2]), trials=int(sys.argv[3]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(sys.argv[1]) if len(sys.argv) > 1 else made(Path(folder) / "many.db")
+        measured(path)

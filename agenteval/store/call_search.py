@@ -5,6 +5,7 @@ indexes, wherever it begins. Asked through `store.summaries`, without an ORM.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -80,11 +81,17 @@ class CallPage:
 # SQLite takes the tables of a CROSS JOIN in the order in which they stand.
 _FROM = """FROM trial CROSS JOIN "call" AS one
     WHERE one.trial_id = trial.id AND NOT trial.replaced"""
+# Not by the bare id: SQLite would take the index of classes for its order, and read a whole class
+# once for each trial.
+_ORDER = "ORDER BY trial.id {0}, one.id + 0 {0}"
 _COLUMNS = f"""trial.id, one.id, trial.run_id, run.model, trial.scenario, trial.number,
     trial.outcome, one.agent, one.turn, one.position, substr(one.name, 1, {EXCERPT}),
     substr(one.raw, 1, {EXCERPT}), length(one.raw), one.failure_class, one.allowed, one.exit_code"""
 _WITH_RUN = """FROM "call" AS one JOIN trial ON trial.id = one.trial_id
     JOIN run ON run.id = trial.run_id"""
+_DENIED = """SELECT failure_class, count(*) FROM "call" WHERE failure_class != '' GROUP BY 1"""
+_DENIED_AWAY = """SELECT one.failure_class, count(*) FROM trial CROSS JOIN "call" AS one
+    WHERE one.trial_id = trial.id AND trial.replaced AND one.failure_class != '' GROUP BY 1"""
 _EXACT = {
     "run": "trial.run_id",
     "failure_class": "one.failure_class",
@@ -133,11 +140,20 @@ def calls_page(
 
 def grouped(query: Query, wanted: Wanted, by: Group) -> list[tuple[str, int]]:
     """How many calls of each, the most first."""
+    if by == "class" and wanted == Wanted(denied=True):
+        return _by_class(query)
     where, named = _conditions(wanted)
     if wanted.text:
         where = f"{where} AND ({_texts(wanted.text, named)})"
     asked = f"SELECT {_GROUPS[by]}, count(*) {_FROM}{where} GROUP BY 1 ORDER BY 2 DESC, 1"
     return [(from_column(value), int(count)) for value, count in query(asked, **named)]
+
+
+def _by_class(query: Query) -> list[tuple[str, int]]:
+    """All denied calls, counted by the index of classes alone, but those of replaced trials."""
+    counts = Counter({name: count for name, count in query(_DENIED)})  # noqa: C416 -- rows are no pairs
+    counts.subtract({name: count for name, count in query(_DENIED_AWAY)})  # noqa: C416 -- as above
+    return sorted(((+counts).items()), key=lambda one: (-one[1], one[0]))
 
 
 def _conditions(wanted: Wanted) -> tuple[str, dict[str, Any]]:
@@ -170,13 +186,13 @@ def _beyond(sign: str, name: str, key: Key, named: dict[str, Any]) -> str:
 
 
 def _keys(query: Query, where: str, named: dict[str, Any], order: str, limit: int) -> list[Key]:
-    asked = f"SELECT trial.id, one.id {_FROM}{where} ORDER BY trial.id {order}, one.id {order}"
+    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
     return [(trial, call) for trial, call in query(f"{asked} LIMIT {limit}", **named)]
 
 
 def _reach(query: Query, where: str, named: dict[str, Any], order: str) -> Key | None:
     """Where one page of a search for text ends; None where that is the end of all."""
-    asked = f"SELECT trial.id, one.id {_FROM}{where} ORDER BY trial.id {order}, one.id {order}"
+    asked = f"SELECT trial.id, one.id {_FROM}{where} {_ORDER.format(order)}"
     last = query(f"{asked} LIMIT 2 OFFSET {SPAN - 1}", **named)
     return (last[0][0], last[0][1]) if len(last) > 1 else None
 

@@ -110,8 +110,11 @@ def listed(query: Query, ids: Sequence[str] | None = None) -> list[Listed]:
     among = ", ".join(f":{name}" for name in named)
     ours = ("", "") if ids is None else (f"WHERE id IN ({among})", f"AND run_id IN ({among})")
     trials: dict[str, list[_Ended]] = defaultdict(list)
+    known: dict[str, int] = {}  # most trials have the errors of many others, to the letter
     for run, scenario, outcome, calls, errors in query(_ENDED.format(ours[1]), **named):
-        trials[run].append(_Ended(scenario, outcome, (sum(decoded(errors).values()), calls)))
+        if (denied := known.get(written := str(errors))) is None:
+            denied = known[written] = sum(decoded(errors).values())
+        trials[run].append(_Ended(scenario, outcome, (denied, calls)))
     verdicts = {run: verdict for run, verdict in query(_VERDICTS)}  # noqa: C416 -- rows are no pairs
     return [
         _listed(*row, trials=trials[row[0]], verdicts=verdicts)

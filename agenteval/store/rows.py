@@ -101,6 +101,12 @@ class TrialRow(SQLModel, table=True):
             sqlite_where=text("NOT replaced"),
             postgresql_where=text("NOT replaced"),
         ),
+        Index(
+            "trial_replaced",
+            "id",
+            sqlite_where=text("replaced"),
+            postgresql_where=text("replaced"),
+        ),
     )
 
     id: int | None = Field(default=None, primary_key=True)
@@ -183,7 +189,7 @@ class CallRow(SQLModel, table=True):
     """One tool call, written as it happens; `failure_class` is the primary class of a denial."""
 
     __tablename__ = "call"
-    __table_args__ = (Index("call_by_class", "trial_id", "failure_class"),)
+    __table_args__ = (Index("call_by_class", "trial_id", "failure_class", "agent"),)
 
     id: int | None = Field(default=None, primary_key=True)
     trial_id: int = Field(foreign_key="trial.id")

@@ -19,7 +19,7 @@ from agenteval.store.summaries import decoded
 from agenteval.viewer.addresses import Visit, known_run
 from agenteval.workflows.shelf import errors_of, reached
 
-RUNS_SHOWN = 25  # on one page of the list
+RUNS_SHOWN = 20  # on one page of the list
 TRIALS_SHOWN = 100
 WORLDS_SHOWN = 200  # of two runs, those that ended otherwise first
 RUNNING = "running"  # the outcome of a trial that has none yet
@@ -73,8 +73,14 @@ class Tally:
 
 def run_page(visit: Visit) -> Mapping[str, Any]:
     run_id = known_run(visit.query, visit.needed("id"))
+    read: dict[str, Mapping[str, int]] = {}  # most trials have the errors of many others
     trials = [
-        (scenario, outcome or RUNNING, calls, decoded(errors))
+        (
+            scenario,
+            outcome or RUNNING,
+            calls,
+            read.get(str(errors)) or read.setdefault(str(errors), decoded(errors)),
+        )
         for scenario, outcome, calls, errors in visit.query(_ENDED, run=run_id)
     ]
     counted = [one for one in trials if one[1] not in {RUNNING, Outcome.VOID}]

@@ -134,6 +134,7 @@ def test_a_long_text_is_given_by_its_beginning_also_where_the_column_holds_it_as
     [
         (Wanted(run="r1", denied=True), "class", [("bare-binary", 4), ("pipe-to-filter", 1)]),
         (Wanted(run="r1"), "scenario", [("notes", 7), ("mail", 2)]),
+        (Wanted(denied=True), "class", [("bare-binary", 4), ("pipe-to-filter", 2)]),
         (Wanted(denied=True), "outcome", [("completed", 4), ("stalled", 1), ("void", 1)]),
         (Wanted(), "agent", [("", 8), ("checker/1", 2)]),
         (Wanted(text="notes.py"), "tool", [("bash", 2)]),
@@ -151,6 +152,7 @@ def test_a_trial_that_was_replaced_is_not_searched_and_one_in_flight_is(tmp_path
         assert (running.outcome, calls_page(query, Wanted(counted=True)).calls) == ("", ())
         query("UPDATE trial SET replaced = 1")
         assert calls_page(query, Wanted()).calls == ()
+        assert grouped(query, Wanted(denied=True), "class") == []
 
 
 def test_a_trial_is_loaded_alone_whole_or_in_part(query) -> None:
