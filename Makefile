@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ servers: $(READY) ## get the real servers that tests/servers asks, into a cache 
 
 harnesses: $(READY) ## get the real harnesses that tests/harness plays with, into a cache of their own (800 MB)
 	@$(BIN)/python tests/harness/real.py $(HARNESSES)
+
+inspect: $(READY) ## get Inspect AI for tests/hook, into an environment of its own (400 MB)
+	@$(BIN)/python tests/hook/test_inspect.py
 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
 	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)

@@ -71,7 +71,7 @@ def _hooked(payload: bytes, variables: Mapping[str, str]) -> Asked:
     root = variables.get("CLAUDE_PROJECT_DIR") or cwd
     identifier = str(sent.get("tool_use_id") or "")
     return Asked(
-        call=_ours(identifier, tool, given, cwd, root),
+        call=ours(identifier, tool, given, cwd, root),
         tool=tool,
         root=root,
         arguments=given,
@@ -92,7 +92,7 @@ def _plugged(payload: bytes, variables: Mapping[str, str]) -> Asked:
     root = str(sent.get("directory") or variables["cwd"])
     cwd = str(given.get("workdir") or root)
     return Asked(
-        call=_ours(str(sent.get("call") or ""), tool, given, cwd, root),
+        call=ours(str(sent.get("call") or ""), tool, given, cwd, root),
         tool=tool,
         root=root,
         arguments=given,
@@ -134,9 +134,7 @@ def _object(payload: bytes) -> Mapping[str, Any]:
     return sent
 
 
-def _ours(
-    identifier: str, tool: str, arguments: Mapping[str, Any], cwd: str, root: str
-) -> ToolCall:
+def ours(identifier: str, tool: str, arguments: Mapping[str, Any], cwd: str, root: str) -> ToolCall:
     """The call in our names. A command that starts elsewhere than the session says where."""
     name = _TOOLS.get(tool.lower())
     if name == BASH:
