@@ -26,15 +26,13 @@ _KINDS: Mapping[str, str] = {
     ),
     "secret": (
         r"(?i:(?<![a-z])(?:[a-z0-9_-]*(?:api[_-]?key|secret|token|passw(?:or)?d|credential)s?)"
-        r"[\"']?\s*[=:]\s*[\"']?)(?!<)(?P<value>[^\s\"'&;|<>,)}\\]{6,})"
+        r"[\"']?\s*[=:]\s*[\"']?)(?!redacted-)(?P<value>[^\s\"'&;|<>,)}\\]{6,})"
     ),
-    "password": r"(?<=://)(?:[^\s/:@<>]+:)?[^\s/:@<>]+(?=@)",
+    "password": r"(?<=://)(?!redacted-)(?:[^\s/:@<>]+:)?[^\s/:@<>]+(?=@)",
     "e-mail": r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
-    "home folder": (
-        r"(?<![\w.])(?:/(?:home|Users|export/home)/(?!<)[^\s/\"':;,<>|)\\]+"
-        r"|[A-Za-z]:\\{1,2}Users\\{1,2}[^\s\\\"':;,<>|)]+)"
-        r"|(?<![\w/])/root(?![\w-])"
-        r"|(?<=-)(?:Users|home)-[A-Za-z0-9_.]+(?=-)"
+    "user": (
+        r"(?:(?<![\w.])/(?:home|Users|export/home)/|\b[A-Za-z]:\\{1,2}Users\\{1,2}"
+        r"|(?<=-)(?:Users|home)-)(?!redacted-)(?P<value>[^\s/\\\"':;,<>|)-]+)"
     ),
     "address": (
         r"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
@@ -43,9 +41,10 @@ _KINDS: Mapping[str, str] = {
         r"|(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])"
     ),
     "host": (
-        r"(?<=://)(?!localhost\b|127\.|\[)(?!<)[A-Za-z0-9.-]+(?=[:/\s\"'?#]|\Z)"
+        r"(?:(?<=://)|(?<=://redacted-password-\d@)|(?<=://redacted-password-\d\d@))"
+        r"(?!localhost\b|127\.|\[|redacted-)[A-Za-z0-9.-]+(?=[:/\s\"'?#]|\Z)"
         r"|\b[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*\.(?:internal|intranet|corp|lan|local)\b"
-        r"|(?<=@)(?!<)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?=:)"
+        r"|(?<=@)(?!redacted-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?=:)"
     ),
 }
 _EXPRESSIONS = tuple((kind, re.compile(text, re.DOTALL)) for kind, text in _KINDS.items())
@@ -56,8 +55,8 @@ _DEEPEST = 100
 class Redactor:
     """What takes them out of all texts of one output. `found` counts them by kind.
 
-    The same thing has the same mark everywhere, such as `<host-2>`, so that a reader can still see
-    what belongs together.
+    The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
+    still see what belongs together; a mark is one word, and a command with it is still one.
     """
 
     found: Counter[str] = field(default_factory=Counter)
@@ -90,5 +89,5 @@ class Redactor:
         self.found[kind] += 1
         if (kind, secret) not in self._marks:
             self._kinds[kind] += 1
-            self._marks[kind, secret] = f"<{kind.replace(' ', '-')}-{self._kinds[kind]}>"
-        return seen[0].replace(secret, self._marks[kind, secret])
+            self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._kinds[kind]}"
+        return f"{seen[0][: -len(secret)]}{self._marks[kind, secret]}"

@@ -13,44 +13,48 @@ KEY = "sk-" + "proj0123456789abcdef"
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"
 JWT = "eyJ" + "hbGciOiJI.eyJ" + "zdWIiOiIxMjM0.c2lnbmF0dXJl"
 TAKEN = [
-    ("cat /home/ann/notes.txt", "cat <home-folder-1>/notes.txt", "home folder"),
-    ("ls /Users/ann.b/x", "ls <home-folder-1>/x", "home folder"),
-    (r"dir C:\Users\ann\x", r"dir <home-folder-1>\x", "home folder"),
-    ("cat /root/.ssh/config", "cat <home-folder-1>/.ssh/config", "home folder"),
+    ("cat /home/ann/notes.txt", "cat /home/redacted-user-1/notes.txt", "user"),
+    ("ls /Users/ann.b/x", "ls /Users/redacted-user-1/x", "user"),
+    (r"dir C:\Users\ann\x", r"dir C:\Users\redacted-user-1\x", "user"),
     (
         "~/.claude/projects/-Users-ann-work",
-        "~/.claude/projects/-<home-folder-1>-work",
-        "home folder",
+        "~/.claude/projects/-Users-redacted-user-1-work",
+        "user",
     ),
-    (f"export OPENAI={KEY}", "export OPENAI=<key-1>", "key"),
-    (f"aws configure set id {AWS}", "aws configure set id <key-1>", "key"),
+    (f"export OPENAI={KEY}", "export OPENAI=redacted-key-1", "key"),
+    (f"aws configure set id {AWS}", "aws configure set id redacted-key-1", "key"),
     (
         f"curl -H 'Authorization: Bearer {JWT}'",
-        "curl -H 'Authorization: Bearer <token-1>'",
+        "curl -H 'Authorization: Bearer redacted-token-1'",
         "token",
     ),
     (
         "curl -H 'authorization: bearer abcdefgh12'",
-        "curl -H 'authorization: bearer <token-1>'",
+        "curl -H 'authorization: bearer redacted-token-1'",
         "token",
     ),
-    ("DB_PASSWORD=hunter22 run", "DB_PASSWORD=<secret-1> run", "secret"),
-    ('{"api_key": "abcdef123"}', '{"api_key": "<secret-1>"}', "secret"),
-    ("psql postgres://ann:pw@db/x", "psql postgres://<password-1>@db/x", "password"),
-    ("git log --author=ann@example.org", "git log --author=<e-mail-1>", "e-mail"),
-    ("ping 10.1.2.3", "ping <address-1>", "address"),
-    ("ping6 fe80:1:2:3:4:5:6:7", "ping6 <address-1>", "address"),
-    ("ip link set 00:1a:2b:3c:4d:5e", "ip link set <address-1>", "address"),
-    ("curl https://wiki.example.org/x", "curl https://<host-1>/x", "host"),
-    ("ssh build7.corp", "ssh <host-1>", "host"),
+    ("DB_PASSWORD=hunter22 run", "DB_PASSWORD=redacted-secret-1 run", "secret"),
+    ('{"api_key": "abcdef123"}', '{"api_key": "redacted-secret-1"}', "secret"),
+    (
+        "psql postgres://ann:pw@db/x",
+        "psql postgres://redacted-password-1@redacted-host-1/x",
+        "password",
+    ),
+    ("git log --author=ann@example.org", "git log --author=redacted-e-mail-1", "e-mail"),
+    ("ping 10.1.2.3", "ping redacted-address-1", "address"),
+    ("ping6 fe80:1:2:3:4:5:6:7", "ping6 redacted-address-1", "address"),
+    ("ip link set 00:1a:2b:3c:4d:5e", "ip link set redacted-address-1", "address"),
+    ("curl https://wiki.example.org/x", "curl https://redacted-host-1/x", "host"),
+    ("ssh build7.corp", "ssh redacted-host-1", "host"),
     (
         "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",
-        "<private-key-1>",
+        "redacted-private-key-1",
         "private key",
     ),
-    ("-----BEGIN PRIVATE KEY-----\ncut off", "<private-key-1>", "private key"),
+    ("-----BEGIN PRIVATE KEY-----\ncut off", "redacted-private-key-1", "private key"),
 ]
 LEFT = [
+    "cat /root/x",
     "uv run scripts/notes.py list --limit 5",
     "git diff HEAD~2 -- src/app.py",
     "curl http://localhost:8000/v1/models",
@@ -65,7 +69,7 @@ LEFT = [
 @pytest.mark.parametrize(("text", "clean", "kind"), TAKEN, ids=[text[:30] for text, _, _ in TAKEN])
 def test_what_must_not_leave_is_replaced_and_counted(text: str, clean: str, kind: str) -> None:
     redactor = Redactor()
-    assert (redactor.text(text), set(redactor.found)) == (clean, {kind})
+    assert (redactor.text(text), kind in redactor.found) == (clean, True)
 
 
 @pytest.mark.parametrize("text", LEFT)
@@ -76,14 +80,14 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_the_same_thing_has_the_same_mark_everywhere() -> None:
     redactor = Redactor()
     text = redactor.text("ping 10.0.0.1; ping 10.0.0.2; ping 10.0.0.1")
-    assert text == "ping <address-1>; ping <address-2>; ping <address-1>"
+    assert text == "ping redacted-address-1; ping redacted-address-2; ping redacted-address-1"
     assert redactor.listed() == ["3 x address"]
 
 
 def test_all_texts_of_a_json_value_are_looked_at() -> None:
     value = {"/home/ann": [("ann@example.org", 1, None, True)], "n": 2.5}
     assert Redactor().value(value) == {
-        "<home-folder-1>": [["<e-mail-1>", 1, None, True]],
+        "/home/redacted-user-1": [["redacted-e-mail-1", 1, None, True]],
         "n": 2.5,
     }
 
