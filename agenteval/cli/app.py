@@ -62,6 +62,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "show:compare",
         "Compare models pair by pair: how many errors, which kinds, recovery and outcome.",
     ),
+    "ingest": (
+        "logs:ingest",
+        "Take in the logs that other programs wrote: their sessions become trials of runs.",
+    ),
     "import": ("show:imports", "Read what was measured elsewhere."),
     "models": (
         "machine:models",

@@ -113,7 +113,9 @@ def _about(run: "Listed") -> "Iterator[str]":
     errors, goals = workflows.shelf.errors_of(run), workflows.shelf.reached(run)
     scenarios = run.scenarios[0] if len(run.scenarios) == 1 else f"{len(run.scenarios)} scenarios"
     asked = ", ".join(filter(None, (scenarios, run.arm, f"seed {run.seed}")))
-    if run.counted:
+    if run.source:
+        asked = f"sessions out of logs of {run.source}; goal reached: not observable"
+    elif run.counted:
         asked += f"; goal reached in {goals.count} of {goals.n}"
     yield asked + (f"; gate {run.verdict}" if run.verdict else "")
     if errors.n:
@@ -147,6 +149,7 @@ def _run(run: "Listed") -> dict[str, Any]:
         "trials_planned": run.trials_planned,
         "seed": run.seed,
         "arm": run.arm,
+        "source": run.source,
         "scenarios": list(run.scenarios),
         "void": len(run.outcomes) - run.counted,
         "errors": {"count": errors.count, "n": errors.n, "low": errors.low, "high": errors.high},

@@ -1,8 +1,10 @@
-"""What is kept of an arm with a run, and told beside its rates."""
+"""What is kept with a run of who played it, and told beside its rates: an arm, or logs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 REAL = "real/"  # before the name of a real program that is the agent
+NOT_OBSERVABLE = "not observable"  # of what a log cannot show
 OURS = "ours"  # whose words an arm has, where no program's were captured
 
 
@@ -38,3 +40,17 @@ class ArmCard:
             f"{self.name}/{self.version}: {named}; {length if self.tokens else ''}"
             f"{words}: {self.summary}; denials {self.denials}; {judge}"
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a run came from that nobody played: logs of this format. `hidden` is what they lack.
+
+    `basis` names the allow list that its calls were judged by, and is empty where it is what was
+    recorded that counts. `judged` says whether errors could be told at all.
+    """
+
+    format: str
+    basis: str = ""
+    hidden: Sequence[str] = ()
+    judged: bool = True

@@ -62,6 +62,10 @@ class ErrorCounts:
         }
         return replace(self, calls=tuple(self.calls[at] for at in places), by_class=by_class)
 
+    def unknown(self) -> "ErrorCounts":
+        """As many trials, of no call of which it is known whether it was an error."""
+        return ErrorCounts(self._nothing(), {}, self.by_trial)
+
     def _nothing(self) -> tuple[int, ...]:
         return tuple(0 for _ in self.calls)
 

@@ -29,6 +29,7 @@ class Outcome(StrEnum):
     LOOPED = "looped"
     OUT_OF_CONTEXT = "out-of-context"
     VOID = "void"
+    NOT_OBSERVABLE = "not observable"  # of a session out of a log: nobody looked at its world
 
 
 _LIMITS = {

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agenteval.core.arm_card import REAL, ArmCard
+from agenteval.core.arm_card import REAL, ArmCard, Source
 from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
 
@@ -135,6 +135,7 @@ class Run:
     crashes: tuple[Crash, ...] = ()
     effort: Effort | None = None
     arm: ArmCard | None = None  # None where nobody kept it
+    source: Source | None = None  # the logs that it was read from
 
     @property
     def last_planned(self) -> Look | None:

@@ -61,6 +61,11 @@ class Score:
         return len(self.counted)
 
     @property
+    def observed(self) -> tuple[TrialSummary, ...]:
+        """The trials of which it is known how they ended."""
+        return tuple(one for one in self.counted if one.observed)
+
+    @property
     def void_share(self) -> float:
         return len(self.voids) / max(1, len(self.counted) + len(self.voids))
 

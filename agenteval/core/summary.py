@@ -72,6 +72,11 @@ class TrialSummary:
         return self.outcome is Outcome.VOID
 
     @property
+    def observed(self) -> bool:
+        """Whether anybody looked at how it ended: of a session out of a log nobody did."""
+        return self.outcome is not Outcome.NOT_OBSERVABLE
+
+    @property
     def completed(self) -> bool:
         return self.outcome is Outcome.COMPLETED
 

@@ -80,6 +80,12 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
     return ToolCall(identifier, BASH, command, {"command": command})
 
 
+def called(identifier: str, name: str, arguments: object) -> ToolCall:
+    """The call with these arguments, an object or its text, by our own name of its tool."""
+    call = _call({"id": identifier}, name, arguments)
+    return _ours(call, _CLAUDE | _SHELLS)
+
+
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
     for name, read in plugins.load(GROUP, callable).items():
         try:
@@ -95,7 +101,7 @@ def _within(content: object) -> Iterator[ToolCall]:
     elif isinstance(content, dict):
         for shape in _SHAPES:
             name, arguments = _at(content, shape.name), _at(content, shape.arguments)
-            fits = shape.type in {"", content.get("type")}
+            fits = not shape.type or shape.type == content.get("type")
             if fits and isinstance(name, str) and arguments is not None:
                 yield _ours(_call(content, name, arguments), shape.ours)
                 return

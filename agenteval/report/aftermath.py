@@ -45,7 +45,11 @@ def aftermath_of(
         at_once=share_of(_back_within(1)),
         within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
         at_all=share_of(lambda one: one.turns is not None),
-        lost=tuple((end, _lost(scored, layout, end)) for end in Outcome if end is not Outcome.VOID),
+        lost=tuple(
+            (end, _lost(scored, layout, end))
+            for end in Outcome
+            if end in ends or end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}
+        ),
         turns=median(one.turns or 0 for one in back) if back else None,
         calls=median(one.calls or 0 for one in back) if back else None,
         longest_run=max((trial.longest_run for trial in trials), default=0),

@@ -178,8 +178,9 @@ def _called(side: Side, at: int) -> str:
 def _run_view(
     run: Run, scored: Score, errors: Errors, about: Estimand, seen: Collection[Outcome]
 ) -> RunView:
-    ends = [outcome for outcome in Outcome if outcome is not Outcome.VOID]
-    layout = Layout(about, played(scored.counted))
+    ends = [one for one in Outcome if one not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}]
+    layout, observed = Layout(about, played(scored.counted)), scored.observed
+    known = Layout(about, played(observed))
     return RunView(
         run=run,
         score=scored,
@@ -189,7 +190,7 @@ def _run_view(
         errors=errors,
         any_denial=share_of([bool(errors) for errors in scored.errors.errors], layout),
         outcomes=tuple(
-            (end, share_of([one.outcome is end for one in scored.counted], layout)) for end in ends
+            (end, share_of([one.outcome is end for one in observed], known)) for end in ends
         ),
         aftermath=aftermath_of(
             scored, layout, ends=seen, denials_told=run.arm.denials if run.arm else ""
@@ -212,8 +213,9 @@ def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
 
 def _scenario(scored: Score, name: str) -> ScenarioView:
     counted = zip(scored.counted, scored.errors.total(), strict=True)
-    played = [(one.outcome, cluster) for one, cluster in counted if one.scenario == name]
-    completed = Rate(sum(end is Outcome.COMPLETED for end, _ in played), len(played))
+    played = [(one, cluster) for one, cluster in counted if one.scenario == name]
+    ended = [one.completed for one, _ in played if one.observed]
+    completed = Rate(sum(ended), len(ended))
     return ScenarioView(
         name=name,
         errors=clustered([cluster for _, cluster in played]),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from agenteval.core.arm_card import NOT_OBSERVABLE
 from agenteval.core.served import Spread
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables
@@ -17,12 +18,13 @@ from agenteval.report.tables import (
     repeated,
     row,
     share,
+    told,
 )
 from agenteval.report.view import RunView, ScenarioView, View
 from agenteval.report.voids import cause_rows
 from agenteval.stats.rates import Rate, clustered
 
-UNSEEN = Cell("not observable")
+UNSEEN = Cell(NOT_OBSERVABLE)
 
 
 def served_tables(views: Sequence[RunView]) -> tuple[Table, ...]:
@@ -120,8 +122,8 @@ def _behaviour(views: Sequence[RunView]) -> Table:
         row("reaction to a denial", (_commonest(view.aftermath.kinds) for view in views)),
         row("denied again after a denial", (share(rate, own_n=True) for rate in again)),
         row("flag guessing, per 100 calls", (_flag_guessing(view) for view in views)),
-        row("handshake completed", (_handshake_total(view) for view in views)),
-        row("typical exit", (_commonest(view.outcomes) for view in views)),
+        row("handshake completed", (told(view, _handshake_total(view)) for view in views)),
+        row("typical exit", (told(view, _commonest(view.outcomes)) for view in views)),
     )
     return Table("Behaviour", "The most frequent of each kind, with its share.", heads(views), rows)
 
@@ -145,7 +147,7 @@ def _handshake_total(view: RunView) -> Cell:
 
 def _outcomes(views: Sequence[RunView]) -> Table:
     rows = [
-        row(end, (share(dict(view.outcomes)[end]) for view in views))
+        row(end, (told(view, share(dict(view.outcomes)[end])) for view in views))
         for end, _ in views[0].outcomes
     ]
     rows += goal_rows(views)

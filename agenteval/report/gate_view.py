@@ -87,8 +87,9 @@ def gate_view(
 
 
 def goals(run: RunSummary) -> Rate:
-    """The share of a run's trials whose goal was reached."""
-    return Rate(sum(trial.completed for trial in run.counted), len(run.counted))
+    """The share of a run's trials whose goal was reached, of those of which it is known."""
+    known = [trial.completed for trial in run.counted if trial.observed]
+    return Rate(sum(known), len(known))
 
 
 def goals_told(view: GateView) -> str:

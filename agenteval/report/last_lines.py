@@ -84,11 +84,13 @@ def _shared(pair: Pair) -> str:
 def _of_model(view: RunView) -> str:
     goals = dict(view.outcomes)[Outcome.COMPLETED]
     errors = view.errors.total
-    if not goals.n:
+    if not view.score.counted:
         return f"{view.label}: no trial counts, nothing is known."
     told = (
         f"{view.label} reached its goal in {goals.count} of {goals.n} trials "
         f"({100 * goals.low:.0f} to {100 * goals.high:.0f} %)"
+        if goals.n
+        else f"{view.label}: whether goals were reached is not observable in logs"
     )
     if not errors.n:
         return f"{told}, and made no tool call."

@@ -79,7 +79,7 @@ Did = Sequence[tuple[str, bool]]  # of each trial that can: its scenario, and wh
 
 
 def _completed(score: Score) -> Did:
-    return [(trial.scenario, trial.completed) for trial in score.counted]
+    return [(trial.scenario, trial.completed) for trial in score.observed]
 
 
 def _handshakes(score: Score) -> Did:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from agenteval.core.arm_card import NOT_OBSERVABLE, Source
 from agenteval.core.reasoning import TOLD
 from agenteval.core.run import (
     TAXONOMY,
@@ -38,6 +39,24 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         *_gate(run),
         *model_facts(run.model),
         *_prompt_tokens(view),
+        *(_source(run.source) if run.source else _played(run)),
+        ("taxonomy", run.taxonomy),
+        *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
+    ]
+
+
+def _source(source: Source) -> list[tuple[str, str]]:
+    """Of a run that nobody of ours played: what it was read from."""
+    basis = "an allow list" if source.basis else "the log, as it was recorded"
+    return [
+        ("read from logs of", source.format),
+        ("errors are judged by", basis if source.judged else NOT_OBSERVABLE),
+        (NOT_OBSERVABLE, ", ".join(("how a trial ended", *source.hidden))),
+    ]
+
+
+def _played(run: Run) -> list[tuple[str, str]]:
+    return [
         ("sandbox", "NONE" if run.sandbox == "none" else run.sandbox),
         ("pre-forked scripts", "yes" if run.prefork else "no"),
         ("seed", str(run.seed)),
@@ -45,8 +64,6 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         ("concurrency", str(run.concurrency)),
         *([("arm", run.arm.told)] if run.arm else []),
         ("prompts", run.protocol),
-        ("taxonomy", run.taxonomy),
-        *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
     ]
 
 
@@ -156,6 +173,11 @@ def warnings(sides: Sequence[Side], views: Sequence[RunView]) -> tuple[str, ...]
 
 def _of_run(view: RunView) -> list[str]:
     run, found = view.run, []
+    if run.source:
+        found.append(
+            f"{view.label}: sessions out of logs of {run.source.format}. Tasks, prompts and rules "
+            "were whatever their users had: a rate stands beside these alone."
+        )
     if view.unguarded:
         found.append(f"{view.label}: commands ran WITHOUT A SANDBOX (sandbox none).")
     if not run.complete:

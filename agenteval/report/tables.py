@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from agenteval.core.arm_card import NOT_OBSERVABLE
 from agenteval.core.outcome import Outcome
 from agenteval.report.view import Errors, RunView, View
 from agenteval.stats.rates import Rate, Repeated
@@ -98,10 +99,19 @@ def _other_total(model: Errors, at: int) -> Cell:
 def _goals(view: View) -> list[Row]:
     """One row; none where no model has a run behind it. A published table tells no goals."""
     reached = {
-        run.label: share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True) for run in view.runs
+        run.label: told(run, share(dict(run.outcomes)[Outcome.COMPLETED], own_n=True))
+        for run in view.runs
     }
     cells = tuple(reached.get(model.label, Cell("-")) for model in view.models)
     return [Row("goal reached, of trials", cells, strong=True)] if reached else []
+
+
+def told(view: RunView, cell: Cell) -> Cell:
+    """The cell; of a run out of logs, which hold no such thing, the word for that."""
+    return Cell(NOT_OBSERVABLE) if view.run.source and cell == NOTHING else cell
+
+
+NOTHING = Cell("-")
 
 
 def _unknown(number: int | None) -> str:
@@ -119,7 +129,7 @@ def share(rate: Rate, *, own_n: bool = False) -> Cell:
 
 def _cell(rate: Rate, value: str, *, own_n: bool) -> Cell:
     if not rate.n:
-        return Cell("-")
+        return NOTHING
     n = f"n={rate.n}" if own_n else ""
     return Cell(value, str(rate.count), rate.percent, n, zero=not rate.count)
 

@@ -60,11 +60,11 @@ def _errors(trial: TrialSummary) -> Cluster:
 
 
 def _ended(outcome: Outcome) -> Counted:
-    return lambda trial: (trial.outcome is outcome, 1)
+    return lambda trial: (trial.outcome is outcome, int(trial.observed))
 
 
 def _not_completed(trial: TrialSummary) -> Cluster:
-    return not trial.completed, 1
+    return trial.observed and not trial.completed, int(trial.observed)
 
 
 def _handshake_missed(trial: TrialSummary) -> Cluster:

@@ -11,7 +11,8 @@ from agenteval.store.location import from_column
 from agenteval.store.summaries import Query, decoded
 
 _LISTED = """SELECT id, model, simulated, started, seed, trials_planned, complete, scenarios,
-    arm, labels, note FROM run LEFT JOIN tags ON run_id = id {} ORDER BY started DESC, id DESC"""
+    arm, source, labels, note FROM run LEFT JOIN tags ON run_id = id {}
+    ORDER BY started DESC, id DESC"""
 _ENDED = """SELECT run_id, scenario, outcome, calls, errors FROM trial
     WHERE outcome != '' AND NOT replaced {}"""
 _HEADINGS = """SELECT id, model, simulated, started, labels FROM run
@@ -39,6 +40,7 @@ class Listed:
     complete: bool
     scenarios: Sequence[str]
     arm: str = ""  # empty where nobody kept it
+    source: str = ""  # the format of the logs it is from; empty of a run that was played
     labels: Sequence[str] = ()
     note: str = ""
     verdict: str = ""  # of the last look of a gate at it
@@ -148,12 +150,14 @@ def _listed(
     trials: Sequence[_Ended],
     verdicts: Mapping[str, str],
 ) -> Listed:
-    run, model, simulated, started, seed, planned, complete, scenarios, arm, labels, note = row
+    run, model, simulated, started, seed, planned, complete, scenarios, arm, source, *told = row
+    labels, note = told
     counted = [one for one in trials if one.outcome != Outcome.VOID]
     return Listed(
         *(run, model, bool(simulated), started, seed, planned, bool(complete)),
         scenarios=tuple(decoded(scenarios)),
         arm=decoded(arm).get("name", ""),
+        source=decoded(source).get("format", ""),
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
         verdict=verdicts.get(run, ""),

@@ -11,7 +11,7 @@ from string import ascii_lowercase, digits
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.arm_card import ArmCard, Source
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.run import Crash, Effort, Look, ModelCard, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
@@ -26,7 +26,7 @@ from agenteval.store.summaries import Query, decoded, known, summaries, tables_k
 # Columns, those marked: {} of JSON, * of any text, ? of truth.
 RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
     complete? seconds joules second_reader{} card{} policies{} options{} scenarios{} arm{}
-    per_token"""
+    source{} per_token"""
 TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
     handshake{} goal{} goal_turn agents{} prompts{}"""
 TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
@@ -110,13 +110,14 @@ def without_trials(query: Query, run: str) -> Run:
 def _run(query: Query, run: str) -> Run:
     (row,) = _rows(query, RUN, "FROM run AS one WHERE id = :run", run)
     known = vars(row)
-    apart = map(known.pop, ("seconds", "joules", "card", "options", "arm"))
-    seconds, joules, card, options, arm = apart
+    apart = map(known.pop, ("seconds", "joules", "card", "options", "arm", "source"))
+    seconds, joules, card, options, arm, source = apart
     return Run(
         **known,
         model=ModelCard(**card),
         options=_options(options),
         arm=ArmCard(**arm) if arm else None,
+        source=Source(**source) if source else None,
         effort=None if seconds is None else Effort(seconds, joules),
         looks=tuple(Look(*look) for look in query(READ, run=run)),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agenteval.errors import UsageError
 
-SCHEMA = 13  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 14  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 

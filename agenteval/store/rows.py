@@ -62,6 +62,7 @@ class RunRow(SQLModel, table=True):
     options: dict[str, Any] = Field(default={}, sa_column=_no_dict())
     scenarios: dict[str, str] = Field(default={}, sa_column=_no_dict())
     arm: dict[str, Any] = Field(default={}, sa_column=_no_dict())
+    source: dict[str, Any] = Field(default={}, sa_column=_no_dict())
     per_token: float = Field(default=4.0, sa_column_kwargs={"server_default": "4"})
 
 
@@ -186,7 +187,12 @@ class MessageRow(SQLModel, table=True):
 
 
 class CallRow(SQLModel, table=True):
-    """One tool call, written as it happens; `failure_class` is the primary class of a denial."""
+    """One tool call, written as it happens; `failure_class` is the primary class of a denial.
+
+    Of a call out of a log, `harness` is what was recorded, `derived` what the allow list says that
+    is known of it (empty where none is), `offending` the part that this stops at, and `shape` the
+    class that its command looks like.
+    """
 
     __tablename__ = "call"
     __table_args__ = (Index("call_by_class", "trial_id", "failure_class", "agent"),)
@@ -214,6 +220,9 @@ class CallRow(SQLModel, table=True):
     limit: str = ""
     cut: bool = False
     harness: str = Field(default="", sa_column_kwargs=_EMPTY)
+    derived: str = Field(default="", sa_column_kwargs=_EMPTY)
+    offending: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
+    shape: str = Field(default="", sa_column_kwargs=_EMPTY)
 
 
 class LookRow(SQLModel, table=True):

@@ -38,6 +38,7 @@ def run_row(run: Run) -> RunRow:
         options=asdict(run.options) if run.options else {},
         scenarios=dict(run.scenarios),
         arm=asdict(run.arm) if run.arm else {},
+        source=asdict(run.source) if run.source else {},
         per_token=run.per_token,
     )
 

@@ -14,7 +14,7 @@ from sqlmodel import Session, col, create_engine, select
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.errors import HostError, UsageError
-from agenteval.store import loading, run_mapping
+from agenteval.store import ingesting, loading, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
@@ -65,6 +65,10 @@ class SqlStore:
         if self._writing is not None:
             self._writing.close()
         self._engine.dispose()
+
+    def log_writer(self, taxonomy: str) -> ingesting.LogWriter:
+        """What takes in sessions out of logs."""
+        return ingesting.LogWriter(self._engine.connect(), taxonomy)
 
     def connect(self) -> Connection:
         """For questions in plain SQL."""

@@ -57,7 +57,8 @@ def errors_of(run: Listed) -> Rate:
 
 def reached(run: Listed) -> Rate:
     """The trials whose goal was reached, of those that are not void."""
-    return Rate(list(run.outcomes).count(Outcome.COMPLETED), run.counted)
+    unknown = list(run.outcomes).count(Outcome.NOT_OBSERVABLE)
+    return Rate(list(run.outcomes).count(Outcome.COMPLETED), run.counted - unknown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ def test_help_fits_a_narrow_terminal(arguments) -> None:
 
 # Options that mean one thing and say it in the words of their command.
 WORDS_OF_THEIR_OWN = {
+    "--agent": "ingest takes sessions of agents with this in it, the others mean one agent",
     "--allowlist": "classify lists the formats, rescore says that it takes the same",
     "--base-url": "run takes several",
     "--concurrency": "run takes several levels, promote one, and speed asks requests",
@@ -69,6 +70,7 @@ WORDS_OF_THEIR_OWN = {
     "--json": "classify prints a line a call",
     "--model": "show lists runs of it",
     "--report": "each has a default of its own",
+    "--since": "ingest has sessions, show has runs",
     "--seed": "scenarios show draws one trial",
     "--trials": "promote plans how many",
     "--yes": "runs rm then wants whole ids",

@@ -11,6 +11,7 @@ RUN = ("run", "-m", "sim/qwen3.5-27b", "--trials", "2", "media/rendered-plot", "
 COMMANDS = {
     "run, agenteval show RUN, agenteval compare": ("compare", "last", "counts.csv"),
     "show": ("show",),
+    "ingest": ("ingest", "openai", "calls.jsonl"),
     "gate": ("gate", "--baseline", "2", "--candidate", "last", "--allow-simulated"),
     "gate --explain": ("gate", "--explain"),
     "plan": ("plan", "--baseline", "last", "--margin", "20"),
@@ -40,6 +41,7 @@ def keys(document):
 @pytest.mark.slow
 def test_every_key_is_told(cli, project):
     (project / "counts.csv").write_text("model,calls,class,errors\nm,50,bare-binary,5\n")
+    (project / "calls.jsonl").write_text('{"messages": []}\n{half')
     first = json.loads(cli(*RUN).out)["runs"][0]["id"]
     cli(*RUN)
     cli("import", "counts", "counts.csv")

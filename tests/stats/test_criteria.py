@@ -11,7 +11,8 @@ from agenteval.stats.criteria import CRITERIA, Rules, errors_of
 from agenteval.stats.promotion import GateVerdict, judge_gate
 
 SHIPPED = load_rules(shipped() / "gate.toml")
-BAD_ENDS = [end for end in Outcome if end is not Outcome.COMPLETED]
+GOOD_OR_UNKNOWN = {Outcome.COMPLETED, Outcome.NOT_OBSERVABLE}
+BAD_ENDS = [end for end in Outcome if end not in GOOD_OR_UNKNOWN]
 
 
 def ended(outcome, *, trials=70, name="next"):

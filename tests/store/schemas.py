@@ -46,6 +46,7 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
     10: {"trial": {"goal": _LIST, "goal_turn": "INTEGER"}},
     11: {"run": {"arm": _OBJECT}, "turn": {"reasoning": _TEXT}, "call": {"harness": _TEXT}},
     12: {"trial": {"prompts": _OBJECT}},
+    13: {"trial": {"shard": "INTEGER"}},
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (

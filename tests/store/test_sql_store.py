@@ -288,7 +288,7 @@ COUNTED = "calls errors executed crashed prompt_tokens agent_calls recovery coun
         (loading.RUN, RunRow, "model simulated"),
         (loading.TRIAL, TrialRow, f"run_id replaced shard {COUNTED}"),
         (loading.TURN, TurnRow, "id"),
-        (loading.CALL, CallRow, "id failure_class policy taxonomy"),
+        (loading.CALL, CallRow, "id failure_class policy taxonomy derived offending shape"),
     ],
 )
 def test_every_column_is_read(read, table, beside) -> None:

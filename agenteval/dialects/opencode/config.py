@@ -74,7 +74,7 @@ def read(path: Path) -> Policy:
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
         own = (*PLAN, *own)
-    return _policy(path, OpenCode((*DEFAULTS, *own), home=str(Path.home())), own)
+    return policy_of(path, OpenCode((*DEFAULTS, *own), home=str(Path.home())), own)
 
 
 def read_as_1_0(path: Path) -> Policy:
@@ -88,7 +88,7 @@ def read_as_1_0(path: Path) -> Policy:
     if is_agent and any("permission" in table for table in layers):
         own.insert(0, PermissionRule("external_directory", "*", "allow"))
     switches = {name: on for table in layers for name, on in _switches(path, table).items()}
-    return _policy(path, OpenCode10.of(own, switches, str(Path.home())), tuple(own))
+    return policy_of(path, OpenCode10.of(own, switches, str(Path.home())), tuple(own))
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
     return permission
 
 
-def _policy(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
+def policy_of(path: Path, engine: OpenCode | OpenCode10, own: tuple[PermissionRule, ...]) -> Policy:
     allowed = [
         rule.pattern
         for rule in own

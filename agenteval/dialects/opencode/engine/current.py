@@ -158,6 +158,18 @@ class OpenCode:
             )
         )
 
+    def stops_at(self, text: str, root: str, start: str) -> str:
+        """The first command of a text that no rule allows, as it stands there."""
+        return next(
+            (
+                segment.text
+                for segment in segments(Source(text))
+                if (segment.needs_rule and self.action(BASH, segment.text) != "allow")
+                or not all(map(self._opens, segment.folders_outside(start, root, self.home)))
+            ),
+            "",
+        )
+
     def _opens(self, folder: str) -> bool:
         return self.action("external_directory", posixpath.join(folder, "*")) == "allow"
 

@@ -1,0 +1,171 @@
+"""`agenteval ingest`: what other programs logged, taken in and counted."""
+
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agenteval import workflows
+from agenteval.cli import options as o
+from agenteval.cli import output
+from agenteval.core.plain import shortened, visible
+
+if TYPE_CHECKING:
+    from agenteval.workflows.log_results import Intake, Taken
+
+SCHEMA = "agenteval.ingest/1"
+NAMED = 10  # skipped parts that are named; --json has all
+EVERY = 200  # sessions from one word of progress to the next
+_COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
+_APART = ("pending", "cascade", "not-observable")
+
+Format = Annotated[
+    str,
+    typer.Argument(metavar="FORMAT", help="Whose logs: opencode, claude-code, ...; or auto."),
+]
+Paths = Annotated[
+    list[str] | None,
+    typer.Argument(help="Files, or folders of them. Default: the program's own place."),
+]
+Rules = Annotated[
+    str | None,
+    typer.Option(
+        "--allowlist", "-a", help="What judges the calls. Default: what was recorded of them."
+    ),
+]
+Since = Annotated[str | None, typer.Option(metavar="DATE", help="Sessions that ended since then.")]
+Until = Annotated[str | None, typer.Option(metavar="DATE", help="Sessions begun before then.")]
+OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
+OfAgent = Annotated[str | None, typer.Option("--agent", help="Agents with this in it.")]
+OfProject = Annotated[str | None, typer.Option("--project", help="Projects with this in it.")]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact",
+        help="Take keys, tokens, addresses, hosts, e-mail and users' names out before storing.",
+    ),
+]
+
+
+def ingest(  # noqa: PLR0913 -- each is an option of the command line
+    format_name: Format,
+    paths: Paths = None,
+    *,
+    store: o.Store = o.DEFAULT_STORE,
+    allowlist: Rules = None,
+    since: Since = None,
+    until: Until = None,
+    model: OfModel = None,
+    agent: OfAgent = None,
+    project: OfProject = None,
+    redact: Redact = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Take in the logs that other programs wrote: their sessions become trials of runs.
+
+    Each model of each program is a run, for `show`, `compare` and `gate`. Nothing is taken in
+    twice. Without --allowlist an error is what the log records as denied, unknown or malformed.
+
+    Examples:
+    - `agenteval ingest auto`
+
+    - `agenteval ingest claude-code ~/.claude/projects --since 2026-11-01`
+
+    - `agenteval ingest opencode export.json --allowlist opencode:opencode.json`
+    """
+    wanted = workflows.log_results.Wanted(since, until, model, agent, project)
+    note = _progress if sys.stderr.isatty() else lambda _: None
+    intake = workflows.log_intake.take_in(
+        *(format_name, paths or [], store),
+        allowlist=allowlist,
+        wanted=wanted,
+        redact=redact,
+        note=note,
+    )
+    if as_json:
+        output.print_json(_document(intake))
+    else:
+        for line in _told(intake):
+            typer.echo(line)
+
+
+def _progress(intake: "Intake") -> None:
+    sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
+    if sessions % EVERY == 0:
+        calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
+        typer.echo(f"{intake.files:,} files, {sessions:,} sessions, {calls:,} calls", err=True)
+
+
+def _told(intake: "Intake") -> Iterator[str]:
+    for taken in intake.runs.values():
+        yield from _of_run(taken)
+    yield f"files read: {intake.files:,}, of which {intake.unchanged:,} were as they had been"
+    if intake.left_out:
+        yield f"sessions left out, as they were not asked for: {intake.left_out:,}"
+    if intake.empty:
+        yield f"sessions in which no model said anything: {intake.empty:,}"
+    for line in intake.redacted:
+        yield f"taken out: {line}"
+    yield from _skipped(intake)
+    if intake.runs:
+        yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
+
+
+def _skipped(intake: "Intake") -> Iterator[str]:
+    if intake.skipped:
+        yield f"parts skipped: {len(intake.skipped):,}"
+        for one in intake.skipped[:NAMED]:
+            yield visible(f"  {one.path}: {one.at}: {shortened(one.reason, 200)}")
+        if len(intake.skipped) > NAMED:
+            yield f"  and {len(intake.skipped) - NAMED:,} more: --json names all"
+
+
+def _of_run(taken: "Taken") -> Iterator[str]:
+    sessions = ", ".join(f"{count:,} {how}" for how, count in taken.sessions.items())
+    yield f"{taken.run}  {visible(taken.model)}"
+    yield f"    sessions: {sessions}"
+    if not taken.recorded:
+        return
+    calls = sum(taken.recorded[name] for name in (*_COLUMNS, "not-observable"))
+    known = [f"{taken.recorded[name]:,} {name}" for name in _COLUMNS]
+    apart = [f"{taken.recorded[name]:,} {name}" for name in _APART if taken.recorded[name]]
+    yield f"    calls as recorded: {calls:,}: {', '.join(known)}"
+    if apart:
+        yield f"    besides: {', '.join(apart)}"
+    lists = ", ".join(f"{where} ({n:,})" for where, n in taken.policies.items() if where)
+    if taken.derived:
+        allowed, denied = taken.derived["allowed"], taken.derived["denied"]
+        yield f"    by the allow list {lists}: {allowed:,} allowed, {denied:,} denied"
+        differ = sum(taken.differing.values())
+        yield f"    list and record differ in {differ:,} of {allowed + denied:,} calls"
+        for one in taken.differ:
+            yield visible(f"      {shortened(' '.join(one.split()), 150)}")
+    else:
+        yield "    by an allow list: not observable, none is in the log or beside it"
+
+
+def _document(intake: "Intake") -> dict[str, Any]:
+    """Its keys stay, and are told in docs/json.md."""
+    return {
+        "schema": SCHEMA,
+        "files": intake.files,
+        "files_unchanged": intake.unchanged,
+        "sessions_left_out": intake.left_out,
+        "sessions_empty": intake.empty,
+        "runs": [
+            {
+                "id": one.run,
+                "model": one.model,
+                "format": one.format,
+                "sessions": dict(one.sessions),
+                "recorded": dict(one.recorded),
+                "derived": dict(one.derived),
+                "policies": {where or "none": n for where, n in one.policies.items()},
+                "differ": {"count": sum(one.differing.values()), "calls": one.differ},
+            }
+            for one in intake.runs.values()
+        ],
+        "redacted": list(intake.redacted),
+        "skipped": [one._asdict() for one in intake.skipped],
+    }

@@ -1,0 +1,181 @@
+"""What a log tells of a session: turns of calls, each with the outcome that was recorded.
+
+Three facts of a call are kept apart: what was recorded, here; what an allow list says of it, the
+verdict; and what its command looks like, its shape.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from agenteval.core.call import ToolCall
+from agenteval.core.trial import Usage
+
+
+class Recorded(StrEnum):
+    """What became of a call, as the log tells it."""
+
+    RAN = "ran"
+    TOOL_ERROR = "tool-error"  # it ran, or was to run, and failed
+    DENIED = "denied"  # by a rule
+    REJECTED = "rejected"  # by a person
+    INVALID_TOOL = "invalid-tool"
+    MALFORMED = "malformed"
+    PENDING = "pending"  # without a result yet
+    CASCADE = "cascade"  # not carried out, as another call of its turn failed
+    UNKNOWN = "not-observable"
+
+
+ERRORS = frozenset((Recorded.DENIED, Recorded.INVALID_TOOL, Recorded.MALFORMED))
+# No calls of the model's that anything can be said of: counted, and in no rate.
+APART = frozenset((Recorded.PENDING, Recorded.CASCADE))
+CARRIED_OUT = frozenset((Recorded.RAN, Recorded.TOOL_ERROR))
+NO_TOKENS = Usage()
+
+
+class Fact(StrEnum):
+    """What some formats cannot show."""
+
+    DENIALS = "denials"
+    MALFORMED = "malformed calls"
+    EXIT_CODES = "exit codes"
+    TIMES = "times"
+    MODEL = "model"
+    AGENT = "agent"
+
+
+@dataclass(slots=True)
+class LoggedCall:
+    """`said` is what the model read of it; `exit_code` and `seconds` are None where not told."""
+
+    call: ToolCall
+    recorded: Recorded = Recorded.UNKNOWN
+    said: str = ""
+    exit_code: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class LoggedTurn:
+    """One reply of the model. `at` is when it ended, in seconds since 1970."""
+
+    calls: list[LoggedCall] = field(default_factory=list)
+    text: str = ""
+    model: str = ""
+    at: float | None = None
+    usage: Usage = NO_TOKENS
+    finish: str = ""
+
+
+class Skipped(NamedTuple):
+    """A part of a file that was not read: which, where in it, and why."""
+
+    path: str
+    at: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Session:
+    """One agent's session, or one `part` of a long one, counted from 0.
+
+    `agent` is empty where the log does not name it; `parent` is the session that asked for it.
+    `rules` are those of the harness that its denials quote, in their order.
+    """
+
+    id: str
+    agent: str = ""
+    model: str = ""
+    version: str = ""
+    project: str = ""
+    parent: str = ""
+    path: str = ""
+    part: int = 0
+    turns: list[LoggedTurn] = field(default_factory=list)
+    rules: list[Mapping[str, str]] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[LoggedCall]:
+        return [call for turn in self.turns for call in turn.calls]
+
+    @property
+    def began(self) -> float | None:
+        return min((turn.at for turn in self.turns if turn.at is not None), default=None)
+
+    @property
+    def ended(self) -> float | None:
+        return max((turn.at for turn in self.turns if turn.at is not None), default=None)
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        return Counter(str(call.recorded) for call in self.calls)
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """Turns, calls with a result, characters: of two copies the larger one tells more."""
+        told = sum(call.recorded is not Recorded.PENDING for call in self.calls)
+        return len(self.turns), told, sum(len(turn.text) for turn in self.turns)
+
+    def by_model(self) -> list["Session"]:
+        """The session cut by who answered, as a user may change the model in the middle of it.
+
+        A turn that does not name its model is of the model that is named next to it.
+        """
+        known = self.model or next((turn.model for turn in self.turns if turn.model), "")
+        turns: dict[str, list[LoggedTurn]] = {}
+        for turn in self.turns:
+            known = turn.model or known
+            turns.setdefault(known, []).append(turn)
+        return [replace(self, model=model, turns=own) for model, own in turns.items()]
+
+
+PART = 2_000  # turns of a session that are held, and counted as one trial, at most
+
+
+@dataclass(slots=True)
+class Building:
+    """A session that is being read: turns come first, and what became of their calls later."""
+
+    session: Session
+    _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
+    _named: dict[str, LoggedTurn] = field(default_factory=dict)
+
+    def turn(self, name: str = "") -> LoggedTurn:
+        """The turn of this name, which may come in several pieces; a new one without a name."""
+        if name and name in self._named:
+            return self._named[name]
+        made = LoggedTurn()
+        self.session.turns.append(made)
+        if name:
+            self._named[name] = made
+        return made
+
+    def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
+        turn.calls.append(call)
+        self._open.setdefault(call.call.id, []).append(call)
+
+    def answered(self, identifier: str) -> LoggedCall | None:
+        """The call that a result is for: of several with one id, the oldest that has none."""
+        waiting = self._open.get(identifier)
+        if not waiting:
+            return None
+        found = waiting.pop(0)
+        if not waiting:
+            del self._open[identifier]
+        return found
+
+    def waiting(self) -> LoggedCall | None:
+        """The oldest call that has no result, for a result that names none."""
+        return next((calls[0] for calls in self._open.values()), None)
+
+    def whole(self) -> Session | None:
+        """The part that is long enough to be counted by itself; the next one begins then."""
+        if len(self.session.turns) < PART or (self._open and len(self.session.turns) < 2 * PART):
+            return None
+        found = self.session
+        self.session = replace(found, part=found.part + 1, turns=[])
+        self._open.clear()
+        self._named.clear()
+        return found

@@ -1,0 +1,93 @@
+"""Taking out of texts what must not leave a machine: keys, addresses, names, home folders.
+
+A pattern finds what looks like one, and no more: who gives a text away reads it before. What was
+found is counted by its kind, and never repeated.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+# The order matters: a key within an address is a key, and an e-mail has a host in it.
+_KINDS: Mapping[str, str] = {
+    "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    "key": (
+        r"\b(?:sk-[\w-]{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
+        r"|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}"
+        r"|pypi-[\w-]{20,})"
+    ),
+    "token": (
+        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+        r"|(?i:(?<=bearer )[\w.~+/=-]{8,})"
+        r"|(?i:(?<=authorization: basic )[\w+/=-]{8,})"
+    ),
+    "secret": (
+        r"(?i:(?<![a-z])(?:[a-z0-9_-]*(?:api[_-]?key|secret|token|passw(?:or)?d|credential)s?)"
+        r"[\"']?\s*[=:]\s*[\"']?)(?!redacted-)(?P<value>[^\s\"'&;|<>,)}\\]{6,})"
+    ),
+    "password": r"(?<=://)(?!redacted-)(?:[^\s/:@<>]+:)?[^\s/:@<>]+(?=@)",
+    "e-mail": r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
+    "user": (
+        r"(?:(?<![\w.])/(?:home|Users|export/home)/|\b[A-Za-z]:\\{1,2}Users\\{1,2}"
+        r"|(?<=-)(?:Users|home)-)(?!redacted-)(?P<value>[^\s/\\\"':;,<>|)-]+)"
+    ),
+    "address": (
+        r"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
+        r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]\w)"
+        r"|(?<![\w:])(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}(?![\w:])"
+        r"|(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])"
+    ),
+    "host": (
+        r"(?:(?<=://)|(?<=://redacted-password-\d@)|(?<=://redacted-password-\d\d@))"
+        r"(?!localhost\b|127\.|\[|redacted-)[A-Za-z0-9.-]+(?=[:/\s\"'?#]|\Z)"
+        r"|\b[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9-]+)*\.(?:internal|intranet|corp|lan|local)\b"
+        r"|(?<=@)(?!redacted-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?=:)"
+    ),
+}
+_EXPRESSIONS = tuple((kind, re.compile(text, re.DOTALL)) for kind, text in _KINDS.items())
+_DEEPEST = 100
+
+
+@dataclass(slots=True)
+class Redactor:
+    """What takes them out of all texts of one output. `found` counts them by kind.
+
+    The same thing has the same mark everywhere, such as `redacted-host-2`, so that a reader can
+    still see what belongs together; a mark is one word, and a command with it is still one.
+    """
+
+    found: Counter[str] = field(default_factory=Counter)
+    _marks: dict[tuple[str, str], str] = field(default_factory=dict)
+    _kinds: Counter[str] = field(default_factory=Counter)
+
+    def text(self, text: str) -> str:
+        for kind, expression in _EXPRESSIONS:
+            text = expression.sub(partial(self._marked, kind), text)
+        return text
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """The same of every text in a JSON value, keys of objects among them."""
+        if isinstance(value, str):
+            return self.text(value)
+        if depth > _DEEPEST:
+            return None
+        if isinstance(value, Mapping):
+            return {self.text(str(k)): self.value(v, depth + 1) for k, v in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(one, depth + 1) for one in value]
+        return value
+
+    def listed(self) -> list[str]:
+        """What was found: a line for each kind, the most frequent first."""
+        return [f"{count} x {kind}" for kind, count in self.found.most_common()]
+
+    def _marked(self, kind: str, seen: re.Match[str]) -> str:
+        secret = seen.groupdict().get("value") or seen[0]
+        self.found[kind] += 1
+        if (kind, secret) not in self._marks:
+            self._kinds[kind] += 1
+            self._marks[kind, secret] = f"redacted-{kind.replace(' ', '-')}-{self._kinds[kind]}"
+        return f"{seen[0][: -len(secret)]}{self._marks[kind, secret]}"

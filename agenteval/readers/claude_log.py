@@ -1,0 +1,209 @@
+"""Claude Code's sessions: a JSONL file each, with those of sub-agents in a folder beside it.
+
+One message of the API stands in several lines that share `message.id`, and lines are written again
+when a session is taken up: they are told apart by `uuid`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.core.trial import Usage
+from agenteval.formats.tool_calls import called
+from agenteval.readers.json_source import (
+    at,
+    count_at,
+    lines,
+    objects,
+    text_at,
+    when,
+    words,
+)
+
+# What the program says to a call that it did not carry out, the first that fits.
+_SAID = (
+    (Recorded.CASCADE, r"<tool_use_error>(?:Sibling tool call errored|Cancelled: parallel)"),
+    (Recorded.INVALID_TOOL, r"<tool_use_error>Error: No such tool available"),
+    (Recorded.MALFORMED, r"(?:<tool_use_error>)?InputValidationError"),
+    (Recorded.TOOL_ERROR, r"<tool_use_error>"),
+    (Recorded.REJECTED, r"The user doesn't want to (?:proceed|take this action)"),
+    (Recorded.REJECTED, r"(?:\[)?Request interrupted by user"),
+    (
+        Recorded.DENIED,
+        r"Permission (?:to use|for this action)[\s\S]{0,4000}has been (?:auto-)?denied",
+    ),
+    (Recorded.DENIED, r"Claude requested permissions? to[\s\S]{0,4000}haven't granted it yet"),
+    (
+        Recorded.DENIED,
+        r"This (?:Bash )?command (?:contains|requires)[\s\S]*(?:approval|permission)",
+    ),
+    (Recorded.DENIED, r"[\s\S]{0,4000}was blocked\. For security"),
+    (Recorded.DENIED, r"(?:Pre[Tt]ool[Uu]se:\w+ hook|Hook PreToolUse:?\w* (?:denied|blocked))"),
+)
+_EXPRESSIONS = tuple((recorded, re.compile(text)) for recorded, text in _SAID)
+_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d+)")
+_SYNTHETIC = "<synthetic>"
+
+
+def read(path: Path) -> Iterator[Session | Skipped]:
+    reading = _Reading(path)
+    for line in lines(path):
+        if isinstance(line, Skipped):
+            yield line
+        else:
+            yield from reading.take(line.value)
+    yield from (one.session for one in reading.sessions.values())
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One file: its own session, and those of sub-agents that older versions wrote into it."""
+
+    path: Path
+    sessions: dict[str, Building] = field(default_factory=dict)
+    _seen: set[int] = field(default_factory=set)
+
+    def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
+        kind = text_at(line, "type")
+        if kind not in {"assistant", "user", "tool_use", "tool_result"} or self._again(line):
+            return
+        building = self._building(line)
+        if kind == "assistant":
+            if (whole := building.whole()) is not None:
+                yield whole
+            _assistant(building, line)
+        elif kind == "tool_use":
+            _tool_use(building, line, line)
+        else:
+            _results(building, line)
+
+    def _again(self, line: Mapping[str, Any]) -> bool:
+        identifier = line.get("uuid")
+        if not isinstance(identifier, str):
+            return False
+        known = hash(identifier) in self._seen
+        self._seen.add(hash(identifier))
+        return known
+
+    def _building(self, line: Mapping[str, Any]) -> Building:
+        session = text_at(line, "sessionId") or text_at(line, "session_id") or self.path.stem
+        agent = text_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
+        name = f"{session}/{agent}" if agent else session
+        if name not in self.sessions:
+            self.sessions[name] = Building(
+                Session(
+                    id=name,
+                    agent=self._agent(line) if agent else "main",
+                    version=text_at(line, "version"),
+                    project=text_at(line, "cwd"),
+                    parent=self._parent(session) if agent else "",
+                    path=str(self.path),
+                )
+            )
+        found = self.sessions[name].session
+        found.project = found.project or text_at(line, "cwd")
+        found.version = text_at(line, "version") or found.version
+        return self.sessions[name]
+
+    def _parent(self, session: str) -> str:
+        folder = self.path.parent
+        return folder.parent.name if folder.name == "subagents" else session
+
+    def _agent(self, line: Mapping[str, Any]) -> str:
+        """What kind of sub-agent it is, as the line or a file beside the log says."""
+        if told := text_at(line, "attributionAgent"):
+            return told
+        try:
+            beside = json.loads(self.path.with_suffix(".meta.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            beside = None
+        return text_at(beside, "agentType") or "sub-agent"
+
+
+def _assistant(building: Building, line: Mapping[str, Any]) -> None:
+    message = line.get("message")
+    model = text_at(message, "model")
+    if model == _SYNTHETIC:  # the program's own words, such as those on an error of the API
+        return
+    turn = building.turn(text_at(message, "id"))
+    turn.model = model or turn.model
+    turn.at = when(line.get("timestamp")) or turn.at
+    turn.finish = text_at(message, "stop_reason") or turn.finish
+    if at(message, "usage"):
+        turn.usage = Usage(
+            prompt_tokens=sum(
+                count_at(message, "usage", name)
+                for name in (
+                    "input_tokens",
+                    "cache_creation_input_tokens",
+                    "cache_read_input_tokens",
+                )
+            ),
+            completion_tokens=count_at(message, "usage", "output_tokens"),
+            cached_tokens=count_at(message, "usage", "cache_read_input_tokens"),
+        )
+    content = at(message, "content")
+    if said := words(content):
+        turn.text = f"{turn.text}\n{said}" if turn.text else said
+    for block in objects(content):
+        if block.get("type") == "tool_use":
+            call = called(text_at(block, "id"), text_at(block, "name"), block.get("input"))
+            building.called(turn, LoggedCall(call, Recorded.PENDING))
+
+
+def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, Any]) -> None:
+    """A call in a line of its own, as some versions wrote it."""
+    turn = building.turn()
+    turn.at = when(line.get("timestamp"))
+    name = text_at(block, "id") or text_at(line, "uuid")
+    call = called(name, text_at(block, "name"), block.get("input"))
+    building.called(turn, LoggedCall(call, Recorded.PENDING))
+
+
+def _results(building: Building, line: Mapping[str, Any]) -> None:
+    if line.get("type") == "tool_result":
+        if (one := building.waiting()) is not None:
+            building.answered(one.call.id)
+            _record(one, line, words(line.get("output")), is_error=line.get("is_error") is True)
+        return
+    for block in objects(at(line.get("message"), "content")):
+        if block.get("type") == "tool_result":
+            found = building.answered(text_at(block, "tool_use_id"))
+            if found is not None:
+                said = words(block.get("content"))
+                _record(found, line, said, is_error=block.get("is_error") is True)
+
+
+def _record(one: LoggedCall, line: Mapping[str, Any], said: str, *, is_error: bool) -> None:
+    one.said = said
+    one.recorded = Recorded.RAN
+    if not is_error:
+        one.exit_code = 0 if one.call.command is not None else None
+        return
+    one.recorded = _kept_from(line, one.call.id) or next(
+        (recorded for recorded, fits in _EXPRESSIONS if fits.match(said)), Recorded.TOOL_ERROR
+    )
+    if (found := _EXIT.match(said)) and one.recorded is Recorded.TOOL_ERROR:
+        one.exit_code = int(found[1][:9])
+
+
+def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
+    """Why a call was not carried out, where the line itself says so, as newer versions do."""
+    told = text_at(line, "toolDenialKind")
+    metas = line.get("tool_result_meta")
+    for meta in objects(metas if isinstance(metas, list) else [metas]):
+        if meta.get("tool_use_id", identifier) == identifier:
+            told = text_at(meta, "non_execution_kind") or told
+    if not told:
+        return None
+    kind = told.lower()
+    if "sibling" in kind or "cascade" in kind or "cancel" in kind:
+        return Recorded.CASCADE
+    if "user" in kind or "interrupt" in kind or "abort" in kind:
+        return Recorded.REJECTED
+    is_input = "valid" in kind or "schema" in kind or "parse" in kind
+    return Recorded.MALFORMED if is_input else Recorded.DENIED

@@ -1,0 +1,106 @@
+"""Codex's rollouts: a JSONL file a session. What became of a call, the text of its result tells.
+
+`exec --json` leaves refused and malformed calls out: it is the rollout that has them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.formats.tool_calls import called
+from agenteval.readers.json_source import Line, at, lines, text_at, when, words
+
+Object = Mapping[str, Any]
+_SAID = (
+    (Recorded.INVALID_TOOL, r"unsupported (?:custom tool )?call"),
+    (Recorded.MALFORMED, r"failed to parse (?:function|exec|tool) ?arguments|invalid arguments"),
+    (Recorded.REJECTED, r"(?:exec command |patch )?rejected by user|aborted by user"),
+    (
+        Recorded.DENIED,
+        (
+            r"(?:exec_command failed.{0,200})?Rejected\(|approval policy is \w+; reject|"
+            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule)"
+        ),
+    ),
+)
+_EXPRESSIONS = tuple(
+    (recorded, re.compile(text, re.IGNORECASE | re.DOTALL)) for recorded, text in _SAID
+)
+_EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
+_CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
+_RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
+_FIRST = 600  # characters of a result in which its outcome stands
+
+
+def read(path: Path) -> Iterator[Session | Skipped]:
+    building, model = Building(Session(path.stem, agent="main", path=str(path))), ""
+    for line in lines(path):
+        if not isinstance(line, Line):
+            yield line
+            continue
+        kind, payload = text_at(line.value, "type"), line.value.get("payload")
+        if not isinstance(payload, dict):
+            payload, kind = line.value, "response_item"  # older rollouts have no envelope
+        if kind == "session_meta":
+            _begin(building.session, payload)
+        elif kind == "turn_context":
+            model = text_at(payload, "model") or model
+            building.session.project = building.session.project or text_at(payload, "cwd")
+        elif kind == "response_item":
+            if (whole := building.whole()) is not None:
+                yield whole
+            _item(building, payload, when(line.value.get("timestamp")), model)
+    yield building.session
+
+
+def _begin(session: Session, meta: Object) -> None:
+    """The first one counts: a forked session has those of its parents behind it."""
+    if session.version:
+        return
+    session.id = text_at(meta, "id") or session.id
+    session.version = text_at(meta, "cli_version") or "unknown"
+    session.project = text_at(meta, "cwd") or session.project
+    spawned = at(meta, "source", "subagent")
+    if isinstance(spawned, str | dict):
+        session.agent = spawned if isinstance(spawned, str) else "sub-agent"
+        session.parent = text_at(spawned, "thread_spawn", "parent_thread_id")
+
+
+def _item(building: Building, item: Object, moment: float | None, model: str) -> None:
+    kind = text_at(item, "type")
+    if kind == "message" and item.get("role") == "assistant":
+        turn = building.turn()
+        turn.text, turn.at, turn.model = words(item.get("content")), moment, model
+    elif kind in _CALLS:
+        last = building.session.turns[-1] if building.session.turns else None
+        answered = last is None or any(one.recorded is not Recorded.PENDING for one in last.calls)
+        turn = building.turn() if last is None or answered else last
+        turn.at, turn.model = moment, model
+        keys = ("arguments", "input", "action")
+        given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
+        name = text_at(item, "name") or str(kind)
+        call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
+        building.called(turn, LoggedCall(call, Recorded.PENDING))
+    elif kind in _RESULTS and (one := building.answered(text_at(item, "call_id"))):
+        output = item.get("output")
+        one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
+            output, "content"
+        )
+        _record(one, output)
+
+
+def _record(one: LoggedCall, output: object) -> None:
+    start = one.said[:_FIRST]
+    code = at(output, "metadata", "exit_code")
+    found = _EXIT.search(start)
+    one.exit_code = code if isinstance(code, int) else int(found[1]) if found else None
+    if one.exit_code is not None:
+        one.recorded = Recorded.RAN
+        return
+    one.recorded = next(
+        (recorded for recorded, fits in _EXPRESSIONS if fits.match(start.lstrip())), Recorded.RAN
+    )
+    if one.recorded is Recorded.RAN and at(output, "success") is False:
+        one.recorded = Recorded.TOOL_ERROR

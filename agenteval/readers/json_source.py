@@ -1,0 +1,214 @@
+"""JSON as programs leave it behind: half-written, mixed, huge; read piece by piece."""
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+from agenteval.core.logged import Skipped
+
+LONGEST = 1 << 26  # characters of one line, or of one value of a document
+_AT_ONCE = 1 << 18
+_BLANKS = re.compile(r"[\s,]*")
+_DECODER = json.JSONDecoder(strict=False)
+_ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb": "utf-8-sig"}
+
+
+class Line(NamedTuple):
+    number: int  # from 1
+    value: Mapping[str, Any]
+
+
+def opened(path: Path) -> TextIO:
+    """The text of a file, whatever its encoding: a byte that is no text is a lone surrogate."""
+    with path.open("rb") as file:
+        encoding = _ENCODINGS.get(file.read(2), "utf-8")
+    errors = "surrogateescape" if encoding != "utf-16" else "replace"
+    return path.open(encoding=encoding, errors=errors, newline="\n")
+
+
+def lines(path: Path) -> Iterator[Line | Skipped]:
+    """The object of each line; a line that is none, or cut off, is skipped."""
+    number = 0
+    with opened(path) as file:
+        while text := file.readline(LONGEST):
+            number += 1
+            if len(text) >= LONGEST and not text.endswith("\n"):
+                yield Skipped(str(path), f"line {number}", f"longer than {LONGEST:,} characters")
+                _drain(file)
+            elif text.strip():
+                yield from _line(path, number, text)
+
+
+def _drain(file: TextIO) -> None:
+    while (rest := file.readline(LONGEST)) and not rest.endswith("\n"):
+        pass
+
+
+def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
+    """Mostly one object; two where one was written without the end of its line."""
+    start = 0
+    while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
+        try:
+            value, start = _DECODER.raw_decode(text, blank.end())
+        except (ValueError, RecursionError) as error:
+            cut = "cut off, or half written: " if not text.endswith("\n") else ""
+            yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
+            return
+        if isinstance(value, dict):
+            yield Line(number, value)
+        else:
+            what = type(value).__name__
+            yield Skipped(str(path), f"line {number}", f"no object, but {what}")
+
+
+def _why(error: Exception) -> str:
+    return "nested too deep" if isinstance(error, RecursionError) else f"no JSON: {error}"
+
+
+def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
+    """The keys of a document with their values; of `lists`, each element by itself as it comes.
+
+    A document that is a list gives its elements under the key "". What stands before a cut comes.
+    """
+    with opened(path) as file:
+        text = _Text(file)
+        try:
+            yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
+        except _BadJsonError as error:
+            yield Skipped(str(path), f"character {text.at}", str(error))
+
+
+class _BadJsonError(ValueError):
+    """What ends the reading of a document."""
+
+
+class _Text:
+    """A document of which a part is held; `at` counts the characters before that."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._held, self._from, self._before = file, "", 0, 0
+
+    @property
+    def at(self) -> int:
+        return self._before + self._from
+
+    def next(self) -> str:
+        """The next character that says something; empty at the end."""
+        while True:
+            found = _BLANKS.match(self._held, self._from)
+            self._from = found.end() if found else self._from
+            if self._from < len(self._held):
+                return self._held[self._from]
+            if not self._more():
+                return ""
+
+    def passed(self, character: str) -> None:
+        if (found := self.next()) != character:
+            raise _BadJsonError(f"expected {character}, got {found or 'the end: cut off'}")
+        self._from += 1
+
+    def value(self) -> Any:
+        """The JSON value that begins here."""
+        wanted = _AT_ONCE
+        while True:
+            self.next()
+            try:
+                found, end = _DECODER.raw_decode(self._held, self._from)
+            except RecursionError:
+                raise _BadJsonError("nested too deep") from None
+            except ValueError as error:
+                is_all = not self._more(wanted)
+                if is_all or wanted > LONGEST:
+                    why = "cut off" if is_all else f"more than {LONGEST:,} characters"
+                    raise _BadJsonError(f"{why}, or no JSON: {error}") from error
+                wanted *= 2
+                continue
+            if end < len(self._held) or not self._more():  # a number may go on
+                self._from = end
+                return found
+
+    def _more(self, count: int = _AT_ONCE) -> bool:
+        found = self._file.read(count)
+        self._before += self._from
+        self._held, self._from = self._held[self._from :] + found, 0
+        return bool(found)
+
+
+def _members(text: _Text, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    text.passed("{")
+    while (character := text.next()) != "}":
+        if not character:
+            raise _BadJsonError("cut off")
+        key = text.value()
+        text.passed(":")
+        if key in lists and text.next() == "[":
+            yield from _elements(text, key)
+        else:
+            yield str(key), text.value()
+
+
+def _elements(text: _Text, key: str) -> Iterator[tuple[str, Any]]:
+    text.passed("[")
+    while (character := text.next()) != "]":
+        if not character:
+            raise _BadJsonError("cut off")
+        yield key, text.value()
+    text.passed("]")
+
+
+def by_place(path: Path) -> str:
+    """A name for what a file holds that has none of its own."""
+    return f"{path.name}-{zlib.crc32(str(path.absolute()).encode(errors='replace')):08x}"
+
+
+def at(value: Any, *path: str) -> Any:
+    """What stands there; None where nothing does."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def text_at(value: Any, *path: str) -> str:
+    """The text that stands there; empty where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; none where it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def count_at(value: Any, *path: str) -> int:
+    found = at(value, *path)
+    return (
+        found
+        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 31
+        else 0
+    )
+
+
+def words(content: Any) -> str:
+    """The text of a message: a text itself, or that of its blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        text for one in objects(content) if (text := text_at(one, "text") or text_at(one, "output"))
+    )
+
+
+def when(value: Any) -> float | None:
+    """Seconds since 1970: of a text, or of a number in seconds, milli- or nanoseconds."""
+    if isinstance(value, str):
+        try:
+            found = datetime.fromisoformat(value).timestamp()
+        except (ValueError, OverflowError):
+            return when(int(value)) if value.isdecimal() and len(value) < 20 else None
+        return found if found > 0 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e20:
+        return None
+    return value / (1e9 if value > 1e17 else 1e3 if value > 1e11 else 1.0)

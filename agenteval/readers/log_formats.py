@@ -1,0 +1,147 @@
+"""The formats of logs: what each program's files are called, and where they lie."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from agenteval.core.logged import Fact, Session, Skipped
+from agenteval.errors import UsageError
+from agenteval.readers import (
+    atif_log,
+    chat_log,
+    claude_log,
+    codex_log,
+    gemini_log,
+    inspect_log,
+    opencode_log,
+    spans_log,
+    swe_log,
+)
+
+Read = Callable[[Path], Iterator[Session | Skipped]]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFormat:
+    """One program's logs. `files` are patterns for what to read in a folder of them.
+
+    `homes` are the program's own places: a variable of the environment, what it is without it, and
+    the path below it. `hidden` is what such a log cannot show.
+    """
+
+    name: str
+    title: str
+    read: Read
+    files: tuple[str, ...]
+    homes: tuple[tuple[str, str, str], ...] = ()
+    hidden: tuple[Fact, ...] = ()
+
+    def found(self, path: Path) -> Iterator[Path]:
+        """The files of this format in a folder, or the file itself. Raises UsageError."""
+        if not path.is_dir():
+            if not path.exists():
+                raise UsageError(f"{path}: no such file or folder of logs. Name one that is there")
+            yield path
+            return
+        seen: set[Path] = set()
+        for pattern in self.files:
+            for file in sorted(path.glob(pattern)):
+                if file.is_file() and file not in seen:
+                    seen.add(file)
+                    yield file
+
+    def places(self) -> Iterator[Path]:
+        """Where the program keeps its logs on this machine, as far as there are any."""
+        for variable, usual, below in self.homes:
+            base = Path(os.environ.get(variable) or usual).expanduser()
+            if (place := base / below).exists():
+                yield place
+
+
+_KNOWN = (
+    LogFormat(
+        "opencode",
+        "OpenCode: opencode.db, storage/, `opencode export`, `opencode run --format json`",
+        opencode_log.read,
+        (
+            *("opencode*.db", "storage*/session/*/*.json", "session/*/*.json"),
+            *("export*.json", "run*.jsonl"),
+        ),
+        (("XDG_DATA_HOME", "~/.local/share", "opencode"),),
+    ),
+    LogFormat(
+        "claude-code",
+        "Claude Code: <session>.jsonl, and subagents/agent-*.jsonl beside it",
+        claude_log.read,
+        ("**/*.jsonl",),
+        (("CLAUDE_CONFIG_DIR", "~/.claude", "projects"),),
+        (Fact.MALFORMED,),
+    ),
+    LogFormat(
+        "codex",
+        "Codex: sessions/Y/M/D/rollout-*.jsonl",
+        codex_log.read,
+        ("**/rollout-*.jsonl",),
+        (("CODEX_HOME", "~/.codex", "sessions"), ("CODEX_HOME", "~/.codex", "archived_sessions")),
+    ),
+    LogFormat(
+        "qwen-code",
+        "Qwen Code: projects/*/chats/*.jsonl",
+        gemini_log.read_qwen,
+        ("**/chats/*.jsonl", "*.jsonl"),
+        (("QWEN_HOME", "~/.qwen", "projects"),),
+        (Fact.MALFORMED, Fact.EXIT_CODES),
+    ),
+    LogFormat(
+        "gemini-cli",
+        "Gemini CLI: tmp/*/chats/session-*.json, or .jsonl",
+        gemini_log.read,
+        ("**/chats/*.json", "**/chats/*.jsonl", "*.json", "*.jsonl"),
+        (("GEMINI_CLI_HOME", "~/.gemini", "tmp"),),
+        (Fact.MALFORMED, Fact.EXIT_CODES),
+    ),
+    LogFormat(
+        "openai",
+        "chat completions as JSONL: {messages, tools}, or requests with their replies",
+        chat_log.read,
+        ("**/*.jsonl",),
+        hidden=(Fact.DENIALS, Fact.EXIT_CODES),
+    ),
+    LogFormat(
+        "inspect",
+        "Inspect AI: .eval and .json",
+        inspect_log.read,
+        ("**/*.eval", "**/*.json"),
+        hidden=(Fact.EXIT_CODES,),
+    ),
+    LogFormat(
+        "atif",
+        "ATIF trajectories, as of a job of Harbor",
+        atif_log.read,
+        ("**/trajectory*.json", "**/*.trajectory*.json"),
+        hidden=(Fact.DENIALS, Fact.MALFORMED, Fact.EXIT_CODES),
+    ),
+    LogFormat(
+        "swe-agent",
+        "SWE-agent's .traj, and mini-swe-agent's .traj.json",
+        swe_log.read,
+        ("**/*.traj", "**/*.traj.json"),
+        hidden=(Fact.DENIALS,),
+    ),
+    LogFormat(
+        "otel",
+        "OpenTelemetry GenAI spans, as OTLP JSON",
+        spans_log.read,
+        ("**/*.json", "**/*.jsonl"),
+        hidden=(Fact.EXIT_CODES,),
+    ),
+)
+FORMATS: Mapping[str, LogFormat] = {each.name: each for each in _KNOWN}
+
+
+def format_named(name: str) -> LogFormat:
+    """Raises UsageError for a format that is not known."""
+    if name not in FORMATS:
+        raise UsageError(f"{name!r}: no format of logs. Known: auto, {', '.join(FORMATS)}")
+    return FORMATS[name]

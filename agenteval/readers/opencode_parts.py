@@ -1,0 +1,99 @@
+"""What OpenCode records of a call: a tool part, whose words differ by version.
+
+A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
+counts as completed; where every tool is denied, that one is denied too.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from agenteval.core.logged import LoggedCall, Recorded
+from agenteval.formats.tool_calls import called
+from agenteval.readers.json_source import at, objects, text_at, when
+
+Object = Mapping[str, Any]
+_DENIED = re.compile(
+    r"specifically restricted access|rule which prevents|PermissionDeniedError"
+    r"|Permission denied: "
+)
+_REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
+_INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
+_MALFORMED = re.compile(
+    r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
+)
+_RULES = re.compile(r"\[\{.*\}\]", re.DOTALL)
+_SETTINGS = re.compile(r"settings configured: (\{.*\})", re.DOTALL)
+_ACTIONS = {"allow", "ask", "deny"}
+
+
+def call_of(part: Object) -> LoggedCall:
+    state: Object = part["state"] if isinstance(part.get("state"), dict) else {}
+    given, said = state.get("input"), text_at(state, "error") or text_at(state, "output")
+    recorded = _recorded(part, state)
+    name = text_at(part, "tool")
+    if name == "invalid" and isinstance(given, dict):
+        name, said = text_at(given, "tool") or name, text_at(given, "error") or said
+        given = _text_in(said) if recorded is Recorded.MALFORMED else {}
+    elif recorded is Recorded.MALFORMED and isinstance(at(given, "value"), str):
+        given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
+    began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
+    exit_code = at(state, "metadata", "exit")
+    return LoggedCall(
+        call=called(text_at(part, "callID"), name, {} if given is None else given),
+        recorded=recorded,
+        said=said,
+        exit_code=exit_code if isinstance(exit_code, int) else None,
+        seconds=max(ended - began, 0.0) if began and ended else None,
+    )
+
+
+def _recorded(part: Object, state: Object) -> Recorded:
+    status, error = text_at(state, "status"), text_at(state, "error")
+    if part.get("tool") == "invalid":
+        error = text_at(state, "input", "error") or error
+        return Recorded.INVALID_TOOL if _INVALID.search(error) else Recorded.MALFORMED
+    if status != "error":
+        return Recorded.RAN if status in {"completed", "success"} else Recorded.PENDING
+    return _refused(error, state.get("input"))
+
+
+def _refused(error: str, given: object) -> Recorded:
+    if _MALFORMED.search(error):
+        return Recorded.MALFORMED
+    if _INVALID.search(error):
+        # Where `invalid` is denied too, a name that is offered was given with broken arguments.
+        is_raw = isinstance(given, str) or (isinstance(given, dict) and [*given] == ["value"])
+        return Recorded.MALFORMED if is_raw else Recorded.INVALID_TOOL
+    if _REJECTED.search(error):
+        return Recorded.REJECTED
+    return Recorded.DENIED if _DENIED.search(error) else Recorded.TOOL_ERROR
+
+
+def _text_in(error: str) -> str:
+    """The arguments that could not be read, which the message quotes."""
+    _, _, quoted = error.partition("Text: ")
+    return quoted.partition("\nError message:")[0].rstrip(".") or error
+
+
+def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
+    """Those that a denial quotes: as a list from 1.1 on, in 1.0 as the table of bash."""
+    if call.recorded is not Recorded.DENIED:
+        return []
+    found, table = _RULES.search(call.said), _SETTINGS.search(call.said)
+    try:
+        if found:
+            rules = [
+                {name: text_at(one, name) for name in ("permission", "pattern", "action")}
+                for one in objects(json.loads(found[0]))
+            ]
+        else:
+            settings = json.loads(table[1]) if table else {}
+            rules = [
+                {"permission": call.call.name, "pattern": str(key), "action": str(action)}
+                for key, action in settings.items()
+            ]
+    except (ValueError, RecursionError, AttributeError):
+        return []
+    return [rule for rule in rules if rule["action"] in _ACTIONS]

@@ -1,0 +1,152 @@
+"""Trajectories of SWE-agent and mini-swe-agent. Whether a rule denied a call they do not show."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.core.trial import Usage
+from agenteval.formats.tool_calls import bash_call, called
+from agenteval.readers.json_source import (
+    at,
+    by_place,
+    count_at,
+    objects,
+    text_at,
+    walked,
+    when,
+    words,
+)
+
+Object = Mapping[str, Any]
+_FENCE = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
+_BLOCKED = re.compile(r"Operation '.*' is not supported|is blocked|not allowed", re.DOTALL)
+_BAD_FORMAT = re.compile(
+    r"Your (?:last )?output was not formatted correctly|EXACTLY ONE|exactly one|FormatError"
+    r"|function call is missing|Expected exactly",
+)
+
+
+def read(path: Path) -> Iterator[Session | Skipped]:
+    """The messages of a trajectory: `messages` or a list of mini-swe-agent, else `history`.
+
+    Old trajectories of SWE-agent have `trajectory` alone, a step each.
+    """
+    session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
+    ways: dict[str, Building] = {}
+    for one in walked(path, "messages", "history", "trajectory"):
+        if isinstance(one, Skipped):
+            yield one
+            continue
+        key, value = one
+        if key in {"", "messages", "history", "trajectory"}:
+            building = ways.setdefault(key, Building(Session(path.name, path=str(path))))
+            take = _step if key == "trajectory" else _message
+            if isinstance(value, dict) and len(building.session.turns) < _MOST:
+                take(building, value)
+        else:
+            _begin(session, key, value)
+    # `history` and `trajectory` tell of the same session; the first has the ids of calls.
+    told = next(
+        (ways[k].session for k in ("messages", "", "history", "trajectory") if k in ways), None
+    )
+    if told is not None:
+        if "history" in ways or "trajectory" in ways:
+            session.agent = "swe-agent"
+        session.turns = told.turns
+        for call in session.calls:  # a trajectory is written when all is over
+            if call.recorded is Recorded.PENDING:
+                call.recorded = Recorded.UNKNOWN
+        yield session
+
+
+_MOST = 20_000  # turns: a trajectory is one task
+
+
+def _begin(session: Session, key: str, value: object) -> None:
+    if key == "info":
+        session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
+        session.model = text_at(value, "config", "model", "model_name")
+    elif key == "instance_id" and isinstance(value, str):
+        session.id = value
+    elif key == "environment" and isinstance(value, str):
+        session.project = value
+
+
+def _message(building: Building, message: Object) -> None:
+    role = text_at(message, "role")
+    if role == "assistant":
+        _reply(building, message)
+    elif role in {"user", "tool"}:
+        _observation(building, message)
+
+
+def _reply(building: Building, message: Object) -> None:
+    turn = building.turn()
+    turn.text = words(message.get("content"))
+    turn.at = when(message.get("timestamp")) or when(at(message, "extra", "timestamp"))
+    response = at(message, "extra", "response")
+    turn.model = text_at(response, "model")
+    turn.usage = Usage(
+        prompt_tokens=count_at(response, "usage", "prompt_tokens"),
+        completion_tokens=count_at(response, "usage", "completion_tokens"),
+    )
+    for one in objects(message.get("tool_calls")):
+        arguments = at(one, "function", "arguments")
+        name = text_at(one, "function", "name")
+        call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
+        building.called(turn, LoggedCall(call, Recorded.PENDING))
+    if turn.calls:
+        return
+    action = text_at(message, "action")
+    fenced = _FENCE.findall(turn.text)
+    if command := action or (fenced[0] if len(fenced) == 1 else ""):
+        building.called(turn, LoggedCall(bash_call(command.strip("\n")), Recorded.PENDING))
+
+
+def _observation(building: Building, message: Object) -> None:
+    said = words(message.get("content"))
+    bad = text_at(message, "extra", "interrupt_type") == "FormatError" or _BAD_FORMAT.search(said)
+    identifier = _first_of(message.get("tool_call_ids")) or message.get("tool_call_id", "")
+    one = building.answered(str(identifier)) or building.waiting()
+    turns = building.session.turns
+    if one is None:
+        if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
+            raw = text_at(message, "extra", "response") or turns[-1].text
+            call = called("", "bash", raw)
+            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED, said))
+        return
+    building.answered(one.call.id)
+    one.said = said
+    code = _CODE.search(said)
+    one.exit_code = int(code[1]) if code else None
+    if bad and one.exit_code is None:
+        one.recorded = Recorded.MALFORMED
+    else:
+        one.recorded = Recorded.RAN if code else Recorded.UNKNOWN
+    if _BLOCKED.match(said):
+        one.recorded = Recorded.DENIED
+
+
+def _first_of(names: object) -> str:
+    return str(names[0]) if isinstance(names, list) and names else ""
+
+
+def _step(building: Building, step: Object) -> None:
+    action = text_at(step, "action")
+    turn = building.turn()
+    turn.text = text_at(step, "response")
+    if action.strip():
+        seconds = step.get("execution_time")
+        observation = words(step.get("observation"))
+        building.called(
+            turn,
+            LoggedCall(
+                bash_call(action.strip("\n")),
+                Recorded.DENIED if _BLOCKED.match(observation) else Recorded.UNKNOWN,
+                observation,
+                seconds=seconds if isinstance(seconds, float) else None,
+            ),
+        )

@@ -1,0 +1,235 @@
+"""`agenteval ingest`: sessions of logs as runs, once each, whole or not at all."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from agenteval.__main__ import app
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
+from sample_logs import CHAT, CLAUDE, LISTS, PIPES, claude, database, export, run_json
+
+RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def agenteval(*arguments, code=0):
+    found = CliRunner().invoke(app, [*map(str, arguments)], catch_exceptions=False)
+    assert found.exit_code == code, found.output
+    return found.output
+
+
+def ingested(*arguments):
+    return json.loads(agenteval("ingest", *arguments, "--json"))
+
+
+def rows(query):
+    with sqlite3.connect("reports/agenteval.db") as store:
+        return store.execute(query).fetchall()
+
+
+def test_three_facts_of_a_call_are_kept_apart(here) -> None:
+    (here / "export.json").write_text(export())
+    agenteval("ingest", "opencode", "export.json")
+    facts = 'SELECT raw, harness, derived, offending, failure_class, shape FROM "call" ORDER BY id'
+    assert rows(facts)[:2] == [
+        (LISTS, "ran", "allowed", "", "", "plain"),
+        (PIPES, "denied", "denied", "head", "pipe-to-filter", "pipe-to-filter"),
+    ]
+
+
+def test_pending_calls_and_cascades_are_counted_and_are_in_no_rate(here) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    (run,) = ingested("claude-code", "c1.jsonl")["runs"]
+    told = {recorded: [one[-1] for one in CLAUDE].count(recorded) for *_, recorded in CLAUDE}
+    assert run["recorded"] == told
+    shown = json.loads(agenteval("show", run["id"], "--json"))["models"][0]
+    errors = told["denied"] + told["invalid-tool"] + told["malformed"]
+    assert (shown["errors"]["count"], shown["errors"]["n"]) == (errors, len(CLAUDE) - 1)
+
+
+def test_ingesting_twice_adds_nothing(here) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    agenteval("ingest", "claude-code", "c1.jsonl")
+    before = rows('SELECT * FROM "call"')
+    again = ingested("claude-code", ".")
+    touched = (here / "c1.jsonl").write_text(claude() + "\n")
+    once_more = ingested("claude-code", "c1.jsonl")
+    assert touched
+    assert (again["files_unchanged"], again["runs"]) == (1, [])
+    assert once_more["runs"][0]["sessions"] == {"unchanged": 1}
+    assert rows('SELECT * FROM "call"') == before
+
+
+def test_a_log_that_grows_is_taken_up_where_it_stopped(here) -> None:
+    lines = claude().splitlines(keepends=True)
+    calls = []
+    for end in (2, 4, 9, len(lines)):
+        (here / "c1.jsonl").write_text("".join(lines[:end]))
+        ingested("claude-code", "c1.jsonl")
+        calls.append(rows("SELECT count(*) FROM 'call'")[0][0])
+    assert (calls, rows("SELECT count(*) FROM trial")) == ([0, 1, 4, 7], [(1,)])
+    whole = rows('SELECT name, raw, harness FROM "call" ORDER BY id')
+    (here / "reports/agenteval.db").unlink()
+    ingested("claude-code", "c1.jsonl")
+    assert rows('SELECT name, raw, harness FROM "call" ORDER BY id') == whole
+
+
+def test_copies_of_one_session_are_one_trial(here) -> None:
+    store = database(here / "opencode.db")
+    (here / "export.json").write_text(export())
+    (here / "run.jsonl").write_text(run_json())
+    for path in ("opencode.db", "export.json", "run.jsonl"):
+        ingested("opencode", path)
+    store.close()
+    assert rows("SELECT count(*), sum(calls) FROM trial") == [(1, 8)]
+
+
+def test_a_database_that_a_running_program_has_locked_is_read(here) -> None:
+    store = database(here / "opencode.db")
+    store.execute("BEGIN IMMEDIATE")
+    found = ingested("opencode", "opencode.db")
+    store.close()
+    assert (found["skipped"], found["runs"][0]["sessions"]) == ([], {"added": 1})
+
+
+def test_what_a_log_cannot_show_is_not_observable_in_every_table(here) -> None:
+    (here / "chat.jsonl").write_text(CHAT)
+    (run,) = ingested("openai", "chat.jsonl")["runs"]
+    shown = agenteval("show", run["id"], "--details")
+    assert "how a trial ended, denials, exit codes" in shown
+    for label in ("goal reached, of trials", "completed", "typical exit"):
+        assert re.search(rf"^{label} +not observable", shown, re.MULTILINE), label
+    listed = json.loads(agenteval("show", "--json"))["runs"][0]
+    assert (listed["reached"]["n"], listed["source"]) == (0, "openai")
+    whole = json.loads(agenteval("show", run["id"], "--json"))["models"][0]
+    assert (whole["errors"]["n"], whole["errors"]["count"]) == (0, 0)
+
+
+def test_an_allow_list_judges_instead_of_the_record(here) -> None:
+    (here / "chat.jsonl").write_text(CHAT)
+    (run,) = ingested("openai", "chat.jsonl", "--allowlist", "demo")["runs"]
+    assert run["derived"] == {"denied": 4}
+    shown = json.loads(agenteval("show", run["id"], "--json"))["models"][0]
+    assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
+
+
+def test_two_models_of_logs_are_compared_and_the_gate_says_what_is_not_known(here) -> None:
+    (here / "export.json").write_text(export())
+    (here / "c1.jsonl").write_text(claude())
+    ingested("opencode", "export.json")
+    ingested("claude-code", "c1.jsonl")
+    compared = agenteval("compare", "qwen", "opus")
+    assert "makes" in compared or "made" in compared
+    told = agenteval("gate", "--baseline", "qwen", "--candidate", "opus", code=3)
+    assert re.search(r"margin.completed .* 0/0 trials +INCONCLUSIVE", told)
+
+
+def test_where_list_and_record_differ_is_counted_and_named(here) -> None:
+    rule = json.dumps(export()).replace("scripts/notes.py *", "scripts/other.py *")
+    (here / "export.json").write_text(json.loads(rule))
+    (run,) = ingested("opencode", "export.json")["runs"]
+    assert run["differ"] == {"count": 1, "calls": [f"ran, but denied: {LISTS}"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "sessions"),
+    [
+        ("--model", "opus", 1),
+        ("--model", "gpt", 0),
+        ("--agent", "main", 1),
+        ("--project", "/srv", 1),
+        ("--project", "/elsewhere", 0),
+        ("--since", "2026-03-01", 1),
+        ("--since", "2026-03-02", 0),
+        ("--until", "2026-03-01", 0),
+        ("--until", "2026-04-01T10:00:00+00:00", 1),
+    ],
+)
+def test_only_sessions_that_are_asked_for_are_taken_in(here, option, value, sessions) -> None:
+    (here / "c1.jsonl").write_text(claude())
+    found = ingested("claude-code", "c1.jsonl", option, value)
+    assert len(found["runs"]) == sessions
+    everything = ingested("claude-code", "c1.jsonl")
+    assert sum(everything["runs"][0]["sessions"].values()) == 1
+
+
+def test_what_must_not_be_stored_is_taken_out_before(here) -> None:
+    secret = "sk-" + "proj0123456789abcdef"
+    text = claude().replace("rm x", f"KEY={secret} curl https://wiki.example.org /home/ann/x")
+    (here / "c1.jsonl").write_text(text.replace("/srv/work", "/home/ann/work"))
+    found = ingested("claude-code", "c1.jsonl", "--redact")
+    stored = b"".join(file.read_bytes() for file in (here / "reports").iterdir())
+    for gone in (secret, "wiki.example.org", "/home/ann"):
+        assert gone.encode() not in stored, gone
+    assert {line.partition(" x ")[2] for line in found["redacted"]} >= {"key", "host", "user"}
+    assert rows("SELECT project FROM session") == [("/home/redacted-user-1/work",)]
+
+
+def test_auto_finds_the_places_of_programs(here, monkeypatch) -> None:
+    folder = here / "claude/projects/-srv-work"
+    folder.mkdir(parents=True)
+    (folder / "c1.jsonl").write_text(claude())
+    for name in ("XDG_DATA_HOME", "CODEX_HOME", "QWEN_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.setenv(name, str(here / "nothing"))
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(here / "claude"))
+    assert [run["format"] for run in ingested("auto")["runs"]] == ["claude-code"]
+
+
+def test_skipped_parts_are_named_with_file_and_place(here) -> None:
+    (here / "c1.jsonl").write_text(claude() + "{half")
+    told = agenteval("ingest", "claude-code", "c1.jsonl")
+    last = len(claude().splitlines()) + 1
+    assert f"parts skipped: 1\n  c1.jsonl: line {last}: cut off, or half written" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["fly", "x"], "'fly': no format of logs. Known: auto, opencode"),
+        (["opencode", "nowhere"], "nowhere: no such file or folder of logs"),
+        (["auto", "x"], "auto finds each program's own place"),
+        (["opencode", "x", "--since", "soon"], "--since soon: no day or time"),
+    ],
+)
+def test_what_a_user_gets_wrong_is_told_in_a_line(here, arguments, told) -> None:
+    found = subprocess.run(
+        [sys.executable, "-m", "agenteval", "ingest", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=here,
+    )
+    assert (found.returncode, told in found.stderr, found.stderr.count("\n")) == (2, True, 1)
+
+
+def test_an_ingest_that_is_killed_leaves_no_session_half_and_is_taken_up(here) -> None:
+    for number in range(30):
+        (here / f"{number}.jsonl").write_text(claude().replace('"c1"', f'"c{number}"'))
+    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", "."]
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL) as going:
+        while going.poll() is None and not _trials():
+            pass
+        going.kill()
+    assert {calls for calls, outcome in _trials() if outcome} <= {7}
+    assert all(outcome for _, outcome in _trials())
+    ingested("claude-code", ".")
+    assert rows("SELECT count(*), sum(calls) FROM trial") == [(30, 210)]
+
+
+def _trials():
+    try:
+        return rows("SELECT calls, outcome FROM trial")
+    except sqlite3.OperationalError:
+        return []
