@@ -69,6 +69,7 @@ WORDS_OF_THEIR_OWN = {
     "--gate": "run ends early by it, the others judge by it",
     "--json": "classify prints a line a call",
     "--model": "show lists runs of it",
+    "--out": "gate writes its reports there, scenarios world a world",
     "--report": "each has a default of its own",
     "--since": "ingest has sessions, show has runs",
     "--seed": "scenarios show draws one trial",
