@@ -61,6 +61,7 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
 
     - `agenteval show article` is the published comparison, judged again from its calls
     """
+    gc.disable()  # as below
     if runs == [ARTICLE]:
         _show_article(path, as_json=as_json)
     elif ARTICLE in (runs or ()):

@@ -43,12 +43,26 @@ def visible(text: str) -> str:
     Control characters are pictures, as at a terminal; what turns the direction of writing, joins
     or has no width is its number. Ends of lines and tabs stay.
     """
-    if text.isprintable():
-        return text
-    return "".join(one if one.isprintable() else _sign(one) for one in text)
+    return text if text.isprintable() else text.translate(_SIGNS)
+
+
+class _Signs(dict[int, str]):
+    """By code: made when a character is first met, and the usual ones kept."""
+
+    def __missing__(self, code: int) -> str:
+        sign = _sign(chr(code))
+        if code < _USUAL:
+            self[code] = sign
+        return sign
+
+
+_USUAL = 0x3000  # so that a text which has every character does not fill the memory
+_SIGNS = _Signs()
 
 
 def _sign(character: str) -> str:
+    if character.isprintable():
+        return character
     code = ord(character)
     if character in "\n\t":
         return character

@@ -46,6 +46,8 @@ _TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
     FROM imported WHERE id = :run"""
 _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
+RAW = "raw*"  # of a turn, its largest column
+TOGETHER = 200  # trials whose rows are read at a time
 _TURNS = f"SELECT count(*) {_OF_RUN.format('turn')}"
 _TRIALS = "SELECT cause, retries FROM trial WHERE run_id = :run"
 _ENDLESS = 2**31 - 1  # as far as both databases count
@@ -79,10 +81,10 @@ def summarized(query: Query, word: str, *, where: str) -> tuple[Run, tuple[Trial
     return without_trials(query, found), summaries(query, found)
 
 
-def load(query: Query, word: str, *, where: str) -> Run:
-    """A whole run, by what names it. Raises UsageError."""
+def load(query: Query, word: str, *, where: str, raw: bool = True) -> Run:
+    """A whole run, by what names it; the bytes of its replies only if `raw`. Raises UsageError."""
     found = named(query, word, where=where)
-    return replace(without_trials(query, found), trials=tuple(_trials(query, found)))
+    return replace(without_trials(query, found), trials=tuple(_trials(query, found, raw=raw)))
 
 
 def named(query: Query, word: str, *, where: str) -> str:
@@ -137,13 +139,25 @@ def _requests(query: Query, run: str) -> int:
     return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
 
 
-def _trials(query: Query, run: str) -> Iterator[Trial]:
+def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
+    """Some at a time: their rows are three times as large as what is made of them."""
     of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
-    turns, calls = (_by_trial(query, *one, run) for one in ((TURN, "turn"), (CALL, "call")))
     messages = messages_of(query, run)
-    for trial in _rows(query, TRIAL, of_run, run):
-        prompts = prompts_of(trial.prompts, messages)
-        yield trial_value(trial, turns.pop(trial.id, []), calls.pop(trial.id, []), prompts)
+    turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
+    rows = list(_rows(query, TRIAL, of_run, run))
+    for start in range(0, len(rows), TOGETHER):
+        some = rows[start : start + TOGETHER]
+        ids = ", ".join(str(trial.id) for trial in some)
+        turns, calls = (
+            _by_trial(query, columns, table, ids)
+            for columns, table in ((turn, "turn"), (CALL, "call"))
+        )
+        for trial in some:
+            prompts = prompts_of(trial.prompts, messages)
+            made = turns.pop(trial.id, [])
+            for one in () if raw else made:
+                one.raw = ""
+            yield trial_value(trial, made, calls.pop(trial.id, []), prompts)
 
 
 def load_trial(
@@ -173,20 +187,22 @@ def load_trial(
     return None
 
 
-def _by_trial(query: Query, columns: str, table: str, run: str) -> dict[int, list[Any]]:
+def _by_trial(query: Query, columns: str, table: str, trials: str) -> dict[int, list[Any]]:
     grouped: dict[int, list[Any]] = defaultdict(list)
-    for row in _rows(query, columns, f"{_OF_RUN.format(table)} ORDER BY one.id", run):
+    source = f'FROM "{table}" AS one WHERE trial_id IN ({trials}) ORDER BY one.id'
+    for row in _rows(query, columns, source):
         grouped[row.trial_id].append(row)
     return grouped
 
 
-def _rows(query: Query, columns: str, source: str, run: Any, **named: Any) -> Iterator[Any]:
+def _rows(query: Query, columns: str, source: str, run: Any = None, **named: Any) -> Iterator[Any]:
     """Rows by the names of their columns, with the values that the ORM gives."""
     names = [column.rstrip(_MARKS) for column in columns.split()]
     marks = [column.lstrip(_NAMES) for column in columns.split()]
     reads = [(at, _READ[mark]) for at, mark in enumerate(marks) if mark]
     asked = ", ".join(f'one."{name}"' for name in names)
-    for row in query(f"SELECT {asked} {source}", run=run, **named):
+    of_run = {} if run is None else {"run": run}
+    for row in query(f"SELECT {asked} {source}", **of_run, **named):
         values = list(row)
         for at, read in reads:
             values[at] = read(values[at])

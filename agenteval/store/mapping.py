@@ -161,7 +161,9 @@ def _finding(stored: dict[str, Any]) -> Finding:
 def _execution(row: "CallRow") -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
-    return Execution(row.exit_code, row.output, row.seconds, row.limit, row.cut)
+    same = row.output == row.reply  # most outputs are the reply: one text in memory
+    output = row.reply if same else row.output
+    return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
 
 
 def trial_value(

@@ -75,7 +75,7 @@ def run_models(
             asyncio.run(session.play())
         except KeyboardInterrupt:
             interrupted = True
-        return tuple(store.load(run_id) for run_id in session.started), interrupted
+        return tuple(workflows.views.loaded(session.started, plan.store)), interrupted
 
 
 def session_of(

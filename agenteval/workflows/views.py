@@ -27,9 +27,10 @@ Runs = tuple[Run, Run]
 
 
 def loaded(names: Sequence[str], store: str) -> list[Run]:
-    """Whole runs, by what names them. Raises UsageError."""
+    """Runs but the bytes of their replies, by what names them. Raises UsageError."""
+    where = str(Location(store))
     with opened(store) as query:
-        return [loading.load(query, name, where=str(Location(store))) for name in names]
+        return [loading.load(query, name, where=where, raw=False) for name in names]
 
 
 def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:

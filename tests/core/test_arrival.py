@@ -122,6 +122,15 @@ def test_what_would_hide_is_a_sign(text, shown) -> None:
     assert visible(text) == shown
 
 
+def test_whatever_a_text_has_it_is_printable_then_and_does_not_fill_the_memory() -> None:
+    every = [chr(code) for code in range(0, 0x110000, 7)]
+    shown = [visible(one) for one in every]
+    told = visible("".join(every))
+    assert told == "".join(shown)
+    assert {one for one in told if not one.isprintable()} <= {"\n", "\t"}
+    assert len(plain._SIGNS) <= 0x3000
+
+
 @pytest.mark.parametrize(("text", "shown"), [("abc", "abc"), ("abcde", "abc (2 more characters)")])
 def test_a_long_text_is_cut_and_says_so(text, shown) -> None:
     assert shortened(text, 3) == shown

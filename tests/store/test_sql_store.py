@@ -23,7 +23,7 @@ from agenteval.core.trial import (
 )
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
-from agenteval.store import loading
+from agenteval.store import loading, summaries
 from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
@@ -118,6 +118,41 @@ def test_a_run_comes_back_as_it_was(store: SqlStore) -> None:
     store.close_run("r1", complete=True, second_reader={"agreed": 3}, effort=Effort(9.5, 700.0))
     ended = {"complete": True, "second_reader": {"agreed": 3}, "effort": Effort(9.5, 700.0)}
     assert store.load("r1") == replace(RUN, **ended, trials=(TRIAL,), requests=1)
+
+
+def test_without_the_bytes_of_its_replies_a_run_is_the_same_else(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    bare = replace(TRIAL, turns=tuple(replace(turn, raw="") for turn in TRIAL.turns))
+    with summaries.opened(store.url) as query:
+        found = loading.load(query, "r1", where="here", raw=False)
+    assert found == replace(RUN, trials=(bare,), requests=1)
+
+
+def test_trials_are_read_some_at_a_time_each_with_its_own_rows(store, monkeypatch) -> None:
+    monkeypatch.setattr(loading, "TOGETHER", 2)
+    store.add(RUN)
+    keys = [TrialKey("s", number, 99) for number in (1, 2, 3, 4, 5)]
+    recorder = store.recorder(RUN, {"s": "abc"})
+    for key in reversed(keys):
+        recorder.begin(key)
+        for record in TRIAL.calls[: key.number % 3]:
+            recorder.call(key, record)
+    found = store.load("r1").trials
+    assert [(one.number, len(one.calls)) for one in found] == [
+        (1, 1),
+        (2, 2),
+        (3, 0),
+        (4, 1),
+        (5, 2),
+    ]
+
+
+def test_an_output_that_was_the_reply_is_one_text_in_memory(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    record = store.load("r1").trials[0].calls[0]
+    assert record.execution.output is record.reply
 
 
 def test_a_trial_in_flight_when_the_run_died_comes_back_void_with_its_calls(
