@@ -193,9 +193,10 @@ def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None
     try:
         listener = socket.create_server((host, port), family=family)
     except OSError as error:
+        why = str(error.strerror).partition(" (while")[0]
         raise UsageError(
-            f"--host {host} --port {port}: cannot listen there ({error.strerror}); "
-            "--port 0 takes any that is free"
+            f"--host {host} --port {port}: cannot listen there ({why}); --port 0 takes any that is "
+            "free"
         ) from error
     with listener:
         guard = Guard.of(host, listener.getsockname()[1])

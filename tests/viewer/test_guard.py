@@ -1,13 +1,16 @@
 """Who may ask the viewer what: hosts, tokens, origins, and what a page may load."""
 
 import re
+import socket
 
 import pytest
 from stored import stored
 from two_runs import FIRST, GUARD, client
 
+from agenteval.errors import UsageError
 from agenteval.store.reviews import reviews
 from agenteval.store.summaries import opened
+from agenteval.viewer.application import serve
 from agenteval.viewer.guard import Guard
 
 
@@ -137,3 +140,12 @@ def test_a_cookie_is_of_this_port_and_no_script_reads_it(store) -> None:
     assert told.startswith("agenteval-8765=the-token;")
     assert "HttpOnly" in told
     assert "SameSite=strict" in told
+
+
+def test_a_port_that_is_taken_and_a_name_that_is_nobodys_are_told_in_a_line(store) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match=r"cannot listen there \(Address already in use\);"):
+            serve(store, "127.0.0.1", port, print)
+    with pytest.raises(UsageError, match="--port 0: cannot listen there"):
+        serve(store, "nowhere.invalid", 0, print)

@@ -143,3 +143,9 @@ def test_pages_of_calls_lead_to_each_other_and_back(reader, monkeypatch) -> None
     third = asked(reader, second.links["later"])
     assert "later" not in third.links
     assert asked(reader, asked(reader, third.links["earlier"]).links["earlier"]).text == first.text
+
+
+@pytest.mark.parametrize("run", ["first", "nobody"])
+def test_events_of_a_run_that_is_over_or_unknown_end_at_once(reader, run) -> None:
+    answer = reader.get("/events", params={"run": run})
+    assert answer.text == "event: ended\ndata: {}\n\n"

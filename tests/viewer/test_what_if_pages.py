@@ -1,0 +1,59 @@
+"""What another allow list would have said of the calls on a page, asked of a shipped scenario."""
+
+import pytest
+from links import Page
+from stored import stored
+from two_runs import client
+
+from agenteval.testing import denied, run, says, tool, trial
+
+LIST = "uv run scripts/notes.py list"
+PLAYED = run(
+    trial(
+        (LIST, denied(f"{LIST} | head -5", "pipe-to-filter", evidence="| head -5")),
+        tool("teleport", failure_class="hallucinated-tool", to="Rome"),
+        says("Done."),
+        scenario="notes/append",
+        seed=5,
+    ),
+    run_id="first",
+)
+
+
+@pytest.fixture
+def store(tmp_path) -> str:
+    return stored(str(tmp_path / "runs.db"), PLAYED)
+
+
+def verdicts(page: Page) -> list[str]:
+    return [" ".join(["would be", *part.split()[:1]]) for part in page.text.split("would be")[1:]]
+
+
+PAGES = ("/trial?run=first&scenario=notes/append&number=1", "/calls?run=first")
+
+
+@pytest.mark.parametrize("address", PAGES)
+@pytest.mark.parametrize(
+    ("allowlist", "said"),
+    [
+        ("notes", ["would be allowed", "would be pipe-to-filter", "would be hallucinated-tool"]),
+        (
+            "pantry",
+            [
+                "would be unlisted-script",
+                "would be pipe-to-filter",
+                "would be hallucinated-tool",
+            ],
+        ),
+    ],
+)
+def test_beside_each_call_stands_what_that_allow_list_says(store, address, allowlist, said) -> None:
+    answer = client(store).get(f"{address}&allowlist={allowlist}")
+    assert answer.status_code == 200, answer.text
+    assert verdicts(Page(answer.text)) == said
+
+
+def test_asking_changes_nothing_that_is_stored(store) -> None:
+    before = client(store).get("/calls?run=first").text
+    client(store).get("/calls?run=first&allowlist=pantry")
+    assert client(store).get("/calls?run=first").text == before
