@@ -2,17 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.core.policy.relaxation import NOTHING, Relaxation
 from agenteval.dialects import NAMES
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
+    from agenteval.workflows.suggest import Suggested
     from agenteval.workflows.whatif import Relaxed, Trials
 
 allowlist = typer.Typer(
@@ -132,7 +134,7 @@ def whatif(
     - `agenteval whatif last --budget 5`
     """
     found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
-    now = found.relaxed(workflows.whatif.NOTHING)
+    now = found.relaxed(NOTHING)
     within = found.within(budget) if budget is not None else None
     told = found.best() if budget is None else [within] if within else []
     if as_json:
@@ -189,3 +191,71 @@ def _document(one: "Relaxed") -> dict[str, Any]:
             for command, count, harms in one.let_through
         ],
     }  # fmt: skip
+
+
+def suggest(
+    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    *,
+    play: Annotated[
+        Literal["prompt", "rules"] | None,
+        typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
+    ] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
+    ] = None,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Say what the denied calls of runs ask for: options, rules, sentences of a prompt.
+
+    What several models guess independently may deserve to exist. Rules are those of `whatif`, which
+    says what each would let run. With --try the first run's scenarios are played once more, from
+    the same seeds, by the same model, with the sentences in its prompt or under the first of the
+    rules, and both runs are compared trial by trial.
+
+    Examples:
+    - `agenteval suggest last`
+
+    - `agenteval suggest last --try prompt`
+
+    - `agenteval suggest last --try rules`
+    """
+    names = output.chosen(runs, store)
+    found, other = workflows.suggest.suggest(names, store), workflows.whatif.whatif(names, store)
+    for line in _suggested(found, other.best()):
+        typer.echo(line)
+    more = next((one.more for one in other.best()), NOTHING) if play == "rules" else NOTHING
+    if play == "rules" and not more.size:
+        raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
+    if play == "prompt" or prompt:
+        prompt = prompt or Path("prompts", f"{names[0]}-suggested.md")
+        workflows.suggest.write_prompt(names[0], store, found.sentences[:_LINES], prompt)
+        typer.echo(f"wrote {prompt}")
+    if play is not None:
+        _tried(names[0], store, prompt if play == "prompt" else None, more)
+
+
+def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
+    made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
+    typer.echo(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
+    view = workflows.views.compared([run, made], store, "full", across_arms=True)
+    output.show_view(view, as_json=False)
+
+
+def _suggested(found: "Suggested", best: "Sequence[Relaxed]") -> Iterator[str]:
+    yield "options and names that do not exist:"
+    for each in found.inventions[:_LINES]:
+        by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
+        yield f"  {each.count} times, {by}: {_in_one_line(each.part)}  in {each.where or 'a tool'}"
+    yield "rules:"
+    for one in best[:_LINES]:
+        yield f"  {len(one.calls)} times: {'; '.join(one.more.rules.splitlines())}"
+    yield "sentences of a prompt:"
+    for line in found.sentences[:_LINES]:
+        said = f", {line.told} of them although it was said" if line.told else ""
+        text = line.text.replace("{{ bash }}", "bash")
+        yield f"  {line.denied} times{said}: {text}"
+    if found.without:
+        yield f"no sentence for {found.without} denied calls"
+
+
+_LINES = 8  # of each kind

@@ -99,6 +99,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "allowlist:whatif",
         "Say which rules would remove most errors of stored runs, and what they would let run.",
     ),
+    "suggest": (
+        "allowlist:suggest",
+        "Say what the denied calls of runs ask for: options, rules, sentences of a prompt.",
+    ),
     "harness": (
         "harness:app",
         "Get real harnesses, and say where their verdicts differ from ours.",

@@ -86,7 +86,7 @@ def session_of(
 ) -> "Session":
     """Raises UsageError for scenarios or levels that are none."""
     levels = levels_of(plan.options.concurrency)
-    stages = load_stages(plan.options.targets, plan.setting.arm)
+    stages = load_stages(plan.options.targets, plan.setting.arm, plan.more)
     progress, harness = progress or Quiet(), None
     if plan.options.harness:
         harness, plan, stages = workflows.harnesses.joined(plan, stages, progress.note)

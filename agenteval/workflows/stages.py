@@ -13,6 +13,7 @@ from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
+from agenteval.core.policy.relaxation import NOTHING, Relaxation, relaxed
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
@@ -70,6 +71,7 @@ class Plan:
     retry_void: bool = False
     power: bool = False
     part: Part | None = None  # where several processes play it together
+    more: Relaxation = NOTHING  # what each allow list has beside its own rules
 
 
 def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
@@ -156,14 +158,19 @@ def levels_of(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, parts)))
 
 
-def load_stages(targets: Sequence[str], arm: Arm = STRICT) -> tuple[Stage, ...]:
-    """The scenarios under an arm, each with allow list and its world's files. Raises UsageError."""
+def load_stages(
+    targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING
+) -> tuple[Stage, ...]:
+    """The scenarios under an arm, each with allow list and its world's files. Raises UsageError.
+
+    Each allow list has these rules `more`.
+    """
     where = roots()
     scenarios = load_scenarios(targets, roots=where)
     played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
     names = {scenario.policy for scenario in scenarios}
     names |= {agent.policy for agents in played.values() for agent in agents}
-    policies = {name: load_policy(name, roots=where) for name in names}
+    policies = {name: relaxed(load_policy(name, roots=where), more) for name in names}
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
         for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:

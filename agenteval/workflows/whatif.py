@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import Cluster
-from agenteval.core.policy.relaxation import Relaxation, needed, relaxed
+from agenteval.core.policy.relaxation import NOTHING, Relaxation, needed, relaxed
 from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import Simple
@@ -30,7 +30,6 @@ from agenteval.workflows.views import loaded
 TOLD: Final = 12  # relaxations that are told
 TRIED: Final = 14  # needs of which sets are made for a budget
 MOST: Final = 4  # of them in a set
-NOTHING: Final = Relaxation()
 WORST: Final = ("destructive", "network")
 
 
@@ -170,12 +169,12 @@ def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
     by: dict[Any, Relaxation] = {}
     for need in needs:
         if need.constructs:
-            by[need.constructs] = by.get(need.constructs, Relaxation()) | need
+            by[need.constructs] = by.get(need.constructs, NOTHING) | need
     yield from by.values()
 
 
 def _union(needs: Iterable[Relaxation]) -> Relaxation:
-    whole = Relaxation()
+    whole = NOTHING
     for need in needs:
         whole |= need
     return whole

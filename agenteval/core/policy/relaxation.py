@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import sha256
 
 from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern
@@ -51,6 +52,9 @@ class Relaxation:
         return "\n".join(lines)
 
 
+NOTHING = Relaxation()
+
+
 def _quoted(words: Iterable[str]) -> str:
     return ", ".join(f'"{word}"' for word in sorted(words))
 
@@ -82,8 +86,14 @@ def _may_be_opened(program: str, policy: Policy) -> bool:
 
 @lru_cache(maxsize=256)
 def relaxed(policy: Policy, more: Relaxation) -> Policy:
-    """The policy with these rules too. What it denies by name stays denied."""
+    """The policy with these rules too, under a digest of its own.
+
+    What it denies by name stays denied.
+    """
+    if not more.size:
+        return policy
     rules = policy.bash
+    digest = sha256(f"{policy.digest}\n{more.rules}".encode()).hexdigest()[:12]
     patterns = (CommandPattern.parse(f"{program} *") for program in sorted(more.programs))
     bash = BashRules(
         (*rules.patterns, *patterns),
@@ -93,4 +103,4 @@ def relaxed(policy: Policy, more: Relaxation) -> Policy:
         rules.denied,
         rules.through,
     )
-    return replace(policy, bash=bash)
+    return replace(policy, bash=bash, digest=digest)

@@ -1,0 +1,169 @@
+"""What the denied calls of stored runs ask for: options, rules, and sentences of a prompt.
+
+Counts only: what a change would do is told by `whatif` of rules, and by playing of a prompt.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from agenteval.core.call import Denied
+from agenteval.core.policy.relaxation import Relaxation
+from agenteval.core.prompt.setting import HEADING, NAMED, VARIANTS
+from agenteval.core.run import Run
+from agenteval.errors import UsageError
+from agenteval.workflows.evaluate import run_models
+from agenteval.workflows.stages import plan_of
+from agenteval.workflows.views import loaded
+
+INVENTED: Final = (
+    *("hallucinated-flag", "hallucinated-sub-command", "hallucinated-value"),
+    *("hallucinated-script", "hallucinated-tool"),
+)
+# What a prompt would say of a class; `{{ bash }}` is the tool's name in the arm.
+SENTENCES: Final[Mapping[str, str]] = {
+    "pipe-to-filter": "Do not trim output (`| head`, `| grep`, `| jq`): read all of it.",
+    "pipe": "Do not pipe one command into another.",
+    "stderr-redirect": "Do not redirect or suppress errors (`2>&1`, `2>/dev/null`).",
+    "shell-chain": "One command per {{ bash }} call: no `&&`, `||` or `;`.",
+    "control-flow": "One command per {{ bash }} call: no loops and no conditions.",
+    "file-redirect": "Do not make files by {{ bash }}: no `>`.",
+    "heredoc": "No here-documents: a long value is one quoted argument.",
+    "heredoc-to-file": "Do not make files by {{ bash }}: no here-documents.",
+    "command-substitution": "No command substitution (`$( )`): give the value itself.",
+    "env-assignment": "Set no variables before a command.",
+    "wrapper-prefix": "No prefixes such as `timeout`, `env` or `sudo`.",
+    "background": "Start nothing in the background.",
+    "bare-binary": "Call no other programs than the listed scripts: no ls, cat, find or python.",
+    "inline-code": "Run no code of your own (`python -c`): use a listed script.",
+    "unlisted-script": "Run listed scripts only, whatever else lies there.",
+    "wrong-runner": "Call a script as it is listed, with the same words before it.",
+    "hallucinated-flag": "Use an option only if the list or `--help` has it.",
+    "hallucinated-sub-command": "Use a sub-command only if the list or `--help` has it.",
+    "hallucinated-script": "Call a script by its listed path only.",
+    "hallucinated-tool": "Call only the tools that you were given; scripts are run by {{ bash }}.",
+    "blocked-path": "Open files of this workspace only, by paths from its root.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Invention:
+    """What models wrote that does not exist: the part, where it stood, how often, and which did."""
+
+    failure_class: str
+    part: str
+    where: str
+    count: int
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """What a prompt could say; `denied` calls of the class, `told` of them where its rules did."""
+
+    failure_class: str
+    text: str
+    denied: int
+    told: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """Both by how often they would have been to the point."""
+
+    inventions: Sequence[Invention]
+    sentences: Sequence[Sentence]
+    without: int  # denied calls of which no sentence speaks
+
+
+def suggest(names: Sequence[str], store: str) -> Suggested:
+    """By the judgement that is in force. Raises UsageError."""
+    runs = loaded(names, store)
+    return Suggested(tuple(_inventions(runs)), *_sentences(runs))
+
+
+def _denied(runs: Sequence[Run]) -> Iterator[tuple[Run, str, Denied]]:
+    """Of each denied call the run, how the call begins, and the verdict."""
+    for run in runs:
+        for trial in run.trials:
+            parts = () if trial.cause else (trial.calls, *(one.calls for one in trial.agents))
+            for record in chain.from_iterable(parts):
+                if isinstance(record.verdict, Denied):
+                    yield run, _start(record.call.command or ""), record.verdict
+
+
+def _start(command: str) -> str:
+    """The script that a command names, or its program."""
+    words = command.split()
+    scripts = (word for word in words if word.endswith((".py", ".sh")))
+    return next(scripts, words[0] if words else "")
+
+
+def _inventions(runs: Sequence[Run]) -> Iterator[Invention]:
+    found: Counter[tuple[str, str, str]] = Counter()
+    by: dict[tuple[str, str, str], set[str]] = {}
+    for run, start, verdict in _denied(runs):
+        primary = verdict.primary
+        if primary.failure_class in INVENTED:
+            key = (primary.failure_class, primary.evidence.text.strip(), start)
+            found[key] += 1
+            by.setdefault(key, set()).add(run.model.name)
+    for key in sorted(found, key=lambda one: (-len(by[one]), -found[one], one)):
+        yield Invention(*key, found[key], tuple(sorted(by[key])))
+
+
+def _sentences(runs: Sequence[Run]) -> tuple[tuple[Sentence, ...], int]:
+    denied: Counter[str] = Counter()
+    told: Counter[str] = Counter()
+    for run, _, verdict in _denied(runs):
+        name = verdict.primary.failure_class
+        denied[name] += 1
+        told[name] += name in _named(run)
+    known = tuple(
+        Sentence(name, SENTENCES[name], count, told[name])
+        for name, count in denied.most_common()
+        if name in SENTENCES
+    )
+    return known, denied.total() - sum(one.denied for one in known)
+
+
+def _named(run: Run) -> frozenset[str]:
+    """The classes that the rules of its prompt name, where those are some of ours."""
+    variant = (run.options and run.options.prompt_variant) or ""
+    return frozenset(name for part in variant.split("+") for name in NAMED.get(part, ()))
+
+
+def write_prompt(run: str, store: str, sentences: Sequence[Sentence], file: Path) -> None:
+    """The rules of the run's prompt with these sentences, as `--prompt-variant` takes them."""
+    (one,) = loaded([run], store)
+    if not sentences:
+        raise UsageError(f"{one.id}: no call was denied of which a sentence could speak")
+    if file.exists():
+        raise UsageError(f"{file}: is there already: name a new file, or move that one away")
+    named = (one.options and one.options.prompt_variant) or "none"
+    before = VARIANTS.get(named)
+    if before is None:
+        before = Path(named).read_text(encoding="utf-8").strip()
+    lines = [*filter(None, [before or HEADING]), "", *(f"- {each.text}" for each in sentences)]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str:
+    """The run played again in the same worlds, with this prompt or under these rules; its id.
+
+    Raises UsageError.
+    """
+    (one,) = loaded([run], store)
+    if one.options is None:
+        raise UsageError(f"{one.id}: made before runs could be played again: begin a new one")
+    if one.options.harness:
+        raise UsageError(f"{one.id}: a real harness has a prompt of its own, which is not changed")
+    asked = replace(one.options, model=(one.model.name,))
+    if prompt is not None:
+        asked = replace(asked, prompt_variant=str(prompt))
+    (made,), _ = run_models(replace(plan_of(asked, store), more=more))
+    return made.id
