@@ -36,6 +36,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "transcript:calls",
         "List the calls of a run, one a line: trial, turn, verdict or class, and what was called.",
     ),
+    "export": (
+        "transcript:export",
+        "Write the calls or the trials of runs as rows, for a notebook, DuckDB or pandas.",
+    ),
+    "schema": (
+        "transcript:schema",
+        "Print the JSON Schema of what `--json` prints: of a report, a list of runs, a verdict.",
+    ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
     "view": ("browse:view", "Look at runs, calls and transcripts in a browser."),
     "speed": (

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agenteval.report.view import View
 
 REPORTS = Path("reports")
+FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 
 @contextmanager
@@ -95,9 +96,11 @@ def show_runs(  # noqa: PLR0913 -- what is shown, and how
     view = workflows.views.view_of(runs, taxonomy, about)
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
     path = path or REPORTS / f"{name}.html"
-    report.html.write(view, path)
-    show_view(view, as_json=as_json, brief=brief)
-    if not as_json:
+    write_report(view, path)
+    if as_json:
+        typer.echo(report.json.dumps(workflows.views.as_compared(runs, view, taxonomy, about)))
+    else:
+        show_view(view, as_json=False, brief=brief)
         if len({run.concurrency for run in runs}) > 1:
             show_speed(workflows.views.speeds(runs), as_json=False)
         typer.echo(f"Report: {path}")
@@ -120,11 +123,17 @@ def show_speed(served: "Sequence[Served]", *, as_json: bool) -> None:
 
 
 def write_report(view: "View", path: Path) -> None:
-    """As Markdown where the name ends so, else as HTML. Raises UsageError."""
-    if path.suffix == ".md":
-        write_text(path, report.markdown.dumps(view) + "\n", option="--report ")
-    else:
+    """In the form that the name's suffix says. Raises UsageError."""
+    check_report(path)
+    if path.suffix in {".html", ".htm"}:
         report.html.write(view, path)
+    else:
+        text = {
+            ".md": report.markdown.dumps,
+            ".csv": report.tabular.view_csv,
+            ".json": report.json.dumps,
+        }[path.suffix](view)
+        write_text(path, f"{text.rstrip()}\n", option="--report ")
 
 
 def write_text(path: Path, text: str, *, option: str = "") -> None:
@@ -142,7 +151,11 @@ def write_text(path: Path, text: str, *, option: str = "") -> None:
 def check_report(path: Path | None) -> None:
     """Raises UsageError for a report that could not be written: before a run, not after it."""
     if path is not None and (path.is_dir() or not os.access(_above(path), os.W_OK)):
-        raise UsageError(f"--report {path}: not a file that can be written; name another")
+        raise UsageError(
+            f"--report {path}: cannot be written: not a file, or a folder that is not yours"
+        )
+    if path is not None and path.suffix not in FORMS:
+        raise UsageError(f"--report {path}: a report is {', '.join(FORMS)}; name one of these")
 
 
 def _above(path: Path) -> Path:

@@ -1,11 +1,13 @@
-"""`agenteval transcript` and `calls`: what stands behind the figures of a run."""
+"""`agenteval transcript`, `calls`, `export`, `schema`: what stands behind the figures of a run."""
 
 import json
 import shutil
 import sys
 from dataclasses import asdict
+from importlib.resources import files
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -164,3 +166,44 @@ def _document(call: "FoundCall") -> dict[str, Any]:
     told = asdict(call)
     told.pop("key")
     return told | {"class": told.pop("failure_class"), "cut": call.length > len(call.arguments)}
+
+
+Kind = Annotated[
+    Literal["calls", "trials"], typer.Argument(help="What a row is: a call, or a trial.")
+]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=f"{o.RUN_WORDS}.")]
+OutFile = Annotated[
+    Path, typer.Option("--file", metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet.")
+]
+
+
+def export(kind: Kind, runs: Runs, *, file: OutFile, store: o.Store = o.DEFAULT_STORE) -> None:
+    """Write the calls or the trials of runs as rows, for a notebook, DuckDB or pandas.
+
+    Examples:
+    - `agenteval export calls last --file calls.csv`
+
+    - `agenteval export trials my-model my-candidate --file trials.parquet`
+    """
+    report.tabular.check(file)
+    found = workflows.views.loaded(output.chosen(runs, store), store)
+    rows = {"calls": report.tabular.call_rows, "trials": report.tabular.trial_rows}
+    written = list(rows[kind](found))
+    report.tabular.write(written, file)
+    typer.echo(f"{file}: {len(written):,} {kind}")
+
+
+Document = Annotated[
+    Literal["report", "runs", "transcript", "calls", "gate"],
+    typer.Argument(help="What is printed: by run, show RUN and compare; by show; and so on."),
+]
+
+
+def schema(document: Document) -> None:
+    """Print the JSON Schema of what `--json` prints: of a report, a list of runs, a verdict.
+
+    Examples:
+    - `agenteval schema report > report.schema.json`
+    """
+    found = files("agenteval.report") / "schemas" / f"{document}.json"
+    typer.echo(found.read_text(encoding="utf-8"), nl=False)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         markdown,
         speed,
         stacks,
+        tabular,
         transcript_text,
         transcripts,
     )
@@ -32,6 +33,7 @@ __all__ = [
     "markdown",
     "speed",
     "stacks",
+    "tabular",
     "transcript_text",
     "transcripts",
 ]

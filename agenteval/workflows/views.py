@@ -36,6 +36,16 @@ def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> Vie
     return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
 
 
+def as_compared(runs: Sequence[Run], view: View, taxonomy: str, about: str | None = None) -> View:
+    """The view of one run as it is; of several with all claims that `compare` makes of them."""
+    if len(runs) < 2:
+        return view
+    sides = [Side.of_run(run) for run in runs]
+    return build_comparison(
+        sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
+    )
+
+
 def of_verdict(gate: GateView, store: str) -> View:
     """Candidate and baseline, as far as runs of this store stand behind them."""
     with opened(store) as query:

@@ -1,0 +1,170 @@
+"""Rows for other programs: the figures of a view, and the calls or trials of runs, as a file."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.plain import legible
+from agenteval.core.run import Run
+from agenteval.core.trial import AgentPart, CallRecord, Trial
+from agenteval.errors import UsageError
+from agenteval.report.details import detail_tables
+from agenteval.report.tables import comparison_table
+from agenteval.report.view import View
+
+Row = dict[str, Any]
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+def view_csv(view: View) -> str:
+    """Each cell of each table a line: what it is of, its count, value, interval and n."""
+    rows: list[Row] = []
+    for table in (comparison_table(view), *detail_tables(view)):
+        for row in table.rows:
+            for head, cell in zip(table.heads, row.cells, strict=True):
+                low, _, high = cell.interval.strip("[]").partition(", ")
+                rows.append(
+                    {
+                        "table": table.title,
+                        "row": row.label,
+                        "column": head.label,
+                        "simulated": head.simulated,
+                        "count": cell.count,
+                        "value": cell.value,
+                        "low": low,
+                        "high": high,
+                        "n": cell.n.removeprefix("n="),
+                    }
+                )
+    return _csv(rows)
+
+
+def call_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    """Every call of these runs, those of sub-agents too, in the order of trials."""
+    for run in runs:
+        for trial in run.trials:
+            parts: tuple[Trial | AgentPart, ...] = (trial, *trial.agents)
+            for part in parts:
+                agent = part.label if isinstance(part, AgentPart) else ""
+                for record in part.calls:
+                    yield _place(run, trial) | {"agent": agent} | _call(record)
+
+
+def trial_rows(runs: Sequence[Run]) -> Iterator[Row]:
+    for run in runs:
+        for trial in run.trials:
+            yield _place(run, trial) | _trial(trial)
+
+
+def _place(run: Run, trial: Trial) -> Row:
+    return {
+        "run": run.id,
+        "model": run.model.name,
+        "simulated": run.model.simulated,
+        "arm": run.arm.name if run.arm else "",
+        "scenario": trial.scenario,
+        "number": trial.number,
+        "seed": trial.seed,
+        "outcome": str(trial.outcome),
+    }
+
+
+def _call(record: CallRecord) -> Row:
+    primary, ran = record.verdict.primary, record.execution
+    return {
+        "turn": record.turn,
+        "position": record.position,
+        "tool": record.call.name,
+        "arguments": record.call.raw,
+        "command": record.call.command,
+        "allowed": record.verdict.allowed,
+        "class": primary.failure_class if primary else "",
+        "also": json.dumps([one.failure_class for one in record.verdict.findings[1:]]),
+        "evidence": primary.evidence.text if primary else "",
+        "hint": primary.hint if primary else "",
+        "reply": record.reply,
+        "exit_code": ran.exit_code if ran else None,
+        "limit": ran.limit if ran else "",
+        "seconds": ran.seconds if ran else None,
+    }
+
+
+def _trial(trial: Trial) -> Row:
+    return {
+        "ending": str(trial.ending),
+        "reason": trial.reason,
+        "cause": str(trial.cause or ""),
+        "turns": len(trial.turns),
+        "calls": len(trial.calls),
+        "denied": sum(not record.verdict.allowed for record in trial.calls),
+        "prompt_tokens": sum(turn.usage.prompt_tokens for turn in trial.turns),
+        "completion_tokens": sum(turn.usage.completion_tokens for turn in trial.turns),
+        "seconds": trial.seconds,
+        "goal_turn": trial.goal_turn,
+        "goal": json.dumps([asdict(check) for check in trial.goal]),
+        "handshake": json.dumps([asdict(step) for step in trial.handshake]),
+    }
+
+
+def write(rows: Sequence[Row], path: Path) -> None:
+    """By the name's suffix. Raises UsageError for another one, and where it cannot be written."""
+    check(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".parquet":
+            _parquet(rows, path)
+        else:
+            text = _csv(rows) if path.suffix == ".csv" else _lines(rows)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(
+            f"--file {path}: cannot be written ({error.strerror}); name a file in a folder of yours"
+        ) from error
+
+
+def check(path: Path) -> None:
+    """Raises UsageError for a file whose form nobody knows, or which a library is missing for."""
+    if path.suffix not in SUFFIXES:
+        raise UsageError(f"--file {path}: a file of {', '.join(SUFFIXES)} is written")
+    if path.suffix == ".parquet":
+        _arrow("pyarrow", path)
+
+
+def _arrow(module: str, path: Path) -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"--file {path}: Parquet is written by pyarrow; install agenteval-gate[parquet], or "
+            "name a .csv or .jsonl"
+        ) from error
+
+
+def _parquet(rows: Sequence[Row], path: Path) -> None:
+    legibly = [{name: _legible(value) for name, value in row.items()} for row in rows]
+    table = _arrow("pyarrow", path).Table.from_pylist(legibly)
+    _arrow("pyarrow.parquet", path).write_table(table, path)
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    if rows:
+        writer.writerow(rows[0])
+    for row in rows:
+        writer.writerow(_legible(value) for value in row.values())
+    return out.getvalue()
+
+
+def _lines(rows: Sequence[Row]) -> str:
+    return "".join(f"{json.dumps(row)}\n" for row in rows)
+
+
+def _legible(value: Any) -> Any:
+    """Half a character, which a model may write and no file of text can hold, is U+FFFD."""
+    return legible(value) if isinstance(value, str) else value

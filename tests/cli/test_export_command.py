@@ -1,0 +1,141 @@
+"""What other programs read: rows of calls and trials, reports by their suffix, JSON by schema."""
+
+import csv
+import json
+
+import pyarrow.parquet
+import pytest
+from jsonschema import Draft202012Validator
+from stored import stored
+
+from agenteval.core.outcome import Outcome
+from agenteval.core.run import Effort
+from agenteval.testing import card, denied, run, says, sub_agent, tool, trial
+
+
+def played(number):
+    worse = [denied("ls | head", "pipe-to-filter", evidence="| head")] if number % 2 else []
+    outcome = Outcome.GAVE_UP if number == 1 else Outcome.COMPLETED
+    return trial("uv run notes.py list", *worse, number=number, outcome=outcome)
+
+
+HELPED = trial(
+    tool("read", path='a "quoted", name\nand a line \udc80'),
+    says("Done."),
+    number=9,
+    agents=(sub_agent("helper", denied("ls")),),
+)
+ONE = run(*map(played, range(1, 5)), HELPED, model=card("one"), run_id="r1", effort=Effort(30.0))
+TWO = run(*map(played, range(1, 5)), model=card("two"), run_id="r2", effort=Effort(20.0))
+
+
+@pytest.fixture
+def told(cli, tmp_path):
+    store = stored(str(tmp_path / "runs.db"), ONE, TWO)
+    return lambda *words: cli(*words, "--store", store)
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        return pyarrow.parquet.read_table(path).to_pylist()
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text().splitlines()]
+    with path.open(newline="") as lines:
+        return list(csv.DictReader(lines))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_calls_are_written_a_row_each_with_all_that_is_known(told, tmp_path, suffix):
+    file = tmp_path / "new" / f"calls.{suffix}"
+    said = told("export", "calls", "r1", "r2", "--file", str(file))
+    rows = read(file)
+    assert (said.code, said.out) == (0, f"{file}: 14 calls\n")
+    assert [one["class"] for one in rows if one["run"] == "r1"] == [
+        *("", "pipe-to-filter", "", "", "pipe-to-filter", "", ""),
+        "bare-binary",
+    ]
+    assert [one["agent"] for one in rows].count("helper/1") == 1
+    denied_one = rows[1]
+    assert (denied_one["command"], denied_one["evidence"]) == ("ls | head", "| head")
+    (quoted,) = (one for one in rows if one["tool"] == "read")
+    assert json.loads(quoted["arguments"])["path"].startswith('a "quoted", name\nand a line ')
+
+
+def test_trials_are_written_a_row_each(told, tmp_path):
+    told("export", "trials", "r1", "--file", str(tmp_path / "trials.csv"))
+    rows = read(tmp_path / "trials.csv")
+    assert [(one["number"], one["outcome"], one["denied"], one["calls"]) for one in rows] == [
+        ("1", "gave-up", "1", "2"),
+        ("2", "completed", "0", "1"),
+        ("3", "completed", "1", "2"),
+        ("4", "completed", "0", "1"),
+        ("9", "completed", "0", "1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ("export", "calls", "r1", "--file", "x.xls"),
+            "--file x.xls: a file of .csv, .jsonl, .parquet is written",
+        ),
+        (
+            ("show", "r1", "--report", "x.txt"),
+            "--report x.txt: a report is .html, .htm, .md, .csv, .json; name one of these",
+        ),
+        (
+            ("compare", "r1", "r2", "--report", "x"),
+            "--report x: a report is .html, .htm, .md, .csv, .json; name one of these",
+        ),
+    ],
+)
+def test_a_file_of_another_form_is_refused(told, project, words, line):
+    said = told(*words)
+    assert (said.code, said.err) == (2, f"agenteval: {line}\n")
+    assert not list(project.glob("x*"))
+
+
+def test_a_report_is_what_its_name_says(told, tmp_path):
+    for name in ("r.csv", "r.json", "r.md", "r.html"):
+        assert told("show", "r1", "r2", "--report", str(tmp_path / name)).code == 0
+    rows = read(tmp_path / "r.csv")
+    total = next(one for one in rows if (one["row"], one["column"]) == ("total", "one"))
+    assert (total["count"], total["value"], bool(total["low"])) == ("2", "28.57", True)
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["models"][0]["errors"]["count"] == 2
+    assert (tmp_path / "r.md").read_text().startswith("# Tool-call errors")
+    assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
+
+
+def test_show_and_compare_say_the_same_of_the_same_runs(told):
+    """What `compare` leaves out is null: it reads no transcripts."""
+    shown, compared = (
+        json.loads(told(command, "r1", "r2", "--json").out) for command in ("show", "compare")
+    )
+    for run_shown, run_compared in zip(shown["runs"], compared["runs"], strict=True):
+        for name in [name for name, value in run_compared.items() if value is None]:
+            del run_shown[name], run_compared[name]
+    assert len(shown["pairs"]) == 1
+    assert shown == compared
+
+
+DOCUMENTS = {
+    "report": ("show", "r1", "r2", "--json"),
+    "runs": ("show", "--json"),
+    "transcript": ("transcript", "r1", "notes#9", "--json"),
+    "calls": ("calls", "r1", "--json"),
+    "gate": ("gate", "--baseline", "r1", "--candidate", "r2", "--json"),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_printed_is_what_the_published_schema_says(told, cli, name):
+    schema = json.loads(cli("schema", name).out)
+    Draft202012Validator.check_schema(schema)
+    held = Draft202012Validator(schema)
+    document = json.loads(told(*DOCUMENTS[name]).out)
+    assert [error.message for error in held.iter_errors(document)] == []
+    for key in schema["required"]:
+        assert not held.is_valid({other: document[other] for other in document if other != key})
+    assert not held.is_valid(document | {"schema": "agenteval.other/1"})
