@@ -254,11 +254,17 @@ class Loop(Protocol):
 
 
 class Observer(Protocol):
-    """Who watches a run: the live display, or a program's own callback."""
+    """Who watches a run: the live display, or a program's own callback.
 
-    def called(self, trial: TrialKey, *, denied: bool) -> None: ...
+    It hears of the tokens of each turn, of the first agent's calls with the class of what was
+    denied, and of each trial's end with what made it void; both are empty where nothing did.
+    """
 
-    def finished(self, trial: TrialKey, *, void: bool) -> None: ...
+    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
+
+    def called(self, trial: TrialKey, *, failure_class: str) -> None: ...
+
+    def finished(self, trial: TrialKey, *, void: str) -> None: ...
 
 
 class Progress(Protocol):

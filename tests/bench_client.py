@@ -257,10 +257,13 @@ class _Ready:
 
 
 class _Nobody:
-    def called(self, trial: TrialKey, *, denied: bool) -> None:
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
         """Nobody watches."""
 
-    def finished(self, trial: TrialKey, *, void: bool) -> None:
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        """Nobody watches."""
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
         """Nobody watches."""
 
 

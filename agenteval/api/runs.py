@@ -151,12 +151,14 @@ class _Told:
 
     def note(self, line: str) -> None: ...
 
-    def called(self, trial: TrialKey, *, denied: bool) -> None:
-        self._calls.setdefault(trial, []).append(denied)
+    def wrote(self, trial: TrialKey, tokens: int) -> None: ...
 
-    def finished(self, trial: TrialKey, *, void: bool) -> None:
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self._calls.setdefault(trial, []).append(bool(failure_class))
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
         self._finished += 1
-        self._voids += void
+        self._voids += bool(void)
         if void:
             self._calls.pop(trial, None)
         if self._tell:

@@ -145,7 +145,8 @@ class Orchestrator:
         except Exception as error:  # noqa: BLE001 -- what nobody foresaw costs one trial, no run
             trial = broken(key, begun, void_of(key, error))
             self.recorder.finish(key, trial)
-        self.observer.finished(key, void=trial.outcome is Outcome.VOID)
+        void = trial.outcome is Outcome.VOID
+        self.observer.finished(key, void=str(trial.cause or "unknown") if void else "")
 
     async def _played(
         self, stage: Stage, key: TrialKey, running: asyncio.Semaphore, begun: list[TrialRunner]

@@ -95,6 +95,7 @@ class TrialRunner:
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
         self.recorder.turn(self.key, number, turn, agent=agent)
+        self.observer.wrote(self.key, turn.usage.completion_tokens)
 
     async def read(self, requests: Sequence[Sent]) -> None:
         await self.reading.check(requests, self.model.health)
@@ -104,7 +105,8 @@ class TrialRunner:
     def kept(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)
         if not agent:
-            self.observer.called(self.key, denied=not record.verdict.allowed)
+            denied = record.verdict.primary
+            self.observer.called(self.key, failure_class=denied.failure_class if denied else "")
         if record.execution is not None:
             self.watch.ran(record.call, record.execution)
 

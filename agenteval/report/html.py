@@ -21,7 +21,7 @@ from agenteval.report.figures import (
 )
 from agenteval.report.gate_view import UNITS, GateView, goals_told
 from agenteval.report.goals import missed_lines
-from agenteval.report.last_lines import standing_table
+from agenteval.report.last_lines import in_short, standing_table
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import (
     MARK,
@@ -174,6 +174,7 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
         leads=LEADS,
         legend=[row for row in view.rows if row.rationale],
         standing=standing_table(view),
+        short=in_short(view),
         comparison=comparison_table(view),
         chart=signature_chart(view),
         figures=figures_of(view),

@@ -1,12 +1,13 @@
-"""What is shown while runs go on: trials, errors and calls so far, and the time left.
+"""What is shown while runs go on: trials, calls and errors so far, speed, voids, the time left.
 
 A rate comes with its interval when the run has ended.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -28,27 +29,48 @@ REFRESHES = 4  # a second
 
 
 class Tally:
-    """The calls of one run so far, by trial. Cheap to feed; they are added up when it is drawn."""
+    """One run so far, by trial. Cheap to feed; all is added up when it is drawn."""
 
     def __init__(self) -> None:
-        self._trials: dict[TrialKey, tuple[int, int]] = {}
-        self._voids = 0
+        self._trials: dict[TrialKey, list[str]] = {}  # the class of each call, empty if allowed
+        self._voids: list[str] = []
+        self._tokens = 0
 
-    def called(self, trial: TrialKey, *, denied: bool) -> None:
-        errors, calls = self._trials.get(trial, (0, 0))
-        self._trials[trial] = (errors + denied, calls + 1)
+    def wrote(self, tokens: int) -> None:
+        self._tokens += tokens
 
-    def void(self, trial: TrialKey) -> None:
+    def called(self, trial: TrialKey, failure_class: str) -> None:
+        self._trials.setdefault(trial, []).append(failure_class)
+
+    def void(self, trial: TrialKey, cause: str) -> None:
         """Forget a trial that broke: it will not count in the report either."""
         self._trials.pop(trial, None)
-        self._voids += 1
+        self._voids.append(cause)
 
     def __str__(self) -> str:
+        calls = self._calls()
+        errors = len(calls) - calls.count("")
+        void = f", {len(self._voids)} void" if self._voids else ""
+        return f"{errors} error{'' if errors == 1 else 's'}, {len(calls)} calls{void}"
+
+    def told(self, seconds: float) -> str:
+        """What goes on: the speed so far, why trials are void, which errors were made."""
+        if not self._tokens and not self._trials and not self._voids:
+            return f"waiting for the first reply, {seconds:.0f} s"
+        parts = [f"{self._tokens / seconds:,.0f} tokens/s"] if seconds else []
+        void, errors = Counter(list(self._voids)), Counter(filter(None, self._calls()))
+        if void:
+            parts.append(f"void by {_most(void)}")
+        return "; ".join([*parts, *([_most(errors)] if errors else [])])
+
+    def _calls(self) -> list[str]:
         # The drawing thread reads while the run writes: a copy of the values is taken at once.
-        trials = tuple(self._trials.values())
-        errors, calls = (sum(one[at] for one in trials) for at in range(2))
-        void = f", {self._voids} void" if self._voids else ""
-        return f"{errors} error{'' if errors == 1 else 's'}, {calls} calls{void}"
+        return [call for calls in tuple(self._trials.values()) for call in tuple(calls)]
+
+
+def _most(counts: Counter[str]) -> str:
+    """The most frequent first; a line ends where the terminal does."""
+    return ", ".join(f"{name} {count}" for name, count in counts.most_common())
 
 
 class RunProgress:
@@ -57,13 +79,28 @@ class RunProgress:
     def __init__(self, progress: Progress, task: TaskID, tally: Tally) -> None:
         self._progress, self._task, self._tally = progress, task, tally
 
-    def called(self, trial: TrialKey, *, denied: bool) -> None:
-        self._tally.called(trial, denied=denied)
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
+        del trial
+        self._tally.wrote(tokens)
 
-    def finished(self, trial: TrialKey, *, void: bool) -> None:
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self._tally.called(trial, failure_class)
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
         if void:
-            self._tally.void(trial)
+            self._tally.void(trial, void)
         self._progress.advance(self._task)
+
+
+class _Runs(Progress):
+    """The lines of runs, and below them what goes on in those that are not over."""
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.visible and not task.finished:
+                told = f"  {task.fields['tally'].told(task.elapsed or 0.0)}"
+                yield Text(told, style="dim", no_wrap=True, overflow="ellipsis")
 
 
 class Live:
@@ -95,7 +132,7 @@ def live(console: Console) -> Iterator[Live]:
         _TallyColumn(table_column=Column(no_wrap=True)),
         TimeRemainingColumn(compact=True, elapsed_when_finished=True),
     )
-    progress = Progress(*columns, console=console, refresh_per_second=REFRESHES, expand=True)
+    progress = _Runs(*columns, console=console, refresh_per_second=REFRESHES, expand=True)
     try:
         yield Live(progress)
     finally:

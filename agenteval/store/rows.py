@@ -10,10 +10,7 @@ from agenteval.store.location import from_column, to_column
 
 
 class ExactText(TypeDecorator[str]):
-    r"""A text column that keeps NUL characters and lone surrogates.
-
-    SQLite cannot encode the one, PostgreSQL refuses the other; models write both, as escapes.
-    """
+    """A text column that keeps NUL and lone surrogates, which models write and databases refuse."""
 
     impl = Text
     cache_ok = True

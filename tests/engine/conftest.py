@@ -62,12 +62,16 @@ class Watched:
     def __init__(self) -> None:
         self.denied: list[bool] = []
         self.void: list[bool] = []
+        self.tokens = 0
 
-    def called(self, trial: TrialKey, *, denied: bool) -> None:
-        self.denied.append(denied)
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
+        self.tokens += tokens
 
-    def finished(self, trial: TrialKey, *, void: bool) -> None:
-        self.void.append(void)
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self.denied.append(bool(failure_class))
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
+        self.void.append(bool(void))
 
 
 class Play:
