@@ -47,11 +47,7 @@ def _step(building: Building, step: Object) -> None:
         turn = building.turn()
         turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
-        turn.usage = Usage(
-            prompt_tokens=count_at(step, "metrics", "prompt_tokens"),
-            completion_tokens=count_at(step, "metrics", "completion_tokens"),
-            cached_tokens=count_at(step, "metrics", "cached_tokens"),
-        )
+        turn.usage = _usage(step)
         for one in objects(step.get("tool_calls")):
             given = at(one, "arguments")
             name = text_at(one, "function_name")
@@ -60,3 +56,8 @@ def _step(building: Building, step: Object) -> None:
     for result in results:
         if found := building.answered(text_at(result, "source_call_id")):
             found.said = words(result.get("content"))
+
+
+def _usage(step: Object) -> Usage:
+    names = ("prompt_tokens", "completion_tokens", "reasoning_tokens", "cached_tokens")
+    return Usage(*(count_at(step, "metrics", name) for name in names))

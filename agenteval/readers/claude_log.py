@@ -94,20 +94,19 @@ class _Reading:
         agent = text_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:
-            self.sessions[name] = Building(
-                Session(
-                    id=name,
-                    agent=self._agent(line) if agent else "main",
-                    version=text_at(line, "version"),
-                    project=text_at(line, "cwd"),
-                    parent=self._parent(session) if agent else "",
-                    path=str(self.path),
-                )
-            )
+            self.sessions[name] = Building(self._begun(line, name, session if agent else ""))
         found = self.sessions[name].session
         found.project = found.project or text_at(line, "cwd")
         found.version = text_at(line, "version") or found.version
         return self.sessions[name]
+
+    def _begun(self, line: Mapping[str, Any], name: str, above: str) -> Session:
+        return Session(
+            id=name,
+            agent=self._agent(line) if above else "main",
+            parent=self._parent(above) if above else "",
+            path=str(self.path),
+        )
 
     def _parent(self, session: str) -> str:
         folder = self.path.parent
@@ -134,18 +133,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
     turn.at = when(line.get("timestamp")) or turn.at
     turn.finish = text_at(message, "stop_reason") or turn.finish
     if at(message, "usage"):
-        turn.usage = Usage(
-            prompt_tokens=sum(
-                count_at(message, "usage", name)
-                for name in (
-                    "input_tokens",
-                    "cache_creation_input_tokens",
-                    "cache_read_input_tokens",
-                )
-            ),
-            completion_tokens=count_at(message, "usage", "output_tokens"),
-            cached_tokens=count_at(message, "usage", "cache_read_input_tokens"),
-        )
+        turn.usage = _usage(message)
     content = at(message, "content")
     if said := words(content):
         turn.text = f"{turn.text}\n{said}" if turn.text else said
@@ -153,6 +141,15 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
         if block.get("type") == "tool_use":
             call = called(text_at(block, "id"), text_at(block, "name"), block.get("input"))
             building.called(turn, LoggedCall(call, Recorded.PENDING))
+
+
+def _usage(message: object) -> Usage:
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return Usage(
+        prompt_tokens=sum(count_at(message, "usage", name) for name in names),
+        completion_tokens=count_at(message, "usage", "output_tokens"),
+        cached_tokens=count_at(message, "usage", "cache_read_input_tokens"),
+    )
 
 
 def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, Any]) -> None:

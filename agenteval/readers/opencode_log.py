@@ -69,15 +69,18 @@ def _message(building: Building, info: Object, parts: Iterable[Object]) -> None:
     turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
     turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
     turn.finish = text_at(info, "finish")
-    tokens = at(info, "tokens")
-    turn.usage = Usage(
+    turn.usage = _usage(at(info, "tokens"))
+    for part in parts:
+        _part(building, turn, part)
+
+
+def _usage(tokens: object) -> Usage:
+    return Usage(
         prompt_tokens=count_at(tokens, "input") + count_at(tokens, "cache", "read"),
         completion_tokens=count_at(tokens, "output"),
         reasoning_tokens=count_at(tokens, "reasoning"),
         cached_tokens=count_at(tokens, "cache", "read"),
     )
-    for part in parts:
-        _part(building, turn, part)
 
 
 def _part(building: Building, turn: LoggedTurn, part: Object) -> None:
