@@ -17,7 +17,11 @@ from pathlib import Path
 from agenteval.workflows.log_intake import take_in
 
 PLAIN = ("uv run scripts/notes.py list --limit {n}", "git status", "cat notes/{n}.md", "ls src/{n}")
-SHAPED = ("uv run scripts/notes.py list | head -{n}", "cd src && make {n}", "grep -rn x{n} . 2>/dev/null")
+SHAPED = (
+    "uv run scripts/notes.py list | head -{n}",
+    "cd src && make {n}",
+    "grep -rn x{n} . 2>/dev/null",
+)
 SESSION = 1_000
 
 
