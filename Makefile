@@ -40,7 +40,7 @@ harnesses: $(READY) ## get the real harnesses that tests/harness plays with, int
 	@$(BIN)/python tests/harness/real.py $(HARNESSES)
 
 inspect: $(READY) ## get Inspect AI for tests/hook, into an environment of its own (400 MB)
-	@$(BIN)/python tests/hook/test_inspect.py
+	@$(BIN)/python tests/hook/inspect_place.py
 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
 	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)

@@ -1,23 +1,16 @@
-"""The approver and the scorer in the real Inspect AI, which stands in an environment of its own.
-
-`python tests/hook/test_inspect.py` makes that environment, once.
-"""
+"""The approver and the scorer in the real Inspect AI, which stands in an environment of its own."""
 
 import json
 import os
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from inspect_place import PLACE, PROJECT
 from scripted_server import answers, scripted
 
-PROJECT = Path(__file__).parents[2]
-HOME = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-PLACE = Path(os.environ.get("AGENTEVAL_INSPECT") or HOME / "agenteval" / "inspect")
-VERSION = "0.3.285"
 COMMANDS = ("git status", "git status | head -3", "uv run scripts/notes.py list")
 POLICY = "approvers:\n  - name: agenteval/allow_list\n    tools: '*'\n    allowlist: demo\n"
 
@@ -93,9 +86,3 @@ def test_observing_rejects_nothing_and_counts(inspect, tmp_path) -> None:
     assert (tmp_path / "ran.txt").read_text().splitlines() == list(COMMANDS)
     (sample,) = log["samples"]
     assert sample["scores"]["tool_call_errors"]["metadata"]["classes"] == {"pipe-to-filter": 1}
-
-
-if __name__ == "__main__":
-    subprocess.run([sys.executable, "-m", "venv", str(PLACE)], check=True)
-    pip = [str(PLACE / "bin/python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, f"inspect-ai=={VERSION}", "openai", str(PROJECT)], check=True)
