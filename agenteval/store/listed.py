@@ -41,6 +41,7 @@ class Listed:
     scenarios: Sequence[str]
     arm: str = ""  # empty where nobody kept it
     source: str = ""  # the format of the logs it is from; empty of a run that was played
+    judged: bool = True  # False of logs that do not tell which calls were errors
     labels: Sequence[str] = ()
     note: str = ""
     verdict: str = ""  # of the last look of a gate at it
@@ -158,6 +159,7 @@ def _listed(
         scenarios=tuple(decoded(scenarios)),
         arm=decoded(arm).get("name", ""),
         source=decoded(source).get("format", ""),
+        judged=decoded(source).get("judged", True),
         labels=tuple(decoded(labels or "[]")),
         note=note or "",
         verdict=verdicts.get(run, ""),

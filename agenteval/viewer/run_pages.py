@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from agenteval import workflows
@@ -11,7 +12,8 @@ from agenteval.core.outcome import Outcome
 from agenteval.errors import UsageError
 from agenteval.report.details import detail_tables
 from agenteval.report.tables import comparison_table
-from agenteval.stats.estimand import Layout
+from agenteval.report.view import View
+from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.listed import Heading, headings, listed, listed_trials
 from agenteval.store.loading import without_trials
@@ -26,6 +28,13 @@ RUNNING = "running"  # the outcome of a trial that has none yet
 
 _ENDED = """SELECT scenario, outcome, calls, errors FROM trial
     WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"""
+# What changes with every trial that ends, and when a run is judged again.
+_STANDS = """SELECT run_id, count(*), sum(calls), max(id),
+    (SELECT max(id) FROM rescore WHERE rescore.run_id = trial.run_id),
+    (SELECT max(id) FROM look WHERE look.run_id = trial.run_id),
+    (SELECT complete FROM run WHERE run.id = trial.run_id)
+    FROM trial WHERE run_id IN (:one, :other) AND outcome != '' AND NOT replaced
+    GROUP BY run_id ORDER BY run_id"""
 _WORLDS = """SELECT one.scenario, one.number, one.outcome, other.outcome,
     one.calls, other.calls FROM trial AS one JOIN trial AS other
     ON other.scenario = one.scenario AND other.number = one.number AND other.seed = one.seed
@@ -141,13 +150,29 @@ def trials_page(visit: Visit) -> Mapping[str, Any]:
     }
 
 
+@lru_cache(maxsize=32)
+def _compared(
+    store: str, runs: tuple[str, str], about: Estimand, *, across: bool, stands: object
+) -> View:
+    """Kept while the runs stand as they do (`stands`): exchanges of large runs take seconds."""
+    del stands
+    return workflows.views.compared(runs, store, "full", about, across_arms=across)
+
+
 def comparison(visit: Visit) -> Mapping[str, Any]:
     """As `agenteval compare` says it, then the worlds that both met."""
     first, second = (known_run(visit.query, visit.needed(name)) for name in ("a", "b"))
     if first == second:
         raise UsageError("these are one run; name two")
-    across = bool(visit.get("across"))
-    view = workflows.views.compared([first, second], visit.store, "full", across_arms=across)
+    about = workflows.gating.declared(None)
+    stands = visit.query(_STANDS, one=first, other=second)
+    view = _compared(
+        visit.store,
+        (first, second),
+        about,
+        across=bool(visit.get("across")),
+        stands=tuple(tuple(row) for row in stands),
+    )
     worlds = visit.query(_WORLDS, one=first, other=second, size=WORLDS_SHOWN)
     return {
         "title": view.title,

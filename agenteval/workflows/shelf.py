@@ -51,7 +51,9 @@ def listing(
 
 
 def errors_of(run: Listed) -> Rate:
-    """Errors of its calls, about its scenarios, as `show RUN` gives them."""
+    """Errors of its calls, about its scenarios, as `show RUN` gives them; n=0 if nobody judged."""
+    if not run.judged:
+        return Rate(0, 0)
     return clustered(run.errors, Layout(scenarios=run.played))
 
 

@@ -10,6 +10,8 @@ from links import Page
 from stored import play, stored
 from two_runs import FIRST, SECOND, client
 
+from agenteval.core.arm_card import Source
+from agenteval.core.outcome import Outcome
 from agenteval.protocols import TrialKey
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
@@ -149,3 +151,37 @@ def test_arguments_of_a_million_characters_are_cut_in_lists_and_told_on_the_page
     call = read(path, "/call?id=1")
     raw = len(json.dumps({"text": "x" * 1_000_000}))
     assert f"{raw - 200_000} more characters are in the store." in call.text
+
+
+def test_every_page_reads_a_postgresql_store(postgres) -> None:
+    store = stored(postgres.url(postgres.new()), FIRST, SECOND)
+    trial_of = "run=first&scenario=notes/read&number=1"
+    addresses = (*ALL, f"/trial?{trial_of}", "/call?id=2", "/compare?a=first&b=second")
+    pages = [client(store).get(address) for address in addresses]
+    side = client(store).get("/side?a=first&b=second&scenario=notes/read&number=1")
+    assert [page.status_code for page in (*pages, side)] == [200] * (len(addresses) + 1)
+    assert "first difference" in side.text
+    assert "pipe-to-filter 1" in Page(pages[1].text).text
+
+
+def test_a_comparison_is_made_anew_when_a_trial_has_been_added(path) -> None:
+    second = replace(SECOND, complete=False)
+    stored(path, FIRST, second)
+    before = read(path, "/compare?a=first&b=second").text
+    again = read(path, "/compare?a=first&b=second").text
+    with closing(SqlStore(path)) as writing:
+        play(writing.recorder(second, {"notes/read": "d"}), replace(SECOND.trials[0], number=2))
+    after = read(path, "/compare?a=first&b=second").text
+    assert ("n=2 calls 1 trials" in before, before == again) == (True, True)
+    assert "n=4 calls 2 trials" in after
+
+
+@pytest.mark.parametrize(("judged", "told"), [(True, "0.00 [0.0,"), (False, "not observable")])
+def test_of_sessions_out_of_logs_no_figure_is_made_that_nobody_observed(path, judged, told) -> None:
+    session = trial("ls", outcome=Outcome.NOT_OBSERVABLE)
+    stored(path, run(session, run_id="first", source=Source("claude-code", judged=judged)))
+    listed, page = read(path, "/").text, read(path, "/run?id=first").text
+    assert f"first test-model {told}" in listed
+    assert f"errors per 100 calls {told}" in page
+    assert ("Errors by class" in page) == judged
+    assert "goal reached not observable: sessions out of logs of claude-code" in page
