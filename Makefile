@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look fo
 
 bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
 	@$(BIN)/python tests/bench_gate.py
+
+bench-ingest: $(READY) ## how long 1,000,000 logged calls take to be taken in (minutes)
+	@$(BIN)/python tests/bench_ingest.py
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench_sandbox.py

@@ -66,6 +66,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "logs:ingest",
         "Take in the logs that other programs wrote: their sessions become trials of runs.",
     ),
+    "trend": (
+        "logs:trend",
+        "Say how errors per 100 calls went over time: by week, model or version.",
+    ),
     "import": ("show:imports", "Read what was measured elsewhere."),
     "models": (
         "machine:models",

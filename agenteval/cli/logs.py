@@ -1,8 +1,11 @@
-"""`agenteval ingest`: what other programs logged, taken in and counted."""
+"""`agenteval ingest` and `trend`: what other programs logged, taken in, counted, over time."""
 
 import sys
+import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,9 +16,11 @@ from agenteval.core.plain import shortened, visible
 
 if TYPE_CHECKING:
     from agenteval.workflows.log_results import Intake, Taken
+    from agenteval.workflows.trends import Trend
 
 SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
+EVERY_SECONDS = 2  # while logs are followed
 EVERY = 200  # sessions from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
 _APART = ("pending", "cascade", "not-observable")
@@ -47,6 +52,10 @@ Redact = Annotated[
     ),
 ]
 
+Follow = Annotated[
+    bool, typer.Option("--follow", help="Go on, and take in what comes, until Ctrl-C.")
+]
+
 
 def ingest(  # noqa: PLR0913 -- each is an option of the command line
     format_name: Format,
@@ -60,6 +69,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     agent: OfAgent = None,
     project: OfProject = None,
     redact: Redact = False,
+    follow: Follow = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Take in the logs that other programs wrote: their sessions become trials of runs.
@@ -71,23 +81,30 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval ingest auto`
 
     - `agenteval ingest claude-code ~/.claude/projects --since 2026-11-01`
-
-    - `agenteval ingest opencode export.json --allowlist opencode:opencode.json`
     """
-    wanted = workflows.log_results.Wanted(since, until, model, agent, project)
-    note = _progress if sys.stderr.isatty() else lambda _: None
-    intake = workflows.log_intake.take_in(
+    take = partial(
+        workflows.log_intake.take_in,
         *(format_name, paths or [], store),
         allowlist=allowlist,
-        wanted=wanted,
+        wanted=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
-        note=note,
+        note=_progress if sys.stderr.isatty() else lambda _: None,
     )
+    _show(take(), as_json=as_json)
+    with suppress(KeyboardInterrupt):
+        while follow:
+            time.sleep(EVERY_SECONDS)
+            if (intake := take()).has_news:
+                _show(intake, as_json=as_json)
+
+
+def _show(intake: "Intake", *, as_json: bool) -> None:
     if as_json:
         output.print_json(_document(intake))
     else:
         for line in _told(intake):
             typer.echo(line)
+    sys.stdout.flush()
 
 
 def _progress(intake: "Intake") -> None:
@@ -168,4 +185,81 @@ def _document(intake: "Intake") -> dict[str, Any]:
         ],
         "redacted": list(intake.redacted),
         "skipped": [one._asdict() for one in intake.skipped],
+    }
+
+
+TREND = "agenteval.trend/1"
+WhatBy = Annotated[Literal["week", "model", "version"], typer.Option("--by", help="A point each.")]
+Metrics = Annotated[
+    bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
+]
+Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
+
+
+def trend(  # noqa: PLR0913 -- each is an option of the command line
+    *,
+    by: WhatBy = "week",
+    store: o.Store = o.DEFAULT_STORE,
+    model: OfModel = None,
+    simulated: Simulated = False,
+    openmetrics: Metrics = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Say how errors per 100 calls went over time: by week, model or version.
+
+    Of all trials in the store, played and out of logs. A change is told only where it is settled.
+
+    Examples:
+    - `agenteval trend --by week --model qwen`
+
+    - `agenteval trend --by version --openmetrics > agenteval.prom`
+    """
+    found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
+    if openmetrics:
+        typer.echo(workflows.trends.openmetrics(found), nl=False)
+    elif as_json:
+        output.print_json(_trend_document(found))
+    else:
+        for line in _trend_lines(found):
+            typer.echo(line)
+
+
+def _trend_lines(found: "Trend") -> Iterator[str]:
+    if not found.points:
+        yield "no trials of which errors and time are known"
+    width = max((len(one.label) for one in found.points), default=0)
+    for one in found.points:
+        label = visible(one.label).ljust(width)
+        yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}"
+    for change in found.changes:
+        gap = change.difference
+        yield (
+            f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per 100 "
+            f"calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
+            "correction for all boundaries"
+        )
+    if found.left_out:
+        yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
+
+
+def _trend_document(found: "Trend") -> dict[str, Any]:
+    return {
+        "schema": TREND,
+        "by": found.by,
+        "points": [
+            {
+                "label": one.label,
+                "trials": one.trials,
+                "errors": one.rate.count,
+                "calls": one.rate.n,
+                "low": one.rate.low,
+                "high": one.rate.high,
+            }
+            for one in found.points
+        ],
+        "changes": [
+            {"from": one.label, "since": one.since, "p_adjusted": one.adjusted}
+            for one in found.changes
+        ],
+        "left_out": found.left_out,
     }

@@ -7,6 +7,7 @@ broken that is: nothing here says what a shell would do.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -244,7 +245,7 @@ def _same(one: Command, other: Command) -> bool:
         return False
     if one.name == other.name:
         return _same_object(one, other)
-    mended = _dice(one.name, other.name) >= ALIKE and bool(one.words & other.words)
+    mended = bool(one.words & other.words) and _dice(one.name, other.name) >= ALIKE
     return mended and _same_object(one, other)
 
 
@@ -270,6 +271,7 @@ def _same_object(one: Command, other: Command) -> bool:
     return len(shared) >= SHARED * shorter
 
 
+@lru_cache(maxsize=1 << 12)  # programs are few, and each pair is asked about again and again
 def _dice(one: str, other: str) -> float:
     pairs = [{a + b for a, b in pairwise(f"^{name}$")} for name in (one, other)]
     return 2 * len(pairs[0] & pairs[1]) / (len(pairs[0]) + len(pairs[1]))

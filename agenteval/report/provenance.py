@@ -39,18 +39,18 @@ def _facts(view: RunView) -> list[tuple[str, str]]:
         *_gate(run),
         *model_facts(run.model),
         *_prompt_tokens(view),
-        *(_source(run.source) if run.source else _played(run)),
+        *(_source(run.source, run.policies) if run.source else _played(run)),
         ("taxonomy", run.taxonomy),
         *((f"allow list {name}", digest[:DIGEST_SHOWN]) for name, digest in run.policies.items()),
     ]
 
 
-def _source(source: Source) -> list[tuple[str, str]]:
+def _source(source: Source, policies: Mapping[str, str]) -> list[tuple[str, str]]:
     """Of a run that nobody of ours played: what it was read from."""
-    basis = "an allow list" if source.basis else "the log, as it was recorded"
+    basis = "an allow list" if policies else "the log, as it was recorded"
     return [
         ("read from logs of", source.format),
-        ("errors are judged by", basis if source.judged else NOT_OBSERVABLE),
+        ("errors are judged by", basis if source.judged or policies else NOT_OBSERVABLE),
         (NOT_OBSERVABLE, ", ".join(("how a trial ended", *source.hidden))),
     ]
 

@@ -34,7 +34,9 @@ class Side:
     def of_run(cls, run: Run, summaries: Iterable[TrialSummary] | None = None) -> "Side":
         """`summaries` go with a run that was read without its trials."""
         found = score(run.trials) if summaries is None else score_summaries(summaries)
-        if run.source and not run.source.judged:  # nothing tells which calls were errors
+        if (
+            run.source and not run.source.judged and not run.policies
+        ):  # nothing tells which calls were errors
             found = replace(found, errors=found.errors.unknown())
         return cls(run.model.name, run.model, found.errors, run, found, played(found.counted))
 

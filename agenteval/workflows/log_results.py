@@ -65,3 +65,9 @@ class Intake:
     empty: int = 0  # sessions in which the model said nothing
     skipped: list[Skipped] = field(default_factory=list)
     redacted: Sequence[str] = ()
+
+    @property
+    def has_news(self) -> bool:
+        return any(
+            taken.sessions["added"] or taken.sessions["grown"] for taken in self.runs.values()
+        )

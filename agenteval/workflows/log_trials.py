@@ -35,6 +35,7 @@ _NO_TOOL = Policy("as recorded")
 _IDS = [each.id for each in failure_classes()]
 _SHAPES = frozenset(_IDS[_IDS.index("template-residue") : _IDS.index("tool-as-command")])
 PLAIN = "plain"
+DISTINCT = 1 << 16  # commands whose verdicts are kept: agents repeat theirs
 
 
 @dataclass(slots=True)
@@ -132,12 +133,12 @@ def differs(one: LoggedRecord) -> bool:
     return ran or (one.derived == "allowed" and recorded is Recorded.DENIED)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def _judge_of(policy: Policy, root: str) -> Callable[[ToolCall], Verdict]:
-    return judge_many(policy, World(root=root) if root else UNKNOWN_WORLD)
+    return judge_many(policy, World(root=root) if root else UNKNOWN_WORLD, distinct=DISTINCT)
 
 
-_ask_shape = judge_many(_NOTHING)
+_ask_shape = judge_many(_NOTHING, distinct=DISTINCT)
 
 
 def _shape(call: ToolCall) -> str:

@@ -8,7 +8,7 @@ from typing import Self
 from agenteval.config.allowlists import FOLDER, load_any
 from agenteval.config.roots import roots
 from agenteval.core.call import BASH, ToolCall, Verdict
-from agenteval.core.policy.policy import Policy, World, files_written
+from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World, files_written
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.run import Run
 from agenteval.core.trial import AgentPart, CallRecord, Execution, Trial
@@ -109,24 +109,37 @@ class Judging:
     @classmethod
     def of(cls, run: Run, scenarios: Collection[str], allowlist: str | None) -> Self:
         """Raises UsageError where what judged the run is no longer there, and none is given."""
-        stages = {one.scenario.name: one for one in load_stages(sorted(scenarios), _arm(run))}
-        made = cls(run, stages, load_any(allowlist, roots=roots()) if allowlist else None)
+        other = load_any(allowlist, roots=roots()) if allowlist else None
+        if run.source and other is None:
+            raise UsageError(
+                f"{run.id}: its calls are out of logs, and judged as they were recorded; name what "
+                "is to judge them with --allowlist"
+            )
+        names = [] if run.source else sorted(scenarios)
+        stages = {one.scenario.name: one for one in load_stages(names, _arm(run))} if names else {}
+        made = cls(run, stages, other)
         if made.other is None:
             _unchanged(run, stages)
         return made
 
     def policy(self, place: Place) -> Policy:
+        if self.run.source and self.other:
+            return self.other
         stage = self.stages[place.scenario]
         return self.other or (stage.agents[place.agent] if place.agent else stage.policy)
 
     def meant(self, place: Place, call: ToolCall) -> ToolCall | None:
-        """The call in our own names; None of a tool that was not offered."""
+        """The call in our own names, as logs are read; None of a tool that was not offered."""
+        if self.run.source:
+            return call
         stage = self.stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
         return _arm(self.run).profile.meant(call, tuple(own.tools))
 
     def world(self, place: Place) -> World:
         trial = (place.scenario, place.seed)
+        if self.run.source:
+            return UNKNOWN_WORLD
         if trial not in self.worlds:
             self.worlds[trial] = World(frozenset(self.stages[place.scenario].files(place.seed)))
         return self.worlds[trial]
@@ -136,7 +149,7 @@ class Judging:
         meant = self.meant(place, call)
         if meant is None:
             return deny(call, replace(policy, tools={}), now), policy.digest
-        if record.execution is not None:
+        if record.execution is not None and not self.run.source:
             after = _after(now, meant, record.execution, _arm(self.run))
             self.worlds[place.scenario, place.seed] = after
         verdict = judge(meant, policy, now)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from agenteval.__main__ import app
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
-from sample_logs import CHAT, CLAUDE, LISTS, PIPES, claude, database, export, run_json
+from sample_logs import CHAT, CLAUDE, LISTS, PIPES, claude, claude_call, database, export, run_json
 
 RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
 
@@ -233,3 +234,78 @@ def _trials():
         return rows("SELECT calls, outcome FROM trial")
     except sqlite3.OperationalError:
         return []
+
+
+def weeks():
+    """Sessions of four weeks; from the third on most calls are denied."""
+    for week in range(4):
+        for session in range(8):
+            denied = (0, 1, 5, 6)[week] + session % 2
+            for number in range(10):
+                said = "Permission to use Bash with command ls has been denied."
+                yield from (
+                    json.loads(
+                        json.dumps(line)
+                        .replace('"c1"', f'"w{week}s{session}"')
+                        .replace("2026-03-01", f"2026-03-{2 + 7 * week:02}")
+                    )
+                    for line in claude_call(
+                        number,
+                        "Bash",
+                        {"command": "ls"},
+                        said if number < denied else "a",
+                        is_error=number < denied,
+                    )
+                )
+
+
+def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
+    by_session = {}
+    for line in weeks():
+        by_session.setdefault(line["sessionId"], []).append(json.dumps(line))
+    for name, lines in by_session.items():
+        (here / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
+    ingested("claude-code", ".")
+    found = json.loads(agenteval("trend", "--by", "week", "--json"))
+    assert [(one["label"], one["errors"], one["calls"]) for one in found["points"]] == [
+        ("2026-W10", 4, 80),
+        ("2026-W11", 12, 80),
+        ("2026-W12", 44, 80),
+        ("2026-W13", 52, 80),
+    ]
+    assert "2026-W12" in [one["from"] for one in found["changes"]]
+    ingested("claude-code", ".", "--allowlist", "demo")
+    assert json.loads(agenteval("trend", "--json")) == found  # no session counts twice
+    assert "settled: from 2026-W12 on" in agenteval("trend")
+    metrics = agenteval("trend", "--by", "model", "--openmetrics")
+    assert 'agenteval_errors_per_100_calls{model="opus"} 35\n' in metrics
+    assert metrics.endswith("# EOF\n")
+
+
+def test_a_run_out_of_logs_is_judged_again_by_an_allow_list_and_not_without(here) -> None:
+    (here / "chat.jsonl").write_text(CHAT)
+    (run,) = ingested("openai", "chat.jsonl")["runs"]
+    told = agenteval("rescore", run["id"], "--allowlist", "demo")
+    assert "2 of 4 calls are judged differently" in told
+    shown = json.loads(agenteval("show", run["id"], "--json"))["models"][0]
+    assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
+
+
+def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
+    lines = claude().splitlines(keepends=True)
+    (here / "c1.jsonl").write_text("".join(lines[:3]))
+    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", "c1.jsonl", "--follow"]
+    with subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True) as going:
+        assert going.stdout
+        first = next(line for line in going.stdout if "sessions:" in line)
+        with (here / "c1.jsonl").open("a") as file:
+            file.write("".join(lines[3:]))
+        second = next(line for line in going.stdout if "sessions:" in line)
+        going.send_signal(signal.SIGINT)
+        going.stdout.read()
+    assert (first.strip(), second.strip(), going.returncode) == (
+        "sessions: 1 added",
+        "sessions: 1 grown",
+        0,
+    )
+    assert rows("SELECT calls FROM trial") == [(7,)]

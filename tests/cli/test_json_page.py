@@ -12,6 +12,7 @@ COMMANDS = {
     "run, agenteval show RUN, agenteval compare": ("compare", "last", "counts.csv"),
     "show": ("show",),
     "ingest": ("ingest", "openai", "calls.jsonl"),
+    "trend": ("trend", "--simulated"),
     "gate": ("gate", "--baseline", "2", "--candidate", "last", "--allow-simulated"),
     "gate --explain": ("gate", "--explain"),
     "plan": ("plan", "--baseline", "last", "--margin", "20"),

@@ -1,0 +1,107 @@
+"""Rates over time: the trials of a store, played and out of logs, by week, model or version."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from agenteval.core.counts import Cluster
+from agenteval.stats.rates import Rate
+from agenteval.stats.trend import Change, Point, changes, points
+from agenteval.store.summaries import Query, decoded, opened
+
+By = Literal["week", "model", "version"]
+
+_TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
+    session.session, session.part, session.began, session.version, trial.calls, trial.errors
+    FROM trial JOIN run ON run.id = trial.run_id LEFT JOIN session ON session.trial_id = trial.id
+    WHERE NOT trial.replaced AND trial.outcome NOT IN ('', 'void') ORDER BY trial.id"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The points in their order, and the changes that are settled; none by model."""
+
+    by: By
+    points: Sequence[Point]
+    changes: Sequence[Change]
+    left_out: int = 0  # trials whose errors no log shows, or whose time is not known
+
+
+def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
+    """Of the models with this in their names. Raises UsageError for a store that is not there."""
+    series: dict[str, list[Cluster]] = {}
+    left_out = 0
+    with opened(store) as query:
+        for label, cluster in _labelled(query, by, model, simulated=simulated):
+            if label:
+                series.setdefault(label, []).append(cluster)
+            else:
+                left_out += 1
+    ordered = dict(sorted(series.items(), key=lambda one: _key(one[0])))
+    found = changes(ordered) if by != "model" else ()
+    return Trend(by, points(ordered), found, left_out)
+
+
+def _labelled(
+    query: Query, by: By, model: str, *, simulated: bool
+) -> Iterator[tuple[str, Cluster]]:
+    """Of a session that was judged by several lists, the first judgement alone counts."""
+    seen: set[tuple[str, str, str, int]] = set()
+    for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
+        session, part, began, version, calls, errors = rest
+        told = decoded(source)
+        place = (name, told.get("format", ""), session, part)
+        if model not in name or bool(is_simulated) != simulated or (session and place in seen):
+            continue
+        seen.add(place)
+        label = {
+            "week": _week(began, "" if told else started),
+            "model": name,
+            "version": version or decoded(card).get("server_version", ""),
+        }[by]
+        judged = not told or told["judged"] or decoded(policies)
+        yield label if judged else "", (sum(decoded(errors).values()), calls)
+
+
+def _week(began: float | None, started: str) -> str:
+    """As ISO 8601 counts them: 2026-W48. A session that does not tell its time has none."""
+    if began is None and not started:
+        return ""
+    moment = (
+        datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
+    )
+    year, week, _ = moment.isocalendar()
+    return f"{year}-W{week:02}"
+
+
+def _key(label: str) -> tuple[tuple[bool, int, str], ...]:
+    """1.10 behind 1.9."""
+    return tuple(
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in label.replace("-", ".").split(".")
+    )
+
+
+_GAUGES: Mapping[str, tuple[str, Callable[[Rate], float]]] = {
+    "errors_per_100_calls": ("Errors per 100 tool calls.", lambda rate: 100 * rate.value),
+    "errors_per_100_calls_low": ("Lower end of its 95 % interval.", lambda rate: 100 * rate.low),
+    "errors_per_100_calls_high": ("Upper end of its 95 % interval.", lambda rate: 100 * rate.high),
+    "calls": ("Tool calls that were counted.", lambda rate: rate.n),
+}
+
+
+def openmetrics(found: Trend) -> str:
+    """The points as OpenMetrics has them, for a textfile collector of Prometheus."""
+    lines = []
+    for name, (told, value) in _GAUGES.items():
+        lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
+        for point in found.points:
+            if point.rate.n:
+                label = f'{found.by}="{_escaped(point.label)}"'
+                lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.6g}")
+    return "\n".join([*lines, "# EOF", ""])
+
+
+def _escaped(label: str) -> str:
+    return label.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
