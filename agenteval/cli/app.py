@@ -100,11 +100,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Check an allow list, make one from scripts, or write it for another harness.",
     ),
     "whatif": (
-        "allowlist:whatif",
+        "relaxing:whatif",
         "Say which rules would remove most errors of stored runs, and what they would let run.",
     ),
     "suggest": (
-        "allowlist:suggest",
+        "relaxing:suggest",
         "Say what the denied calls of runs ask for: options, rules, sentences of a prompt.",
     ),
     "harness": (

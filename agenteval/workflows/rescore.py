@@ -109,37 +109,32 @@ class Judging:
     @classmethod
     def of(cls, run: Run, scenarios: Collection[str], allowlist: str | None) -> Self:
         """Raises UsageError where what judged the run is no longer there, and none is given."""
-        other = load_any(allowlist, roots=roots()) if allowlist else None
-        if run.source and other is None:
-            raise UsageError(
-                f"{run.id}: its calls are out of logs, and judged as they were recorded; name what "
-                "is to judge them with --allowlist"
-            )
-        names = [] if run.source else sorted(scenarios)
-        stages = {one.scenario.name: one for one in load_stages(names, _arm(run))} if names else {}
-        made = cls(run, stages, other)
+        if run.source is not None:
+            return cls(run, {}, _given(run, allowlist))
+        stages = {one.scenario.name: one for one in load_stages(sorted(scenarios), _arm(run))}
+        made = cls(run, stages, load_any(allowlist, roots=roots()) if allowlist else None)
         if made.other is None:
             _unchanged(run, stages)
         return made
 
     def policy(self, place: Place) -> Policy:
-        if self.run.source and self.other:
+        if self.other is not None:
             return self.other
         stage = self.stages[place.scenario]
-        return self.other or (stage.agents[place.agent] if place.agent else stage.policy)
+        return stage.agents[place.agent] if place.agent else stage.policy
 
     def meant(self, place: Place, call: ToolCall) -> ToolCall | None:
-        """The call in our own names, as logs are read; None of a tool that was not offered."""
-        if self.run.source:
+        """The call in our own names, as a log's are; None of a tool that was not offered."""
+        if place.scenario not in self.stages:
             return call
         stage = self.stages[place.scenario]
         own = stage.agents[place.agent] if place.agent else stage.policy
         return _arm(self.run).profile.meant(call, tuple(own.tools))
 
     def world(self, place: Place) -> World:
-        trial = (place.scenario, place.seed)
-        if self.run.source:
+        if place.scenario not in self.stages:
             return UNKNOWN_WORLD
+        trial = (place.scenario, place.seed)
         if trial not in self.worlds:
             self.worlds[trial] = World(frozenset(self.stages[place.scenario].files(place.seed)))
         return self.worlds[trial]
@@ -149,13 +144,20 @@ class Judging:
         meant = self.meant(place, call)
         if meant is None:
             return deny(call, replace(policy, tools={}), now), policy.digest
-        if record.execution is not None and not self.run.source:
+        if record.execution is not None and place.scenario in self.stages:
             after = _after(now, meant, record.execution, _arm(self.run))
             self.worlds[place.scenario, place.seed] = after
         verdict = judge(meant, policy, now)
         if verdict.allowed and record.objection:
             verdict = deny(meant, policy, now, objection=record.objection)
         return verdict, policy.digest
+
+
+def _given(run: Run, allowlist: str | None) -> Policy:
+    """What judges the calls of logs, whose own rules are not kept with them."""
+    if allowlist is None:
+        raise UsageError(f"{run.id}: it was read from logs: name what judges it with --allowlist")
+    return load_any(allowlist, roots=roots())
 
 
 def _after(world: World, call: ToolCall, done: Execution, arm: Arm) -> World:

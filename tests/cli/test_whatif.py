@@ -86,3 +86,20 @@ def test_rules_of_another_harness_are_not_relaxed(cli, project, runs) -> None:
     (project / "opencode.json").write_text('{"permission": {"bash": {"*": "deny"}}}')
     done = cli("whatif", runs[0], "--allowlist", "opencode.json")
     assert (done.code, "only our own can be relaxed" in done.err) == (2, True)
+
+
+def test_sessions_out_of_logs_are_asked_too(cli, project) -> None:
+    texts = ("git status | head -3", "git status", "ls")
+    functions = [{"name": "bash", "arguments": json.dumps({"command": text})} for text in texts]
+    calls = [{"id": str(at), "type": "function", "function": one}
+             for at, one in enumerate(functions)]  # fmt: skip
+    said = [{"role": "assistant", "content": "", "tool_calls": [call]} for call in calls]
+    (project / "chat.jsonl").write_text(json.dumps({"messages": said}) + "\n")
+    assert cli("ingest", "openai", "chat.jsonl", "--allowlist", "demo").code == 0
+    found = whatif(cli, "last", "--allowlist", "demo")
+    sets = [(one["constructs"], one["allow"], errors(one["rate"])) for one in found["relaxed"]]
+    assert (errors(found["now"]["rate"]), found["now"]["rate"]["n"]) == (2, 3)
+    assert sets == [([], ["ls *"], 1), (["pipe"], ["head *"], 1)]
+    assert " 0 of 3 calls" in cli("rescore", "last", "--allowlist", "demo").out
+    refused = cli("whatif", "last")
+    assert (refused.code, "was read from logs: name what judges it" in refused.err) == (2, True)

@@ -1,0 +1,170 @@
+"""`agenteval whatif` and `suggest`: stored runs under other rules, or with another prompt."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from agenteval import workflows
+from agenteval.cli import options as o
+from agenteval.cli import output
+from agenteval.cli.allowlist import in_one_line
+from agenteval.core.policy.relaxation import NOTHING, Relaxation
+from agenteval.errors import UsageError
+
+if TYPE_CHECKING:
+    from agenteval.workflows.suggest import Suggested
+    from agenteval.workflows.whatif import Relaxed, Trials
+
+
+def whatif(
+    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    *,
+    budget: Annotated[
+        float | None, typer.Option(help="The smallest set of rules with so many errors per 100.")
+    ] = None,
+    allowlist: Annotated[
+        str | None, typer.Option("--allowlist", "-a", help="Begin at another allow list.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Say which rules would remove most errors of stored runs, and what they would let run.
+
+    No model is asked. What a model would have done after a call that it was then allowed nobody
+    knows: the second figure counts of each trial only the first call that would change.
+
+    Exit code: 0; 1 where no set of rules that was tried has so few errors as --budget asks.
+
+    Examples:
+    - `agenteval whatif last`
+
+    - `agenteval whatif last --budget 5`
+    """
+    found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
+    now = found.relaxed(NOTHING)
+    within = found.within(budget) if budget is not None else None
+    told = found.best() if budget is None else [within] if within else []
+    if as_json:
+        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told]})
+    else:
+        simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
+        typer.echo(f"now{simulated}: {now.rate.per_100()} errors per 100 calls")
+        for one in told:
+            for line in _relaxed(one, now, found.runs):
+                typer.echo(line)
+        if budget is not None and within is None:
+            typer.echo(f"no set of rules that was tried has {budget:g} errors per 100 or fewer")
+    if budget is not None and within is None:
+        raise typer.Exit(1)
+
+
+def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
+    more = one.more
+    told = more.told if more.size else "no rule more"
+    yield f"{told}: {now.rate.per_100()} -> {one.rate.per_100()}"
+    if len(one.first) < len(one.calls):
+        first = f"{len(one.first)} of {len(one.calls)} changes are the first of their trial"
+        yield f"    {first}; with these alone {one.cautious.per_100()}"
+    if len(runs) > 1:
+        flips = [f"{after} then makes fewer than {before}" for before, after in one.flips]
+        yield f"    {'; '.join(flips) or 'the order of the models stays'}"
+    for command, count, harms in one.let_through[:_SHOWN]:
+        facets = f" ({', '.join(harms)})" if harms else ""
+        yield f"    lets through{facets} {count} times: {in_one_line(command)[:_WIDE]}"
+
+
+_SHOWN, _WIDE = 3, 100  # commands of each set of rules, and characters of each
+
+
+def _document(one: "Relaxed") -> dict[str, Any]:
+    def rate(found: Any) -> dict[str, Any]:
+        return {"per_100": 100 * found.value, "n": found.n, "low": 100 * found.low,
+                "high": 100 * found.high}  # fmt: skip
+
+    models = zip(one.runs, one.rates(), one.rates(one.first), strict=True)
+    return {
+        "allow": sorted(f"{program} *" for program in one.more.programs),
+        "constructs": sorted(one.more.constructs),
+        "rate": rate(one.rate),
+        "first_changes_only": rate(one.cautious),
+        "models": [
+            {"run": run.run, "model": run.model, "simulated": run.simulated, "rate": rate(all_of),
+             "first_changes_only": rate(first)}
+            for run, all_of, first in models
+        ],
+        "flips": [list(pair) for pair in one.flips],
+        "lets_through": [
+            {"command": command, "count": count, "facets": list(harms)}
+            for command, count, harms in one.let_through
+        ],
+    }  # fmt: skip
+
+
+def suggest(
+    runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
+    *,
+    play: Annotated[
+        Literal["prompt", "rules"] | None,
+        typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
+    ] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
+    ] = None,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Say what the denied calls of runs ask for: options, rules, sentences of a prompt.
+
+    What several models guess independently may deserve to exist. Rules are those of `whatif`, which
+    says what each would let run. With --try the first run's scenarios are played once more, from
+    the same seeds, by the same model, with the sentences in its prompt or under the first of the
+    rules, and both runs are compared trial by trial.
+
+    Examples:
+    - `agenteval suggest last`
+
+    - `agenteval suggest last --try prompt`
+
+    - `agenteval suggest last --try rules`
+    """
+    names = output.chosen(runs, store)
+    found, other = workflows.suggest.suggest(names, store), workflows.whatif.whatif(names, store)
+    for line in _suggested(found, other.best()):
+        typer.echo(line)
+    more = next((one.more for one in other.best()), NOTHING) if play == "rules" else NOTHING
+    if play == "rules" and not more.size:
+        raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
+    if play == "prompt" or prompt:
+        prompt = prompt or Path("prompts", f"{names[0]}-suggested.md")
+        workflows.suggest.write_prompt(names[0], store, found.sentences[:_LINES], prompt)
+        typer.echo(f"wrote {prompt}")
+    if play is not None:
+        _tried(names[0], store, prompt if play == "prompt" else None, more)
+
+
+def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
+    made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
+    typer.echo(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
+    view = workflows.views.compared([run, made], store, "full", across_arms=True)
+    output.show_view(view, as_json=False)
+
+
+def _suggested(found: "Suggested", best: "Sequence[Relaxed]") -> Iterator[str]:
+    yield "options and names that do not exist:"
+    for each in found.inventions[:_LINES]:
+        by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
+        yield f"  {each.count} times, {by}: {in_one_line(each.part)}  in {each.where or 'a tool'}"
+    yield "rules:"
+    for one in best[:_LINES]:
+        yield f"  {len(one.calls)} times: {'; '.join(one.more.rules.splitlines())}"
+    yield "sentences of a prompt:"
+    for line in found.sentences[:_LINES]:
+        said = f", {line.told} of them although it was said" if line.told else ""
+        text = line.text.replace("{{ bash }}", "bash")
+        yield f"  {line.denied} times{said}: {text}"
+    if found.without:
+        yield f"no sentence for {found.without} denied calls"
+
+
+_LINES = 8  # of each kind
