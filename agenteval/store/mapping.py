@@ -27,6 +27,8 @@ from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
     from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
+_GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
+
 
 def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values:
     usage, timing = turn.usage, turn.timing
@@ -43,10 +45,7 @@ def turn_values(trial_id: int, number: int, turn: Turn, *, agent: str) -> Values
         "seconds": turn.seconds,
         "first_piece": timing.first if timing else None,
         "pieces": timing.pieces if timing else 0,
-        "gap_mean": timing.gap_mean if timing else 0.0,
-        "gap_median": timing.gap_median if timing else 0.0,
-        "gap_p95": timing.gap_p95 if timing else 0.0,
-        "gap_longest": timing.gap_longest if timing else 0.0,
+        **dict(zip(_GAPS, timing.gaps if timing else (0.0,) * len(_GAPS), strict=True)),
         "garbles": [asdict(one) for one in turn.malformed],
         "repairs": [asdict(repair) for repair in turn.repairs],
         "repeats": turn.repeats,

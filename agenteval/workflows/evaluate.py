@@ -288,9 +288,8 @@ class Session:
             return
         counts = Counter(run.second_reader)
         counts.update(answers)
-        effort = None if keys else run.effort
-        if self.plan.resume is None:
-            effort = spent.effort
+        known = None if keys else run.effort  # when it was played in parts, nobody measured all
+        effort = known if self.plan.resume else spent.effort
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
