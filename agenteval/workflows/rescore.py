@@ -59,7 +59,12 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
             f"no allow list {allowlist[:80]!r}; known: {', '.join(policy_names())}. Put yours into "
             f"{FOLDER}/ of the project"
         )
-    judged = Judging.of(run, {trial.scenario}, allowlist).judged
+    judging = Judging.of(run, {trial.scenario}, allowlist)
+    if gone := _unknown_agents(judging, trial):
+        raise UsageError(
+            f"{trial.scenario} has no sub-agent {gone[0]!r} any more, which made calls"
+        )
+    judged = judging.judged
     place = Place(trial.scenario, trial.seed, "")
     return {
         (label, record.turn, record.position): judged(
@@ -67,6 +72,13 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
         )[0]
         for label, written, record in _in_order(trial, trial, 0)
     }
+
+
+def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
+    """Those of the trial that its scenario no longer has."""
+    stage = judging.stages.get(trial.scenario)
+    known = stage.agents if stage else ()
+    return [part.name for part in trial.agents if stage and part.calls and part.name not in known]
 
 
 def _in_order(

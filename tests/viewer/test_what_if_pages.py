@@ -5,7 +5,7 @@ from links import Page
 from stored import stored
 from two_runs import client
 
-from agenteval.testing import denied, run, says, tool, trial
+from agenteval.testing import denied, run, says, sub_agent, tool, trial
 
 LIST = "uv run scripts/notes.py list"
 PLAYED = run(
@@ -51,6 +51,15 @@ def test_beside_each_call_stands_what_that_allow_list_says(store, address, allow
     answer = client(store).get(f"{address}&allowlist={allowlist}")
     assert answer.status_code == 200, answer.text
     assert verdicts(Page(answer.text)) == said
+
+
+def test_a_sub_agent_that_the_scenario_no_longer_has_is_told(tmp_path) -> None:
+    gone = sub_agent("checker", LIST)
+    played = run(trial(LIST, scenario="notes/append", seed=5, agents=(gone,)), run_id="first")
+    asking = client(stored(str(tmp_path / "other.db"), played))
+    answer = asking.get(f"{PAGES[0]}&allowlist=notes")
+    assert answer.status_code == 400
+    assert "notes/append has no sub-agent" in answer.text
 
 
 def test_asking_changes_nothing_that_is_stored(store) -> None:
