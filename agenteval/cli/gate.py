@@ -18,11 +18,7 @@ Candidate = Annotated[
     str | None, typer.Option(help="The run to judge, as the baseline is named; or `last`.")
 ]
 Explain = Annotated[
-    bool,
-    typer.Option(
-        "--explain",
-        help="Say what each line of the rules means and how often it passes whom, by simulation.",
-    ),
+    bool, typer.Option("--explain", help="What each line of the rules means, and whom it passes.")
 ]
 Rescore = Annotated[
     bool,
@@ -87,6 +83,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
     markdown: Markdown = None,
     junit: Junit = None,
     report_to: VerdictPage = None,
+    github: o.GitHub = False,
 ) -> None:
     """Hold a candidate's run against a baseline's: HELP tells the rest."""
     if init:
@@ -105,8 +102,7 @@ def gate(  # noqa: PLR0913 -- each is an option of the command line
         about=about,
         across_arms=across_arms,
     )
-    with output.reader_may_go():
-        _show(view, as_json=as_json)
+    _show(view, as_json=as_json, github=github)
     _write(view, out=out, markdown=markdown, junit=junit)
     _write_page(view, report_to, store)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
@@ -130,15 +126,18 @@ def _explain(
         report.gate_explained.render(explained, report.console.Terminal())
 
 
-def _show(view: "GateView", *, as_json: bool) -> None:
-    if as_json:
-        typer.echo(report.gate_json.dumps(view))
-    else:
-        report.console.render_verdict(view, report.console.Terminal(highlight=False))
+def _show(view: "GateView", *, as_json: bool, github: bool = False) -> None:
+    if github:
+        output.step_summary(report.markdown.gate_dumps(view))
+    with output.reader_may_go():
+        if as_json:
+            typer.echo(report.gate_json.dumps(view))
+        else:
+            report.console.render_verdict(view, report.console.Terminal(highlight=False))
 
 
 def _write(
-    view: "GateView", *, out: Path | None, markdown: Path | None, junit: Path | None
+    view: "GateView", *, out: Path | None, markdown: Path | None = None, junit: Path | None = None
 ) -> None:
     if markdown is not None:
         output.write_text(markdown, report.markdown.gate_dumps(view))
@@ -218,7 +217,7 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
         workflows.promoting.Asked(candidate, over, given, gate, store, allow_simulated, fresh)
     )
     _tell(view, report_to or Path("reports") / f"verdict-{view.candidate.id}.html", store)
-    _write(view, out=out, markdown=None, junit=None)
+    _write(view, out=out)
     raise typer.Exit(o.EXIT_CODES[view.verdict])
 
 

@@ -77,6 +77,10 @@ Context = Annotated[
 Gate = Annotated[
     Path | None, Option(help="A gate.toml whose verdict ends the run early; with --baseline.")
 ]
+GitHub = Annotated[
+    bool,
+    Option("--github", help="Add Markdown to the job's summary on GitHub ($GITHUB_STEP_SUMMARY)."),
+]
 Harness = Annotated[
     str | None,
     Option(

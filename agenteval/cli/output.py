@@ -136,6 +136,14 @@ def write_report(view: "View", path: Path) -> None:
         write_text(path, f"{text.rstrip()}\n", option="--report ")
 
 
+def step_summary(text: str) -> None:
+    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one."""
+    if not (path := os.environ.get("GITHUB_STEP_SUMMARY", "")):
+        raise UsageError("--github: GITHUB_STEP_SUMMARY is not set: this is no job of GitHub's")
+    with Path(path).open("a", encoding="utf-8") as summary:
+        summary.write(f"{text.rstrip()}\n\n")
+
+
 def write_text(path: Path, text: str, *, option: str = "") -> None:
     """Raises UsageError."""
     try:
@@ -151,7 +159,7 @@ def write_text(path: Path, text: str, *, option: str = "") -> None:
 def check_report(path: Path | None) -> None:
     """Raises UsageError for a report that could not be written: before a run, not after it."""
     if path is not None and (path.is_dir() or not os.access(_above(path), os.W_OK)):
-        raise UsageError(f"--report {path}: cannot be written: no file can be made there")
+        raise UsageError(f"--report {path}: cannot be written: not a file, or no folder of yours")
     if path is not None and path.suffix not in FORMS:
         raise UsageError(f"--report {path}: a report is {', '.join(FORMS)}; name one of these")
 

@@ -15,6 +15,7 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from agenteval.report.view import View
     from agenteval.store.listed import Listed, ListedTable
     from agenteval.workflows.shelf import Listing
 
@@ -192,6 +193,7 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     stacks: Annotated[
         bool, typer.Option("--stacks", help="Two servings of one model: where a difference points.")
     ] = False,
+    github: o.GitHub = False,
     as_json: o.AsJson = False,
 ) -> None:
     """Compare models pair by pair: how many errors, which kinds, recovery and outcome.
@@ -215,9 +217,15 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     view = workflows.views.compared(named, store, taxonomy, about, across_arms=across_arms)
     if report is not None:
         output.write_report(view, report)
+    if github:
+        _add_summary(view)
     output.show_view(view, as_json=as_json)
     if report is not None and not as_json:
         typer.echo(f"Report: {report}")
+
+
+def _add_summary(view: "View") -> None:
+    output.step_summary(report.markdown.dumps(view))
 
 
 def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:

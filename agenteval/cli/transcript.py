@@ -16,6 +16,7 @@ from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
+from agenteval.core.redaction import Redactor
 from agenteval.errors import UsageError
 from agenteval.store.call_search import Wanted
 
@@ -33,7 +34,7 @@ OneTrial = Annotated[
 Agent = Annotated[
     str | None, typer.Option("--agent", help="Of this sub-agent only, as evaluator/1.")
 ]
-WholePrompt = Annotated[bool, typer.Option("--prompt", help="The whole prompt, as it was sent.")]
+WholePrompt = Annotated[bool, typer.Option("--whole", help="The whole prompt, as it was sent.")]
 
 
 def transcript(  # noqa: PLR0913 -- each is an option of the command line
@@ -169,28 +170,62 @@ def _document(call: "FoundCall") -> dict[str, Any]:
 
 
 Kind = Annotated[
-    Literal["calls", "trials"], typer.Argument(help="What a row is: a call, or a trial.")
+    Literal["calls", "trials", "dataset"],
+    typer.Argument(help="What a row is: a call, a trial; a dataset is a folder with both."),
 ]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help=f"{o.RUN_WORDS}.")]
 OutFile = Annotated[
-    Path, typer.Option("--file", metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet.")
+    Path,
+    typer.Option(
+        "--file", metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet; a dataset's folder."
+    ),
+]
+Redact = Annotated[
+    bool | None,
+    typer.Option(
+        "--redact/--as-it-is",
+        help="Take out keys, hosts, addresses, users. A dataset's are, unless told otherwise.",
+    ),
 ]
 
 
-def export(kind: Kind, runs: Runs, *, file: OutFile, store: o.Store = o.DEFAULT_STORE) -> None:
+def export(
+    kind: Kind,
+    runs: Runs,
+    *,
+    file: OutFile,
+    redact: Redact = None,
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
     """Write the calls or the trials of runs as rows, for a notebook, DuckDB or pandas.
+
+    A dataset is a folder as Hugging Face lays one out. Who gives it away reads it before: patterns
+    find what looks like a key, a host or a user, and no more.
 
     Examples:
     - `agenteval export calls last --file calls.csv`
 
     - `agenteval export trials my-model my-candidate --file trials.parquet`
+
+    - `agenteval export dataset last --file my-dataset`
     """
-    report.tabular.check(file)
+    if kind != "dataset":
+        report.tabular.check(file)
     found = workflows.views.loaded(output.chosen(runs, store), store)
+    redactor = Redactor() if (kind == "dataset" if redact is None else redact) else None
     rows = {"calls": report.tabular.call_rows, "trials": report.tabular.trial_rows}
-    written = list(rows[kind](found))
-    report.tabular.write(written, file)
-    typer.echo(f"{file}: {len(written):,} {kind}")
+    made = {
+        one: [redactor.value(row) if redactor else row for row in rows[one](found)]
+        for one in (rows if kind == "dataset" else [kind])
+    }
+    if kind == "dataset":
+        report.tabular.write_dataset(made, found, file)
+    else:
+        report.tabular.write(made[kind], file)
+    counted = ", ".join(f"{len(written):,} {one}" for one, written in made.items())
+    typer.echo(f"{file}: {counted}")
+    for line in redactor.listed() if redactor else ():
+        typer.echo(f"Taken out: {line}")
 
 
 Document = Annotated[

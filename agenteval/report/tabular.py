@@ -127,6 +127,26 @@ def write(rows: Sequence[Row], path: Path) -> None:
         ) from error
 
 
+def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:
+    """A folder as Hugging Face reads it: a card, and a file of rows for each configuration."""
+    for kind, of in rows.items():
+        write(of, folder / "data" / f"{kind}.jsonl")
+    simulated = any(run.model.simulated for run in runs)
+    configs = "".join(f"- config_name: {kind}\n  data_files: data/{kind}.jsonl\n" for kind in rows)
+    told = "".join(
+        f"- {run.model.name}, arm {run.arm.name if run.arm else 'unknown'}, taxonomy "
+        f"{run.taxonomy}: {len(run.trials)} trials\n"
+        for run in runs
+    )
+    mark = "\n**SIMULATED**: no real model stands behind these rows.\n" if simulated else ""
+    card = (
+        f"---\nconfigs:\n{configs}tags:\n- tool-calling\n---\n\n# Tool calls, judged\n{mark}\n"
+        f"Written by agenteval; a row of `calls` is one tool call with its verdict, a row of "
+        f"`trials` one attempt at one scenario with its outcome.\n\n{told}"
+    )
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
 def check(path: Path) -> None:
     """Raises UsageError for a file whose form nobody knows, or which a library is missing for."""
     if path.suffix not in SUFFIXES:

@@ -90,7 +90,7 @@ def _prompt(prompt: Sequence[Message], *, whole: bool) -> Iterator[str]:
             yield from _indented(said)
         else:
             yield ""
-            yield f"{role}: {len(said):,} characters, with --prompt"
+            yield f"{role}: {len(said):,} characters, with --whole"
 
 
 def _turns(turns: Sequence[TurnShown]) -> Iterator[str]:

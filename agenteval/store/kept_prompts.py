@@ -9,6 +9,7 @@ from agenteval.core.call import ToolCall
 from agenteval.core.trial import Message, Trial
 
 Prompts = Mapping[str, Sequence[Message]]  # by the label of the agent
+NO_PROMPTS: Prompts = {}
 Query = Callable[..., Sequence[Sequence[Any]]]
 
 _ALL = "SELECT digest, data FROM message WHERE run_id = :run"

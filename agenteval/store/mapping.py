@@ -21,7 +21,7 @@ from agenteval.core.trial import (
     Usage,
 )
 from agenteval.errors import Cause
-from agenteval.store.kept_prompts import Prompts, call_fields, written_call
+from agenteval.store.kept_prompts import NO_PROMPTS, Prompts, call_fields, written_call
 from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
@@ -166,13 +166,10 @@ def _execution(row: "CallRow") -> Execution | None:
 
 
 def trial_value(
-    row: "TrialRow",
-    turns: "list[TurnRow]",
-    calls: "list[CallRow]",
-    prompts: Prompts | None = None,
+    row: "TrialRow", turns: "list[TurnRow]", calls: "list[CallRow]", prompts: Prompts = NO_PROMPTS
 ) -> Trial:
     """A stored trial; one that was in flight when the run died comes back void, with the reason."""
-    ended, prompts = bool(row.outcome), prompts or {}
+    ended = bool(row.outcome)
     return Trial(
         scenario=row.scenario,
         number=row.number,

@@ -50,8 +50,7 @@ if TYPE_CHECKING:  # only a run with a harness, or under a gate, needs these
 class Quiet:
     """A Progress that nobody follows, and each run's Observer too."""
 
-    def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":
-        del model, trials, simulated
+    def run(self, model: str, *, trials: int, simulated: bool) -> "Quiet":  # noqa: ARG002
         return self
 
     def note(self, line: str) -> None: ...

@@ -65,7 +65,7 @@ def test_a_transcript_says_what_was_asked_what_was_done_and_why_it_ended(told):
         "    handshake, reached: ask (turn 2, call 1)",
         "    handshake, not reached: close",
         "",
-        "system: 23 characters, with --prompt",
+        "system: 23 characters, with --whole",
         "",
         "user:",
         "    Record the month.",
@@ -98,7 +98,7 @@ def test_a_transcript_says_what_was_asked_what_was_done_and_why_it_ended(told):
         "    denied",
         "        ls -la",
     ]
-    assert "    Rules:\n    only listed ones" in told("transcript", "r1", "notes#2", "--prompt").out
+    assert "    Rules:\n    only listed ones" in told("transcript", "r1", "notes#2", "--whole").out
 
 
 def test_the_part_of_a_sub_agent_is_shown_alone(told):
