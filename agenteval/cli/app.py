@@ -67,7 +67,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Take in the logs that other programs wrote: their sessions become trials of runs.",
     ),
     "trend": (
-        "logs:trend",
+        "over_time:trend",
         "Say how errors per 100 calls went over time: by week, model or version.",
     ),
     "import": ("show:imports", "Read what was measured elsewhere."),

@@ -1,11 +1,11 @@
-"""`agenteval ingest` and `trend`: what other programs logged, taken in, counted, over time."""
+"""`agenteval ingest`: what other programs logged, taken in and counted."""
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,7 +16,6 @@ from agenteval.core.plain import shortened, visible
 
 if TYPE_CHECKING:
     from agenteval.workflows.log_results import Intake, Taken
-    from agenteval.workflows.trends import Trend
 
 SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
@@ -185,81 +184,4 @@ def _document(intake: "Intake") -> dict[str, Any]:
         ],
         "redacted": list(intake.redacted),
         "skipped": [one._asdict() for one in intake.skipped],
-    }
-
-
-TREND = "agenteval.trend/1"
-WhatBy = Annotated[Literal["week", "model", "version"], typer.Option("--by", help="A point each.")]
-Metrics = Annotated[
-    bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
-]
-Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
-
-
-def trend(  # noqa: PLR0913 -- each is an option of the command line
-    *,
-    by: WhatBy = "week",
-    store: o.Store = o.DEFAULT_STORE,
-    model: OfModel = None,
-    simulated: Simulated = False,
-    openmetrics: Metrics = False,
-    as_json: o.AsJson = False,
-) -> None:
-    """Say how errors per 100 calls went over time: by week, model or version.
-
-    Of all trials in the store, played and out of logs. A change is told only where it is settled.
-
-    Examples:
-    - `agenteval trend --by week --model qwen`
-
-    - `agenteval trend --by version --openmetrics > agenteval.prom`
-    """
-    found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
-    if openmetrics:
-        typer.echo(workflows.trends.openmetrics(found), nl=False)
-    elif as_json:
-        output.print_json(_trend_document(found))
-    else:
-        for line in _trend_lines(found):
-            typer.echo(line)
-
-
-def _trend_lines(found: "Trend") -> Iterator[str]:
-    if not found.points:
-        yield "no trials of which errors and time are known"
-    width = max((len(one.label) for one in found.points), default=0)
-    for one in found.points:
-        label = visible(one.label).ljust(width)
-        yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}"
-    for change in found.changes:
-        gap = change.difference
-        yield (
-            f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per 100 "
-            f"calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
-            "correction for all boundaries"
-        )
-    if found.left_out:
-        yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
-
-
-def _trend_document(found: "Trend") -> dict[str, Any]:
-    return {
-        "schema": TREND,
-        "by": found.by,
-        "points": [
-            {
-                "label": one.label,
-                "trials": one.trials,
-                "errors": one.rate.count,
-                "calls": one.rate.n,
-                "low": one.rate.low,
-                "high": one.rate.high,
-            }
-            for one in found.points
-        ],
-        "changes": [
-            {"from": one.label, "since": one.since, "p_adjusted": one.adjusted}
-            for one in found.changes
-        ],
-        "left_out": found.left_out,
     }

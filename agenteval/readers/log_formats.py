@@ -13,6 +13,7 @@ from agenteval.readers import (
     claude_log,
     codex_log,
     gemini_log,
+    hook_log,
     inspect_log,
     opencode_log,
     spans_log,
@@ -128,6 +129,14 @@ _KNOWN = (
         swe_log.read,
         ("**/*.traj", "**/*.traj.json"),
         hidden=(Fact.DENIALS,),
+    ),
+    LogFormat(
+        "hook",
+        "our own hook: calls.jsonl, and the older ones beside it",
+        hook_log.read,
+        ("calls.jsonl*",),
+        (("XDG_STATE_HOME", "~/.local/state", "agenteval/hook"),),
+        (Fact.MALFORMED, Fact.EXIT_CODES),
     ),
     LogFormat(
         "otel",

@@ -144,8 +144,7 @@ def _finding_fields(finding: Finding) -> Values:
 
 
 def _verdict(row: "CallRow") -> Verdict:
-    findings = [_finding(finding) for finding in row.findings]
-    return Allowed() if row.allowed else Denied.explained(findings)
+    return Allowed() if row.allowed else Denied.explained([*map(_finding, row.findings)])
 
 
 def _finding(stored: dict[str, Any]) -> Finding:

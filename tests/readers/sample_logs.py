@@ -341,6 +341,32 @@ def inspect_archive():
     return held.getvalue()
 
 
+HOOK_CALL = {
+    "v": 1,
+    "at": "2026-11-23T03:00:00Z",
+    "harness": "claude-code",
+    "session": "h",
+    "agent": "",
+    "model": "opus",
+    "cwd": "/srv/p",
+    "tool": "Bash",
+    "arguments": {"command": "ls | head"},
+    "mode": "observe",
+}
+HOOK = jsonl(
+    {"v": 1, "at": "2026-11-23T02:59:00Z", "event": "start"},
+    {
+        **HOOK_CALL,
+        "call": "1",
+        "verdict": "denied",
+        "class": "pipe-to-filter",
+        "hint": "Run it alone.",
+        "ran": True,
+    },
+    {**HOOK_CALL, "call": "2", "verdict": "allowed"},
+    {**HOOK_CALL, "call": "3", "verdict": "not-judged"},
+)
+
 # Format, name of the file, content, and what was recorded of its calls, in their order.
 SAMPLES = [
     ("claude-code", "c1.jsonl", claude(), [recorded for *_, recorded in CLAUDE]),
@@ -354,6 +380,7 @@ SAMPLES = [
     ("atif", "trajectory.json", ATIF, ["not-observable", "not-observable"]),
     ("swe-agent", "a.traj", SWE, ["not-observable", "not-observable"]),
     ("swe-agent", "m.traj.json", MINI, ["ran", "malformed"]),
+    ("hook", "calls.jsonl", HOOK, ["denied", "not-observable"]),
     ("otel", "spans.json", OTEL, ["ran", "denied"]),
     ("inspect", "log.json", INSPECT, ["ran", "denied", "malformed", "tool-error"]),
     ("inspect", "log.eval", inspect_archive(), ["ran", "denied", "malformed", "tool-error"]),

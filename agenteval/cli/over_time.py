@@ -1,0 +1,91 @@
+"""`agenteval trend`: errors per 100 calls over time, as lines, JSON or OpenMetrics."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from agenteval import workflows
+from agenteval.cli import options as o
+from agenteval.cli import output
+from agenteval.core.plain import visible
+
+if TYPE_CHECKING:
+    from agenteval.workflows.trends import Trend
+
+TREND = "agenteval.trend/1"
+WhatBy = Annotated[Literal["week", "model", "version"], typer.Option("--by", help="A point each.")]
+Metrics = Annotated[
+    bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
+]
+OfModel = Annotated[str | None, typer.Option("--model", "-m", help="Models with this in it.")]
+Simulated = Annotated[bool, typer.Option("--simulated", help="Simulated runs, and no others.")]
+
+
+def trend(  # noqa: PLR0913 -- each is an option of the command line
+    *,
+    by: WhatBy = "week",
+    store: o.Store = o.DEFAULT_STORE,
+    model: OfModel = None,
+    simulated: Simulated = False,
+    openmetrics: Metrics = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Say how errors per 100 calls went over time: by week, model or version.
+
+    Of all trials in the store, played and out of logs. A change is told only where it is settled.
+
+    Examples:
+    - `agenteval trend --by week --model qwen`
+
+    - `agenteval trend --by version --openmetrics > agenteval.prom`
+    """
+    found = workflows.trends.trend(store, by, model=model or "", simulated=simulated)
+    if openmetrics:
+        typer.echo(workflows.trends.openmetrics(found), nl=False)
+    elif as_json:
+        output.print_json(_trend_document(found))
+    else:
+        for line in _trend_lines(found):
+            typer.echo(line)
+
+
+def _trend_lines(found: "Trend") -> Iterator[str]:
+    if not found.points:
+        yield "no trials of which errors and time are known"
+    width = max((len(one.label) for one in found.points), default=0)
+    for one in found.points:
+        label = visible(one.label).ljust(width)
+        yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}"
+    for change in found.changes:
+        gap = change.difference
+        yield (
+            f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per 100 "
+            f"calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
+            "correction for all boundaries"
+        )
+    if found.left_out:
+        yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
+
+
+def _trend_document(found: "Trend") -> dict[str, Any]:
+    return {
+        "schema": TREND,
+        "by": found.by,
+        "points": [
+            {
+                "label": one.label,
+                "trials": one.trials,
+                "errors": one.rate.count,
+                "calls": one.rate.n,
+                "low": one.rate.low,
+                "high": one.rate.high,
+            }
+            for one in found.points
+        ],
+        "changes": [
+            {"from": one.label, "since": one.since, "p_adjusted": one.adjusted}
+            for one in found.changes
+        ],
+        "left_out": found.left_out,
+    }
