@@ -288,9 +288,8 @@ class Session:
             return
         counts = Counter(run.second_reader)
         counts.update(answers)
-        effort = None if keys else run.effort
-        if self.plan.resume is None:
-            effort = spent.effort
+        resumed = None if keys else run.effort
+        effort = spent.effort if self.plan.resume is None else resumed
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(
