@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
     "view": ("browse:view", "Look at runs, calls and transcripts in a browser."),
+    "store": ("runs:stores", "Look a store through for damage, or make it small."),
     "speed": (
         "machine:speed",
         "Say how fast a model is served, by how many requests it has at the same time.",

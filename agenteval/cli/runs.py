@@ -1,4 +1,4 @@
-"""`agenteval runs`: stored runs labelled, taken out, and carried from one store to another."""
+"""`agenteval runs`, `finish`, `store`: runs named, carried and closed; a sound store."""
 
 import sys
 from pathlib import Path
@@ -113,3 +113,43 @@ def finish(
     """
     closed = workflows.sharding.finish(run, store)
     typer.echo(f"{closed.id}: closed, with all its {closed.trials_planned} trials")
+
+
+stores = typer.Typer(
+    help="Look a store through for damage, or make it small.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+
+@stores.callback()
+def _stores() -> None:
+    """Look a store through for damage, or make it small."""
+
+
+@stores.command()
+def check(*, store: o.Store = o.DEFAULT_STORE) -> None:
+    """Look the store through for damage: pages, rows that belong to nothing, trials counted twice.
+
+    The exit code is 4 where something is wrong.
+
+    Examples:
+    - `agenteval store check`
+    """
+    found = workflows.shelf.faults(store)
+    typer.echo("\n".join(found) or "nothing is wrong", err=bool(found))
+    raise typer.Exit(o.FAULT if found else 0)
+
+
+@stores.command()
+def vacuum(*, store: o.Store = o.DEFAULT_STORE) -> None:
+    """Compress the replies that an older version stored as they came, and give back the space.
+
+    Nothing is lost: each byte of a reply is read as before. Do it while no run is played.
+
+    Examples:
+    - `agenteval store vacuum`
+    """
+    before, after = workflows.shelf.vacuumed(store)
+    sizes = f": {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now" if before else ""
+    typer.echo(f"compacted{sizes}")

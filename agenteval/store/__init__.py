@@ -4,8 +4,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.store import moving, sql
+    from agenteval.store import moving, sql, upkeep
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["moving", "sql"]
+__all__ = ["moving", "sql", "upkeep"]

@@ -1,14 +1,16 @@
 """Where a store is, which schema it must have, what names a run in it, what text it can hold."""
 
+import base64
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agenteval.errors import UsageError
 
-SCHEMA = 14  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 15  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 
@@ -118,15 +120,28 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
 
 
 MARK = "\x02json:"
+PACKED = "\x02zlib:"
+_WORTH = 512  # characters; shorter ones get longer
 
 
 def to_column(value: str) -> str:
     """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
-    marked = value.startswith(MARK) or "\0" in value or _has_surrogate(value)
+    marked = value.startswith((MARK, PACKED)) or "\0" in value or _has_surrogate(value)
     return MARK + json.dumps(value) if marked else value
 
 
+def packed(value: str) -> str:
+    """As `to_column`, compressed where that makes it shorter."""
+    if len(value) < _WORTH:
+        return to_column(value)
+    squeezed = zlib.compress(value.encode("utf-8", "surrogatepass"), level=1)
+    return PACKED + base64.b64encode(squeezed).decode("ascii")
+
+
 def from_column(stored: str) -> str:
+    if stored.startswith(PACKED):
+        squeezed = base64.b64decode(stored.removeprefix(PACKED))
+        return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
     return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
 
 

@@ -159,8 +159,7 @@ def _finding(stored: dict[str, Any]) -> Finding:
 def _execution(row: "CallRow") -> Execution | None:
     if row.output is None or row.seconds is None:
         return None
-    same = row.output == row.reply  # most outputs are the reply: one text in memory
-    output = row.reply if same else row.output
+    output = row.reply if row.output == row.reply else row.output  # then one text in memory
     return Execution(row.exit_code, output, row.seconds, row.limit, row.cut)
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import JSON, Column, Dialect, Index, Text, UniqueConstraint, fal
 from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
-from agenteval.store.location import from_column, to_column
+from agenteval.store.location import from_column, packed, to_column
 
 
 class ExactText(TypeDecorator[str]):
@@ -20,6 +20,15 @@ class ExactText(TypeDecorator[str]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 -- SQLAlchemy's signature
         return value if value is None else from_column(value)
+
+
+class PackedText(ExactText):
+    """As ExactText, compressed: for what is large, and searched by nothing."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002 -- SQLAlchemy's signature
+        return value if value is None else packed(value)
 
 
 _ZERO = {"server_default": "0"}  # what rows of an older schema get
@@ -168,7 +177,7 @@ class TurnRow(SQLModel, table=True):
     repeats: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     model: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
     reasoning: str = Field(default="", sa_type=ExactText, sa_column_kwargs=_EMPTY)
-    raw: str = Field(sa_type=ExactText)
+    raw: str = Field(sa_type=PackedText)
     ended: float | None = None
     calls: list[Any] = Field(sa_column=Column(JSON, nullable=False))
 

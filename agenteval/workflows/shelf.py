@@ -106,6 +106,22 @@ def removed(ids: Sequence[str], store: str) -> None:
         parts.moving.remove(there, ids)
 
 
+def faults(store: str) -> list[str]:
+    """What is wrong with a store, a line each. Raises UsageError for one that is not there."""
+    Location(store).check_there()
+    with closing(parts.sql.SqlStore(store)) as there:
+        return list(parts.upkeep.faults(there))
+
+
+def vacuumed(store: str) -> tuple[int, int]:
+    """The bytes of a store of one file before it was compacted, and then. Raises UsageError."""
+    Location(store).check_there()
+    before = parts.upkeep.size(store)
+    with closing(parts.sql.SqlStore(store)) as there:
+        parts.upkeep.compact(there)
+    return before, parts.upkeep.size(store)
+
+
 def exported(ids: Sequence[str], file: Path, store: str) -> None:
     """Write runs into a new store of their own. Raises UsageError for a file that is there."""
     if file.exists():

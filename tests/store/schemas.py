@@ -47,6 +47,10 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
     11: {"run": {"arm": _OBJECT}, "turn": {"reasoning": _TEXT}, "call": {"harness": _TEXT}},
     12: {"trial": {"prompts": _OBJECT}},
     13: {"trial": {"shard": "INTEGER"}},
+    14: {
+        "run": {"source": _OBJECT},
+        "call": dict.fromkeys(("derived", "offending", "shape"), _TEXT),
+    },
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (
