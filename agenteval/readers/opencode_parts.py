@@ -23,8 +23,6 @@ _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
 _MALFORMED = re.compile(
     r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
 )
-_RULES = re.compile(r"\[\{.*\}\]", re.DOTALL)
-_SETTINGS = re.compile(r"settings configured: (\{.*\})", re.DOTALL)
 _ACTIONS = {"allow", "ask", "deny"}
 
 
@@ -77,19 +75,26 @@ def _text_in(error: str) -> str:
     return quoted.partition("\nError message:")[0].rstrip(".") or error
 
 
+def _quoted(said: str, opens: str, closes: str) -> str:
+    """From the first mark to the last; a pattern would look for the end from each of the firsts."""
+    begin, end = said.find(opens), said.rfind(closes)
+    return said[begin : end + len(closes)] if 0 <= begin < end else ""
+
+
 def rules_in(call: LoggedCall) -> list[Mapping[str, str]]:
     """Those that a denial quotes: as a list from 1.1 on, in 1.0 as the table of bash."""
     if call.recorded is not Recorded.DENIED:
         return []
-    found, table = _RULES.search(call.said), _SETTINGS.search(call.said)
+    found = _quoted(call.said, "[{", "}]")
+    table = _quoted(call.said.partition("settings configured: ")[2], "{", "}")
     try:
         if found:
             rules = [
                 {name: text_at(one, name) for name in ("permission", "pattern", "action")}
-                for one in objects(json.loads(found[0]))
+                for one in objects(json.loads(found))
             ]
         else:
-            settings = json.loads(table[1]) if table else {}
+            settings = json.loads(table or "{}")
             rules = [
                 {"permission": call.call.name, "pattern": str(key), "action": str(action)}
                 for key, action in settings.items()

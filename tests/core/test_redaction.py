@@ -105,3 +105,12 @@ def test_a_second_look_finds_nothing_more(text: str) -> None:
     secrets = ("/home/ann", KEY, "a@b.cd", "10.1.2.3")
     assert not [secret for secret in secrets if secret in once]
     assert Redactor().text(once) == once
+
+
+@pytest.mark.parametrize(
+    "run",
+    ["1", "a.", "-1", "0f", "a:", "a@", "a@a.", "://", "/home/", "sk-", "eyJ", "-eyJ", "token",
+     "token=", "_", "Bearer ", "a.local", "@a.", "AKIA", "://a@"],
+)  # fmt: skip
+def test_a_megabyte_of_what_begins_like_a_find_takes_no_longer_than_its_length(run) -> None:
+    assert Redactor().text(run * (1_000_000 // len(run)))
