@@ -1,6 +1,6 @@
 """What a dialect is, and which there are: one for each folder here, and those of plug-ins."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -23,6 +23,8 @@ NOT_AT_ALL, PERHAPS, PROBABLY, SURELY = range(4)
 _JSON = (".json", ".jsonc")
 
 Reader = Callable[[Path], Policy]
+# From the rules that denials of a log quote: the program's version, the agent, and the rules.
+Quoted = Callable[[str, str, Sequence[Mapping[str, str]]], Policy]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,9 @@ class Dialect:
     by what may stand before the colon of an allow list: its own name, and those of older versions;
     the engine of what they read has that name too. `left_behind` tells which of an engine's rules
     no list for anyone else can hold. A file with the `suffix` is its own; how sure it is that a
-    JSON file is, `likeness` tells from the file's name and content.
+    JSON file is, `likeness` tells from the file's name and content. `beside` is where a project
+    keeps its rules, each behind the reader's name; {agent} is the session's. `quoted` makes a
+    policy of the rules that a log quotes, where its denials do.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Dialect:
     suffix: str = ""
     likeness: Callable[[str, Mapping[str, Any]], int] = lambda *_: NOT_AT_ALL
     lint: Callable[[Policy], list[Remark]] = lint_any
+    beside: tuple[str, ...] = ()
+    quoted: Quoted | None = None
 
 
 @cache

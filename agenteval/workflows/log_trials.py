@@ -119,9 +119,10 @@ class LogJudge:
         if self.allowlist is not None:
             return Known(self.allowlist, GIVEN)
         key = (session.project, session.agent)
-        if session.rules:
-            self._pool[key] = quoted(session)
-        elif key not in self._pool and (found := beside(self.format, *key)):
+        found = quoted(session, self.format) if session.rules else None
+        if found is None and key not in self._pool:
+            found = beside(self.format, *key)
+        if found is not None:
             self._pool[key] = found
         return self._pool.get(key)
 

@@ -77,6 +77,15 @@ class Quoting(Protocol):
         ...
 
 
+@runtime_checkable
+class Stopping(Protocol):
+    """An engine that can tell at which part of a command it stops."""
+
+    def stops_at(self, text: str, root: str, start: str) -> str:
+        """The first part that no rule allows; "" where there is none."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Policy:
     """A named set of rules; two are the same when their digests are.

@@ -58,4 +58,5 @@ DIALECT = Dialect(
     write=settings.write,
     left_behind=settings.left_behind,
     likeness=_likeness,
+    beside=("claude-code:.claude/settings.json",),
 )

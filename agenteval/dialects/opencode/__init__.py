@@ -1,8 +1,10 @@
 """OpenCode: verdicts under its configs (1.1 and later, and 1.0), and its tools and words."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.profile import (
     COMMAND,
     CONTENT,
@@ -16,6 +18,8 @@ from agenteval.core.prompt.profile import (
     path_named,
 )
 from agenteval.dialects.opencode import config
+from agenteval.dialects.opencode.engine.current import DEFAULTS, OpenCode, PermissionRule
+from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
 from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, Dialect
 
 # What stands in a config, whether it speaks of permissions or not.
@@ -62,6 +66,19 @@ def _likeness(name: str, content: Mapping[str, Any]) -> int:
     return PROBABLY if is_named or _USUAL & content.keys() else NOT_AT_ALL
 
 
+def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Policy:
+    """As the program of that version takes them; the defaults stand before the rules anyway."""
+    known = [PermissionRule(**rule) for rule in rules]  # type: ignore[arg-type]
+    old = version.startswith("1.0.")
+    if old:  # nothing quoted speaks of folders, and an agent's own section opens them
+        known.append(PermissionRule("external_directory", "*", "allow"))
+    while known and known[0] in DEFAULTS:
+        del known[0]
+    home = str(Path.home())
+    engine = OpenCode10.of(known, {}, home) if old else OpenCode((*DEFAULTS, *known), home=home)
+    return config.policy_of(Path(f"{agent or 'agent'}.json"), engine, tuple(known))
+
+
 DIALECT = Dialect(
     name="opencode",
     checked=("1.18.33", "1.0.152"),
@@ -72,4 +89,10 @@ DIALECT = Dialect(
     suffix=".md",
     likeness=_likeness,
     lint=config.lint,
+    beside=(
+        "opencode:.opencode/agents/{agent}.md",
+        "opencode:.opencode/agent/{agent}.md",
+        "opencode:opencode.json",
+    ),
+    quoted=_quoted,
 )
