@@ -1,7 +1,5 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
-import signal
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,7 +10,7 @@ from agenteval.cli import output
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from agenteval.core.run import Run
@@ -83,23 +81,13 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     plan = _plan(called, report, _part(called, shard, job, lease))
     about = workflows.gating.declared(None)  # slips are told first
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-    with _ended_as_by_ctrl_c(), output.playing(quiet=as_json) as progress:
+    with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
     output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
     raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP
-
-
-@contextmanager
-def _ended_as_by_ctrl_c() -> "Iterator[None]":
-    """SIGTERM, of a scheduler or a container, closes the run and shows what there is."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _watch(

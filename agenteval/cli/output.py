@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -62,9 +63,28 @@ class Playing:
 
 @contextmanager
 def playing(*, quiet: bool) -> Iterator[Playing]:
-    """On standard error; `quiet` leaves only the notes."""
-    with report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines:
+    """On standard error; `quiet` leaves only the notes. SIGTERM ends as Ctrl-C does."""
+    with (
+        _ended_by_sigterm(),
+        report.live.live(report.console.Terminal(stderr=True, quiet=quiet)) as lines,
+    ):
         yield Playing(lines)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _interrupt(*_: object) -> None:
+    """What a script starts with `&` ignores SIGINT: nothing comes of raising it there."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def chosen(words: "Sequence[str]", store: str) -> list[str]:

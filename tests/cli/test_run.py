@@ -121,12 +121,20 @@ def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
     assert "sim/qwen3.5-27b SIMULATED  1 of 1 trials" in cli("show").out
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
-def test_what_ends_a_run_leaves_a_store_that_can_be_read(project, ended_by) -> None:
+@pytest.mark.parametrize(
+    ("ended_by", "at_ctrl_c"),
+    [
+        (signal.SIGINT, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_DFL),
+        (signal.SIGTERM, signal.SIG_IGN),  # as a script starts it with `&`
+    ],
+)
+def test_what_ends_a_run_leaves_a_store_that_can_be_read(project, ended_by, at_ctrl_c) -> None:
     running = subprocess.Popen(
         [sys.executable, "-m", "agenteval", "run", "-m", "sim/qwen3.5-27b", "--trials", "500"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, at_ctrl_c),  # noqa: PLW1509 -- no thread
     )
     try:
         wait_for_calls(project, running)
