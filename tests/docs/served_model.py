@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from pages import PROJECT
+from suite import SCENARIOS
 
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.models.identity import SIMULATOR
 from agenteval.models.persona import NAMES
 from agenteval.models.simulated import SimulatedServer
@@ -26,7 +25,7 @@ LISTED = '{"object": "list", "data": [{"id": "%s", "object": "model", "owned_by"
 def serving(names: dict[str, str]) -> Iterator[dict[str, str]]:
     """Serves each name by the simulated model given for it; the URL of each."""
     assert set(names.values()) <= set(NAMES)
-    simulated = SimulatedServer(load_scenarios([], roots=[PROJECT]))
+    simulated = SimulatedServer(SCENARIOS)
     asyncio.run(simulated.__aenter__())
     servers = {name: _renaming(name, of, simulated.base_url) for name, of in names.items()}
     try:

@@ -5,31 +5,25 @@ import json
 import math
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import pytest
 from pydantic import ValidationError
+from suite import SCENARIOS
 
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import Prompt, render
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona
 from agenteval.models.player import PastCall, Player
 
-PROJECT = Path(__file__).resolve().parents[2]
 TOOLS = frozenset({"bash", "read"})
 TRIALS = 1800
 
 
 @cache
 def prompts() -> tuple[Prompt, ...]:
-    return tuple(
-        render(scenario, seed)
-        for scenario in load_scenarios([], roots=[PROJECT])
-        for seed in range(3)
-    )
+    return tuple(render(scenario, seed) for scenario in SCENARIOS for seed in range(3))
 
 
 def play(name: str, prompt: Prompt, trial: int) -> list[tuple[str, bool]]:

@@ -1,13 +1,12 @@
 """The simulated models, asked over real HTTP as any served model is."""
 
 import json
-from pathlib import Path
 
 import httpx2
 import pytest
 import pytest_asyncio
+from suite import SCENARIOS
 
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.trial import Message
 from agenteval.errors import UsageError
@@ -16,8 +15,6 @@ from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import NAMES
 from agenteval.models.simulated import SimulatedServer
 
-PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = load_scenarios([], roots=[PROJECT])
 TOOLS = [{"type": "function", "function": {"name": name}} for name in ("bash", "read")]
 DENIAL = "Permission denied: the rules do not allow `| head` here. Nothing was run."
 MODEL = "sim/qwen3.6-35b"

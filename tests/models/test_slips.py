@@ -4,14 +4,13 @@ import json
 import re
 from functools import cache
 from itertools import product
-from pathlib import Path
 from random import Random
 
 import pytest
+from suite import PROJECT, SCENARIOS
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.arm import STRICT
@@ -25,8 +24,6 @@ from agenteval.models.turns import parse_arguments
 from agenteval.taxonomy.catalogue import article_row
 from agenteval.taxonomy.judge import judge
 
-PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = load_scenarios([], roots=[PROJECT])
 TOOLS = frozenset({"bash", "read"})
 CLASSES = {
     "pipe-head": "pipe-to-filter",

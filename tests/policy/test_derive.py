@@ -5,23 +5,22 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from suite import PROJECT, SCENARIOS
 from typer.testing import CliRunner
 
 from agenteval.cli.allowlist import allowlist
 from agenteval.config.allowlist_tables import ScriptTable, bash_rules, spelled_out
 from agenteval.config.allowlists import convert, load_policy
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.call import ToolCall
 from agenteval.errors import UsageError
 from agenteval.formats.reveal import MARK
 from agenteval.taxonomy.judge import judge
 from agenteval.workflows.authoring import write_skeleton
 
-PROJECT = Path(__file__).resolve().parents[2]
 ALLOWLISTS = PROJECT / "allowlists"
 SHIPPED = {
     (policy, scenario.fixture)
-    for scenario in load_scenarios([], roots=[PROJECT])
+    for scenario in SCENARIOS
     for policy in (scenario.policy, *(agent.policy for agent in scenario.agents if agent.policy))
 }
 # The plan is a text to heating.py's parser, and JSON to what reads it.

@@ -2,20 +2,18 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
+from suite import PROJECT, SCENARIOS
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.scenario import CodeTest
 from agenteval.protocols import Stage
 from agenteval.sandbox.backends import Namespaces
 from agenteval.workflows.cheats import cheat_faults
 
-PROJECT = Path(__file__).resolve().parents[2]
-WRITTEN = [each for each in load_scenarios([], roots=[PROJECT]) if each.tests]
+WRITTEN = [each for each in SCENARIOS if each.tests]
 IN_PROCESS = """
 import json, sys
 known = json.loads(sys.argv[1])

@@ -8,15 +8,13 @@ from pathlib import Path
 
 import pytest
 from alone import holds
+from suite import PROJECT, SCENARIOS
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.models.invited import CLASSES
 
-PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = load_scenarios([], roots=[PROJECT])
 VARIANTS = [
     pytest.param(scenario, seed, id=f"{scenario.name}-{seed}")
     for scenario in SCENARIOS

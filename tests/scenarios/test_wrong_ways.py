@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 from alone import holds
+from suite import PROJECT, SCENARIOS
 
 from agenteval.config.fixtures import load_fixture
-from agenteval.config.scenario_files import load_scenarios
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.variant import fill
 
-PROJECT = Path(__file__).resolve().parents[2]
-SCENARIOS = {scenario.name: scenario for scenario in load_scenarios([], roots=[PROJECT])}
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 SEED = 3
 
 EVERY_DAY = (
@@ -191,7 +190,7 @@ def writes(step, database: Path, play) -> bool:
     ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in WRONG_WAYS]
 )
 def test_the_goal_is_not_reached_when_one_thing_is_done_wrong(name, old, new, workspace, play):
-    scenario = SCENARIOS[name]
+    scenario = BY_NAME[name]
     prompt = render(scenario, SEED)
     place = workspace(load_fixture(scenario, SEED, roots=[PROJECT]))
     right, wrong = fill(old, prompt.variables), fill(new, prompt.variables)
@@ -205,7 +204,7 @@ def test_the_goal_is_not_reached_when_one_thing_is_done_wrong(name, old, new, wo
     ("name", "old", "new"), [pytest.param(*way, id=f"{way[0]}: {way[2]}") for way in OTHER_WAYS]
 )
 def test_the_goal_is_reached_when_it_is_done_right_in_another_way(name, old, new, workspace, play):
-    scenario = SCENARIOS[name]
+    scenario = BY_NAME[name]
     prompt = render(scenario, SEED)
     place = workspace(load_fixture(scenario, SEED, roots=[PROJECT]))
     given, other = fill(old, prompt.variables), fill(new, prompt.variables)
@@ -217,10 +216,10 @@ def test_the_goal_is_reached_when_it_is_done_right_in_another_way(name, old, new
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name for name, scenario in SCENARIOS.items() if not scenario.agents]
+    "name", [name for name, scenario in BY_NAME.items() if not scenario.agents]
 )
 def test_no_step_that_writes_can_be_left_out_of_a_solution(name, workspace, play):
-    scenario = SCENARIOS[name]
+    scenario = BY_NAME[name]
     prompt = render(scenario, SEED)
     files = load_fixture(scenario, SEED, roots=[PROJECT])
     place = workspace(files)

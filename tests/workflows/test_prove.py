@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from suite import SCENARIOS
 from typer.testing import CliRunner
 
 from agenteval.cli.scenarios import app
@@ -24,7 +25,6 @@ from agenteval.taxonomy.judge import judge
 from agenteval.workflows.proof_faults import slips_of
 from agenteval.workflows.prove import Proof, prove
 
-PROJECT = Path(__file__).resolve().parents[2]
 SCENARIO = """
 title = "Note a word"
 policy = "words"
@@ -359,7 +359,7 @@ def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path,
     faulty = CliRunner().invoke(app, ["check", "words"], catch_exceptions=False)
 
     proofs = json.loads(shipped.output)
-    names = {scenario.name for scenario in load_scenarios([], roots=[PROJECT])}
+    names = {scenario.name for scenario in SCENARIOS}
     assert {proof["scenario"]: proof["faults"] for proof in proofs} == {name: [] for name in names}
     assert shipped.exit_code == 0
     assert (faulty.exit_code, faulty.output.splitlines()[0]) == (
