@@ -1,13 +1,14 @@
 """The backend for machines that forbid namespaces: one container of podman or docker per trial."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from functools import partial
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,6 +37,7 @@ FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
 SPARE = 64 << 20  # memory beyond the limit, so that the watch names it before the kernel kills
 COMMAND = ("-I", "-S", "-c", START_CONTAINED)
 END_SECONDS = 15.0
+FOLDER = "agenteval-container-"
 
 
 class Container:
@@ -90,8 +92,13 @@ class Container:
 
 @contextmanager
 def _programs() -> Iterator[str]:
-    """A folder of what the image lacks; bound read-only, so that no command can replace it."""
-    with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
+    """A folder of what the image lacks; bound read-only, so that no command can replace it.
+
+    Its owner holds a lock on it. Without one it is of an evaluator that was killed.
+    """
+    _sweep(tempfile.gettempdir())
+    folder, held = _held()
+    try:
         programs = Path(folder, "bin")
         programs.mkdir()
         for name, text in {"uv": UV, "python": '#!/bin/sh\nexec python3 "$@"\n'}.items():
@@ -99,6 +106,34 @@ def _programs() -> Iterator[str]:
             (programs / name).chmod(0o755)
         programs.chmod(0o755)
         yield str(programs)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _held() -> tuple[str, int]:
+    """A new folder and the descriptor that locks it; another one where it was just swept away."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=FOLDER)
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if Path(folder).exists():
+            return folder, held
+        os.close(held)
+
+
+@cache
+def _sweep(place: str) -> None:
+    """Remove, once, what killed evaluators of this user have left there."""
+    for folder in Path(place).glob(f"{FOLDER}*"):
+        with suppress(OSError):  # another's, or another is at it
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(held).st_uid == os.geteuid():
+                    shutil.rmtree(folder)
+            finally:
+                os.close(held)
 
 
 async def _start(

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from scripted_server import answers, bash, scripted
@@ -44,43 +44,53 @@ import sys
 sys.exit()
 """
 HANGS = "import time\ndef slug(*_, **__): time.sleep(600)\n"
+SLEEPS = """
+import os, signal, time
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+for _ in range(20):
+    if os.fork() == 0:
+        os.setsid()
+        break
+time.sleep(600)
+"""
 ALTERED = "is not as it was declared|more than 500 tables"
 WORLDS = {  # the module, and what is told of the goal that was missed
-    "5,000 views in a row": (SWAP.format(what=CHAIN.format(length=5_000)), ALTERED),
+    "20,000 views in a row": (SWAP.format(what=CHAIN.format(length=20_000)), ALTERED),
     "an instr over megabytes": (SWAP.format(what=SLOW), ALTERED),
     "pages of its own": (SWAP.format(what=PAGES), "malformed|cannot be read"),
     "a module that never answers a test": (HANGS, "the slugs are right"),
+    "a command that hears no signal": (SLEEPS, "the slugs are right"),
 }
 CLOSE = "uv run scripts/tickets.py close --ticket {} --resolution fixed --note 'It is done now.'"
-ANSWERED = 30.0  # seconds on a busy machine; a judge in our own process took minutes
+RUN = "uv run scripts/run_tests.py slug"
+MOMENTS = (0.0, 1.0)  # seconds after the model had asked for what is hostile
+ENDED = 120.0  # seconds, however busy the machine is
+OWN = 4.0  # of them not spent in the queue for a processor: a wait of ours takes five and more
 
 
 class Hostile:
-    """Writes the module, runs what imports it, closes the ticket, says that it is done.
+    """Writes the module, runs what imports it or closes the ticket, says that it is done.
 
-    `struck` is set when the model was asked to go on after its last call but one, and `judged` how
-    often it was asked after its last. Its last words wait until the run was `interrupted`: else a
-    run that is quick is over before.
+    `struck` is set when it asks for the call that is hostile, or whose judgement is. Its last words
+    wait until the run was `interrupted` for the last time: else a run that is quick is over before.
     """
 
     def __init__(self, module: str) -> None:
-        self.module, self.struck, self.judged = module, threading.Event(), 0
+        self.module, self.struck = module, threading.Event()
         self.interrupted = threading.Event()
 
     def __call__(self, messages):
         ticket = re.search(r"Ticket (\d+) is yours", str(messages))[1]
         steps = (
             ("write", {"path": "src/slug.py", "content": self.module}),
-            *([bash("uv run scripts/run_tests.py slug")] * (self.module != HANGS)),
-            bash(CLOSE.format(ticket)),
+            bash(CLOSE.format(ticket) if self.module == HANGS else RUN),
         )
         done = answers(messages)
         if done == len(steps) - 1:
             self.struck.set()
-        self.judged += done == len(steps)
         if done < len(steps):
             return steps[done]
-        self.interrupted.wait(60)
+        self.interrupted.wait(ENDED)
         return "It is done."
 
 
@@ -94,7 +104,29 @@ def command(project, *words: str) -> subprocess.Popen:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
+
+
+def interrupted(running: subprocess.Popen) -> float:
+    """The seconds from Ctrl-C to its end in which it ran or waited for somebody.
+
+    The kernel counts apart how long it was ready and had no processor: others are at fault there.
+    """
+    running.send_signal(signal.SIGINT)
+    began, before, queued = time.monotonic(), in_queue(running.pid), 0.0
+    while running.poll() is None and time.monotonic() < began + ENDED:
+        queued = max(queued, in_queue(running.pid) - before)
+        time.sleep(0.01)
+    return time.monotonic() - began - queued
+
+
+def in_queue(pid: int) -> float:
+    """Seconds; 0 when it has ended."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except OSError:
+        return 0.0
 
 
 @pytest.mark.slow
@@ -103,24 +135,20 @@ def test_ctrl_c_is_answered_and_resume_ends_the_run(how, project) -> None:
     module, told = WORLDS[how]
     model = Hostile(module)
     with scripted(model) as url:
-        target = ("--base-url", url, "-m", "m", "--trials", "1", "coding/slug-function")
-        with command(project, *target) as running:
-            assert model.struck.wait(60), "the world was never spoilt"
-            time.sleep(0.5)  # then the last call has run, and a test that hangs is under way
-            asked = model.judged
-            running.send_signal(signal.SIGINT)
-            began = time.monotonic()
-            with suppress(subprocess.TimeoutExpired):
-                running.communicate(timeout=ANSWERED)
-            took = time.monotonic() - began
-            running.kill()
-            model.interrupted.set()
-        with command(project, "--resume", "last", "--base-url", url) as again:
+        words = ["-m", "m", "--trials", "1", "coding/slug-function"]
+        for moment in MOMENTS:
+            model.struck.clear()
+            with command(project, "--base-url", url, *words) as running:
+                assert model.struck.wait(60), "the world was never spoilt"
+                time.sleep(moment)
+                own = interrupted(running)
+                running.kill()
+            assert (running.returncode, own < OWN) == (130, True), own
+            words = ["--resume", "last"]
+        model.interrupted.set()
+        with command(project, "--base-url", url, *words) as again:
             _, complaints = again.communicate(timeout=200)
     run = stored(project)
-    if how.endswith("a test"):
-        assert asked == 0, "it was interrupted too late"
-    assert (running.returncode, took < ANSWERED) == (130, True)
     assert (again.returncode, run.complete, len(run.trials)) == (0, True, 1), complaints
     (trial,) = run.trials
     assert (trial.outcome, re.search(told, trial.reason) is not None) == (

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from agenteval.core.run import Run
+from agenteval.engine.trial_runner import TrialRunner
 from agenteval.errors import UsageError
+from agenteval.sandbox.session import Session
 from agenteval.store.sql import SqlStore
 
 STORE = "reports/agenteval.db"
@@ -139,7 +141,7 @@ def test_what_ends_a_run_leaves_a_store_that_can_be_read(project, ended_by, at_c
     try:
         wait_for_calls(project, running)
         running.send_signal(ended_by)
-        out, _ = running.communicate()
+        out, _ = running.communicate(timeout=120)
     finally:
         running.kill()
     run = stored(project)
@@ -213,3 +215,12 @@ COMMANDS = ("run", "show", "models", "scenarios", "classify", "explain", "gate",
 def test_every_command_has_help_with_examples(cli, command) -> None:
     said = cli(command, "--help")
     assert (said.code, "Examples" in said.out) == (0, True)
+
+
+@pytest.mark.slow
+def test_the_median_turn_of_the_shipped_scenarios_asks_no_world(cli, monkeypatch) -> None:
+    asks, turns, ask, ended = [], [], Session.ask, TrialRunner.ended
+    monkeypatch.setattr(Session, "ask", lambda *given: asks.append(given) or ask(*given))
+    monkeypatch.setattr(TrialRunner, "ended", lambda runner: turns.append(runner) or ended(runner))
+    cli("run", "-m", "sim/qwen3.6-35b", "--trials", "1")
+    assert (len(turns) > 250, 0 < 2 * len(asks) < len(turns)) == (True, True), len(asks)

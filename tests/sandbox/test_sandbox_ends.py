@@ -68,6 +68,36 @@ def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy, rootless)
     assert (said, seen >= 4, wait_until_gone(pids), alive(mark)) == ("running\n", True, set(), [])
 
 
+@pytest.mark.parametrize("user", USERS)
+def test_a_folder_of_a_killed_evaluator_goes_at_the_next_start_of_containers(
+    user, shared_copy, rootless
+):
+    words = ["keep_running.py", installed("container")]
+    extra = rootless() if user == "ordinary" else {}
+    place = shared_copy / f"tmp-{user}"
+    place.mkdir()
+    place.chmod(0o777)
+
+    def folders() -> set[Path]:
+        return set(place.iterdir())
+
+    def begun(mark: str):
+        process = start(user, shared_copy, *words, mark, **ENGINE, **extra, TMPDIR=str(place))
+        assert process.stdout.readline() == "running\n"
+        return process
+
+    with begun(f"8{os.getpid()}.5") as living:
+        own = folders()
+        with begun(f"8{os.getpid()}.25") as killed:
+            left = folders() - own
+            killed.kill()
+        with begun(f"8{os.getpid()}.125") as after:
+            now = folders()
+            after.kill()
+        living.kill()
+    assert (len(own), len(left), own <= now, left & now) == (2, 2, True, set())
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("user", USERS)
 def test_a_killed_evaluator_leaves_no_folder_without_isolation_either(user, shared_copy, number):
