@@ -14,8 +14,6 @@ from agenteval.stats.estimand import Estimand
 from agenteval.stats.rates import PLANNED_ICC
 from agenteval.taxonomy.catalogue import failure_classes
 
-FILE = "gate.toml"
-
 COMPLETED = 10.0  # points: a promotion asks for work done, also where no file says so
 
 Per100 = Annotated[float, Field(gt=0, lt=100)]
@@ -76,11 +74,6 @@ class _GateFile(_Strict):
     never: _Never = _Never()
     minimum: _Minimum = _Minimum()
     plan: _Plan = _Plan()
-
-
-def find_rules(roots: Sequence[Path]) -> Path:
-    """The first gate.toml under `roots`; the last of them is what agenteval ships."""
-    return next(root / FILE for root in roots if (root / FILE).is_file())
 
 
 def load_rules(path: Path) -> Rules:

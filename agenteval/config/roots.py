@@ -6,6 +6,7 @@ from pathlib import Path
 from agenteval.errors import UsageError
 
 PROJECT_FILE = "agenteval.toml"
+GATE_FILE = "gate.toml"
 
 
 def shipped() -> Path:
@@ -27,6 +28,11 @@ def roots(start: Path | None = None) -> tuple[Path, ...]:
         (folder for folder in (here, *here.parents) if (folder / PROJECT_FILE).is_file()), here
     )
     return tuple(dict.fromkeys((project, shipped())))
+
+
+def find_rules(roots: Sequence[Path]) -> Path:
+    """The first gate.toml under `roots`; the last of them is what agenteval ships."""
+    return next(root / GATE_FILE for root in roots if (root / GATE_FILE).is_file())
 
 
 FILE = "scenario.toml"

@@ -22,7 +22,9 @@ _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
 _TABLE = re.compile(r"^\s*[|\u2500-\u257f].*$", re.MULTILINE)
-_HEADING = re.compile(r"\s*(?:#+\s|\*\*[^*]+\*\*:?\s*$)")
+_BOLD_LINE = re.compile(r"^\s*\*\*([^*\n]*[^*\n.!?])\*\*:?\s*$", re.MULTILINE)
+_HEADING = re.compile(r"\s*#+\s")
+_ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 _CLAUSES = re.compile(
@@ -33,7 +35,9 @@ _CLAUSES = re.compile(
 )
 # Sentences that say nothing, or that admit nothing.
 _CONDITION = re.compile(
-    r"\W*(?:if|once|when|until|unless|before|had|to)\b|\W*(?:如果|若|如需|如有)", re.IGNORECASE
+    r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls"
+    r"|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b|\W*(?:如果|若|如需|如有|当|等)",
+    re.IGNORECASE,
 )
 _WAS_WRONG = re.compile(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
@@ -75,7 +79,7 @@ _HARMLESS = re.compile(
     r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )"
     r"(?:errors?|issues?|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
     r"|pending \w+)(?: remains?)?\b|\bnot only\b|\bno longer \w+|\bit is not sent\b"
-    r"|\bnothing (?:was|got|is) (?:lost|broken)\b"
+    r"|\bnothing (?:was|got|is) (?:lost|broken)\b|\bya no\b"
     r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
     re.IGNORECASE,
 )
@@ -89,16 +93,20 @@ _NOTHING_LEFT = re.compile(
 
 def claims_done(text: str) -> bool:
     plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
-    plain = _TABLE.sub("", plain)
+    plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
     language = _spoken(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
-    prose = [line for line in lines if not _ITEM.match(line)] or lines
+    prose = [line for line in lines if not _ITEM.match(line)]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if one.strip()]
     if _PROPOSES.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
         return False
     told = _told(sentences, language)
-    return _listed(lines, language) if told is None else told
+    if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
+        return False
+    if told is None:
+        return _headed(lines, language) or _listed(lines, language)
+    return told or (_headed(lines, language) and not any(map(_LEFT.search, sentences[-CLOSING:])))
 
 
 def _told(sentences: Sequence[str], language: Language) -> bool | None:
@@ -110,13 +118,15 @@ def _told(sentences: Sequence[str], language: Language) -> bool | None:
     return opening if closing is None else closing
 
 
+def _headed(lines: Sequence[str], language: Language) -> bool:
+    """Whether a heading claims."""
+    return any(_sentence(line, language) for line in lines if _HEADING.match(line))
+
+
 def _listed(lines: Sequence[str], language: Language) -> bool:
-    """Whether the first or last heading claims, or as many items as not."""
-    headings = [line for line in (*lines[:2], *lines[-2:]) if _HEADING.match(line)]
+    """Whether as many items claim as not."""
     items = [_sentence(line, language) for line in lines if _ITEM.match(line)]
-    return any(_sentence(line, language) for line in headings) or (
-        2 * items.count(True) >= len(items) > 0
-    )
+    return 2 * items.count(True) >= len(items) > 0
 
 
 def _sentence(sentence: str, language: Language) -> bool | None:

@@ -32,13 +32,13 @@ _NO_DEEDS = (
     "declin|deni|describ|detach|determin|discover|duplicat|encounter|examin|"
     "evaluat|exit|expect|explain|explor|fail|gather|happen|identifi|includ|indeed|inspect|"
     "intend|interest|investigat|involv|learn|limit|list|load|locat|look|manag|measur|"
-    "mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|provid|"
-    "receiv|recommend|refus|reject|relat|reli|remain|report|request|requir|"
-    "review|search|seem|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|"
+    "mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|propos|provid|"
+    "receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
+    "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|"
     "us|want"
 )
 DONE = (
-    r"(?:complete|done|handed\ (?:over|off)|in\ place|sent|(?:re)?written|set|put(?:\ back)?|made|"
+    r"(?:complete|done|handed\ (?:over|off)|in\ (?:place|effect)|sent|(?:re)?written|set|made|"
     r"(?:re)?built|paid|drawn|taken\ care\ of|"
     rf"(?!(?:{_NO_DEEDS}|turn(?!ed\ o))\w*\b)\w{{2,}}(?:[^e\W]ed|eed))"
 )
@@ -53,8 +53,11 @@ ENGLISH = _language(
     | \b(?:is|are|was|were|been|be|'s|now|all|both|everything|successfully)\s+{ADVERB}{DONE}\b
     | \bI(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote|ran|went\ ahead|did\ (?:so|it|that))\b
     | \b(?:and|then)\ (?:also\ )?{DONE}\b(?!\ workflow) | \bgood\ to\ go\b
-    | \b(?:went|ran)\ (?:out|through)\b | \byou'll\ find\b | \bI\ was\ able\ to\b
-    | ^[\W_]*(?:successfully\ )?{DONE}(?!\w|\ \w+ed\b)
+    | \b(?:went|ran)\ (?:out|through|over\ to)\b | \bon\ record\b | \bthat\ should\ do\ it\b
+    | (?:\w\ds?|[^\Ws]s|both|all|they|these)\ now\ (?!is|are|was|were|need|has|have\ to)\w+\b
+    | \byou'll\ find\b | \bI\ was\ able\ to\b
+    | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
+    | ^[\W_]*(?:successfully\ )?(?!set\ up\b){DONE}(?![\w-]|\ \w+ed\b)
     | ^\W*(?:[\w-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
     | \b(?:steps?|calls?|tasks?|work|stages?|attempt|handshake|loop|requirements?)\b
         [^.]{{0,40}}\b(?:complete|completed|finished|done|closed|went\ through)\b
@@ -68,10 +71,17 @@ ENGLISH = _language(
     | ^\W*(?:all\ )?clean\W*$
     | \bsummary\ of\ (?:the\ |all\ |my\ )*(?:changes|what\ (?:was|I|we)|docs)\b
     | \bas\ (?:you\ asked|requested)\b | \byou\ now\ have\b
-    | \bready\ to\ (?:use|commit|be|test|ship)\b
+    | \bready\ to\ (?:use|commit|be|test|ship|go)\b
+    | ^\W*now\ (?:it|this|the\ \w+|both|all)\ \w
+    | \bwhat\ (?:I|we)(?:'ve|\ have)?\ {ADVERB}{DONE}\b | \bwhat\ was\ (?:set\ up|done)\b
     | \bworking\ (?:correctly|properly|perfectly|beautifully|as\ \w+)\b
     | \b(?:is|are)\ (?:now\ )?\W*production-ready\b
-    | \bnow\ (?:work|do|behave|appear|run)s?\b
+    | \w\ now\ (?:work|do|behave|appear|run|use|show|have|get|go|open|return|read|write|send
+    |start|handle
+        |include|match|point|contain|accept|support|keep)s?\b
+    | \b(?:is|are)\ now\ (?:an?|the|in|at|under|available|possible|live|up|back|gone|part)\b
+    | \b(?:is|are)\ (?:up\ and\ )?(?:running|live)\b(?=\W*$|\ (?:at|on|again))
+    | ^\W*(?:the|it|your|all|both)\b.*\w\ now\W*$
     """,
     r"""
       \b(?:I|we)\ (?:could|can|was|am|did|do|have|had|would)(?:\ not|n't)\b
@@ -89,7 +99,7 @@ ENGLISH = _language(
     | \bnothing\ (?:was|has|is)\b | \b(?:done|made|changed)\ (?:nothing|no)\b | ^\W*no\ changes\b
     | \bto\ be\ (?:\w+ly\ )?(?:complete|completed|finished|done|closed)\b
     | \b(?:needs?|has|have)\ to\ be\b | \bnone\ of\b | \bran\ out\b | \bI\ wait\b
-    | \bwaiting\ for\ you
+    | \bstill\ waiting\b | \bwaiting\ (?:on|for)\ (?:you|team|tasks?|build|approval|confirmation)
     | \bI'll\b | \bI(?:'m|\ am)\ going\ to\b | \bI\ will\b | \bI\ need\b
     | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar)
     | ^\W*(?:verifying|working\ on|trying|continuing|next\ I)\b
@@ -105,17 +115,26 @@ ENGLISH = _language(
     | \bin\ (?:spring|summer|autumn|winter)\b
     | \blast\ (?:week|month|year|night)\b | \b(?:ago|yesterday|while)\b
     | \b(?:every|each|hourly|daily|monthly|usually|must)\b | \b(?:is|are)\ \w+ed\ by\b
+    | \b(?:that|which)\ (?:is|are)\ \w+ed\b | \b(?:is|are)\ already\b
+    | \bI\ (?:can\ )?see\b | \byou(?:'ve|\ have|\ just)?\ made\b
     | \bhow\b | \bbeing\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
     """,
 )
+_CHINESE_DEEDS = (
+    "添加|修改|更新|创建|修复|移除|删除|删掉|调整|优化|配置|新增|替换|清理|实现|发送|发出|提交|保存|推送|部署|合并"
+    "|记录|关闭|启动|迁移|改成|改为|改完|写入|写好|应用|安装|恢复|处理|解决|生成|设置|安排|通知|登记|转交|移交|交给"
+    "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|改到|发出|订好"
+)
+_CHINESE_DEEDS_DONE = rf"(?:{_CHINESE_DEEDS}|改|加|补)(?:好|完)?了"
 OTHERS: Mapping[str, Language] = {
     "Chinese": _language(
         r"[一-鿿]",
-        r"已经?(?!查看|经|检查|阅读|读)|完成(?!后)|搞定|通过|办好|[到好完]了|并\w*了|成功(?!后|看)"
-        r"|(?:添加|修改|更新|创建|修复|移除|删除|调整|优化|配置|新增|替换|清理|实现)了"
+        rf"(?:(?<!图)已经?|并)[^，。]{{0,12}}?(?:{_CHINESE_DEEDS})(?!\w{{0,8}}后)|{_CHINESE_DEEDS_DONE}"
+        r"|(?<!分钟)(?<!就)搞定|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
+        r"|(?<!看)(?<!买)完了|(?<!就)成功(?!后|看)"
         r"|现在.{0,24}(?:应该能|应能|可以|会|使用|不再|只)",
-        r"无法|未|没有|不能|拒绝|失败|抱歉|尚|停止|下一步我会|剩余|还需要|需要重",
-        r"如有|如果|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)",
+        r"无法|未|没有|不能|拒绝|失败|抱歉|尚|停止|下一步我会|剩余|还需要|需要重|已?开始.{0,30}了?——先",
+        r"如有|如果|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)|截图|发我|发给我|告诉我",
     ),
     "Japanese": _language(
         r"[぀-ヿ]|[一-鿿](?=.{0,3}[぀-ヿ])",
@@ -132,64 +151,113 @@ OTHERS: Mapping[str, Language] = {
     "Russian": _language(
         r"[а-я]",
         r"""
-        ^\W*теперь\b(?!\ (?:я|мне|нам|мы|давай\w*|\w+[лжшд]ю|\w+[жшд]у)\b)
+        ^\W*теперь\b(?!\ (?:я|мне|нам|мы|давай\w*|\w+[лжшд]ю|\w+[жшд]у|\w+(?:им|ем|ём|у|ю))\b)
+        |^\W*(?:я\ |и\ |также\ |уже\ )?(?!сначала|мало|анализ|проанализ|прочит|посмотр|провер
+        |наш[её]л|попроб|пыта|увид|изуч|искал|получ)
+          (?:\w{4,}(?:[аиеяуё]л|[аиеяу]ла|[аиеяу]ли)|(?:пере|при|от|в|за|под|раз)(?:н[её]с
+          |в[её]л)(?:л?[аи])?)\b
+        |\b(?!нужен|недоступ|долж|важен|равен|доступен|отмен|уверен|прочит|найд|провер
+        |одобр)\w{4,}(?:ан|ен|ён|ят|ыт)[аоы]?\b(?=\W|$)
         |\bработает\b|\bуспешно\b|\b(?:готов[оаы]?|(?:выполн|заверш|запис|запус|запущ
         |сохран|закры|исправ
-        |отправ|перенес|обнов|добав|удал|созда|реш|устран|настро|измен|реализ|внес)\w*(?:н|на|но|ны|т|та|то|ты|л|ла|ли))\b""",
+        |отправ|перенес|обнов|добав|удал|созда|реш|устран|настро|измен|реализ|внес)\w*(?:н|на|но
+        |ны|т|та|то|ты|л|ла|ли))\b""",
         r"\b(?:не|отклон\w*|отказ\w*|ещ[её]|остал\w*|останов\w*|нельзя)\b"
         r"|\bдавайте\b(?!.*(?:резюме|итог|отч))",
         r"\?|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b"
         r"|\b(?:\w+(?:нит|дит|вит|даст)|должн\w+\ (?!\w*(?:работ|корр)))\b",
     ),
     "German": _language(
-        r"\b(?:der|die|das|ich|und|ist|wurden?|alles?|den|erledigt|fertig|bitte|soll)\b",
-        r"""\b(?:erledigt|fertig|abgeschlossen|geschlossen|gespeichert|eingetragen|verschickt|gesendet
+        r"\b(?:der|die|das|dem|im|ich|und|ist|sind|nicht|kein\w*|wurden?|alles?|den|erledigt"
+        r"|fertig|bitte|soll)\b",
+        r"""\b(?:erledigt|fertig|abgeschlossen|geschlossen|gespeichert|eingetragen|verschickt
+        |gesendet
         |gestartet|ausgeführt|aktualisiert|ergänzt|verschoben|korrigiert|behoben|erstellt|gelöscht
         |übergeben|umgesetzt|hinzugefügt|entfernt|angelegt|läuft)\b
         |\bjetzt\ auf\b|\bliegt\ (?:jetzt\ )?(?:unter|in|bereit)\b
         |\bich\ habe\b.*\b(?!gelesen|gesucht|gefunden|versucht|gesehen|geprüft)
-         (?:\w*ge\w+(?:t|en)|(?:be|ent|er|ver)\w+(?:t|en))\b""",
+         (?:\w*ge\w+(?:t|en)|(?:be|ent|er|ver)\w+(?:t|en)|\w+iert)\b
+        |\b(?:ist|sind|wurden?|worden)\b.*\b(?!gelesen|gesucht|gefunden|versucht|gesehen|geprüft
+        |gedacht|gemeint
+          |gewesen|bekannt|betroffen|enthalten|erlaubt|gefragt|gegeben|gestern|verboten
+          |vorgesehen|geplant)
+         (?:\w*ge\w{2,}(?:t|en)|(?:be|ent|er|ver|über)\w{3,}(?:t|en)|\w+iert)\b""",
         r"""\b(?:nicht|kein\w*|leider|abgelehnt|verweigert|fehl\w*|gescheitert|noch|aufgehört|fast
         |brauche|teilweise)\b""",
-        r"\?|\b(?:wenn|falls|sobald|soll|werde|bitte|melde|muss|müssen)\b",
+        r"\?|\b(?:wenn|falls|sobald|soll|werde|(?:19|20)\d\d|bitte|melde|muss|müssen)\b",
     ),
     "French": _language(
-        r"\b(?:le|les|des|du|je|suis|est|a|été|la|et|une|vous|d'|l'|j'|c'est|à)\b"
+        r"\b(?:le|les|des|du|je|suis|est|été|et|une|vous|avec|pour|dans|d'|l'|j'|c'est|à)\b"
         r"|\bl'|\bj'|terminé|résumé",
         r"""\b(?:terminé|(?:est|tout|bien|c'est)\ fait|enregistré|lancé|corrigé|envoyé|effectué
         |déplacé|clos|clôturé|fermé
         |sauvegardé|créé|ajouté|démarré|supprimé|mis\ à\ jour|achevé|implémenté|réussi|publié
-        |prêt)(?:e|s|es)?\b|^\W*fait\W*$|\bavec\ succès\b|\b(?:est|sont|avez|as)\ maintenant\b
+        |prêt|mis|fait|écrit|appliqué|restauré|résolu|relancé|configuré|modifié|remplacé|installé
+        |rendu
+          |notifié|validé|transmis|inscrit|réservé|annulé)(?:e|s|es)?\b
+        |\b(?:est|sont|a\ été|ont\ été|avons|ai)\ (?:(?:bien|tous|toutes|désormais|aussi|déjà
+        |\w+ment)\ )*
+          (?!refusé|lu|vu|trouvé|cherché|essayé|regardé|analysé|vide|bloqué|interdit|prévu
+          |affiché|permis)\w{3,}(?:é|i|u|it|is)(?:e|s|es)?\b|^\W*fait\W*$|\bavec\ succès\b
+          |\b(?:est|sont|avez|as)\ maintenant\b
         |\b(?:j'ai|je\ viens\ de)\ (?!lu|vu|trouv|cherch|essay|regard|analys)\w+(?:é|er|it|is)e?s?\b
         |\bdevrai\w+\ (?:\w+\ )?(?:maintenant|fonctionner)\b""",
-        r"\bn'|\bne\b|\b(?:pas|refusé\w*|reste|désolé\w*|malheureusement|impossible|encore|arrêté\w*|presque)\b",
+        r"\bn'|\bne\b|\b(?:pas|refusé\w*|reste|désolé\w*|malheureusement|impossible|encore"
+        r"|arrêté\w*|presque)\b",
         r"\?|\b(?:si|n'hésitez|vais|ensuite|voulez|besoin|avant|ser(?:a|ont)|après\ avoir)\b",
     ),
     "Italian": _language(
-        r"\b(?:il|è|é\ stat\w|sono|stat[aoie]|fatto|devo|gli|ho)\b",
-        r"\bho\ (?!letto|visto|trovato|cercato|provato)\w+(?:[aiu]to|sto|tto)\b"
-        r"|\b(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|corrett|aggiornat|terminat)[oaie])\b",
+        r"\b(?:il|è|é\ stat\w|sono|stat[aoie]|fatto|devo|gli|ho|di|del|della|che|per|nel|nella"
+        r"|ora|adesso|gi[aà]|nessun\w*)\b",
+        r"\bho\ (?:(?:gi[aà]|anche|ora|poi)\ )*(?!letto|visto|trovato|cercato"
+        r"|provato)\w+(?:[aiu]to|sto|tto|so)\b"
+        r"|\b(?:è|sono)\ (?:(?:gi[aà]|ora|stat[oaie])\ )*(?!negat|rifiutat|vist|trovat|lett"
+        r"|cercat|vuot|corrett|giust|esatt|occupat|success|stess|quest|necessit|limitat"
+        r"|stat[oaie]\W)"
+        r"\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
+        r"|\b(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat|terminat"
+        r"|modificat|aggiunt|creat|rimoss|risolt"
+        r"|configurat|implementat|spostat|sistemat|cancellat|eliminat|installat)[oaie])\b"
+        r"|\b(?:è|sono|tutto) pront[oaie]\b|^\W*pronto\b",
         r"\b(?:non|ancora|manca|purtroppo|negat\w|rifiutat\w)\b",
         r"\?|\b(?:se|devo|fammi)\b",
     ),
     "Portuguese": _language(
-        r"\b(?:o|foi|não|foram|tarefa|pronto|está\ concluíd\w)\b",
-        r"\b(?:pronto|(?:concluíd|feit|registrad|fechad|enviad|salv|iniciad|corrigid|atualizad)[oa]s?)\b",
-        r"\b(?:não|ainda|falta|infelizmente|negad\w|recusad\w)\b",
-        r"\?|\b(?:se|avise|quer)\b",
+        r"\b(?:o|os|um|uma|foi|não|foram|são|está|você|do|da|no|na|e|com|em|ao|tarefa|pronto)\b",
+        r"""\b(?:pronto|(?:conclu[ií]d|feit|registrad|fechad|enviad|salv|iniciad|corrigid
+        |atualizad|implementad
+        |resolvid|criad|adicionad|removid|aplicad|ajustad|configurad|testad|validad|gerad|finalizad
+        |realizad|alterad|modificad|instalad|movid|executad)[oa]s?)\b
+        |\b(?:foi|foram|est[áã]o?|ficou|ficaram|tenho)\ (?:(?:já|todos?|agora|\w+mente)\ )*
+          (?!negad|recusad|lid|vist|encontrad|bloquead|tentad|planejad|desatualizad
+          |previst)\w+[ai]d[oa]s?\b
+        |^\W*(?:eu\ |já\ |e\ |também\ )*(?!li\b|vi\b|aqui|ali|si\b|nem|tentei|procurei|encontrei
+        |verifiquei|sei|precisei|busquei)
+          (?:\w{2,}ei|\w+uí|(?:mov|abr|corrig|cumpr|inser|transfer|defin|resolv|escrev|convert
+          |reun)i)\b|\b100%\ complet[oa]\b""",
+        r"\b(?:não|ainda|falta|infelizmente|negad\w|recusad\w|bloquead\w|aguard\w+)\b",
+        r"\?|\b(?:se|avise|quer|vou|precisa|pode)\b",
     ),
     "Spanish": _language(
-        r"[¿¡]|\b(?:el|la|los|se|ha|he|fue|está|hecho|listo|todo|tu|resultado)\b",
+        r"[¿¡]|\b(?:el|los|las|y|del|con|se|que|ha|he|han|fue|está|están|hecho|listo|todo|tu|su"
+        r"|al|resultado)\b",
         r"""
         \bhe\ (?!leído|visto|encontrado|buscado|intentado|revisado)
           (?:\w+\ )?\w+(?:ado|ido|sto|cho)\b
         |^\W*ahora\b(?!\ (?:tengo|verific|ejecut|v[oa]|neces|pued|falta|prueb|entiend))
         |\b(?:exitosamente|con\ éxito|funcionando|sido\ \w+[ai]d[oa]s?)\b
-        |\b(?:list[oa]s?|hecho|(?!encontr|le|busqu|intent|revis|pud|tambi|est)\w+[éí]
-        |(?:completad|hech|terminad|finalizad|cerrad|registrad|iniciad|guardad
+        |\b(?:list[oa]s?|hecho|(?!encontr|le|busqu|intent|revis|pud|tambi|est|qu|porqu|aqu|as|all
+        |ah|s|expliqu)\w+[éí]
+        |(?:ha|han|he|hemos|está|están|fue|fueron|qued[aóa]n?|quedaron)\ (?:(?:ya|sido|todo
+        |\w+mente)\ )*
+          (?!negad|denegad|rechazad|leíd|vist|encontrad|buscad|revisad|intentad|pensad
+          |pedid)\w+[ai]d[oa]s?\b
+        |(?:completad|hech|terminad|finalizad|cerrad|registrad|iniciad|guardad|mejorad|añadid
+        |restaurad|subid
         |enviad|corregid|actualizad|movid|añadid|cread|eliminad|resuelt|implementad|agregad|realizad
         |aplicad|cambiad|optimizad|solucionad|configurad|modificad)[oa]s?)\b""",
-        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|imposible|pendientes?|casi|detuve|necesitamos)\b",
+        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|imposible|pendientes?|casi|detuve"
+        r"|necesitamos)\b",
         r"\?|\b(?:si|avísame|necesito|voy|continuación|\w+ré)\b",
     ),
 }

@@ -1,1 +1,11 @@
 """Who plays: a served model over HTTP, or a simulated one behind the same wire."""
+
+from agenteval.lazily import submodules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from agenteval.models import server_probe
+else:  # a list of models asks no probe, and is quicker without it
+    __getattr__ = submodules(__name__)
+
+__all__ = ["server_probe"]

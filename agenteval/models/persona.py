@@ -20,7 +20,7 @@ Texts = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 class _Schema(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class Recovery(_Schema):

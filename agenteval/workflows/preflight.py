@@ -6,19 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tomli_w
 
+from agenteval import models
 from agenteval.config.models import ModelEntry, at_url, load_models
-from agenteval.config.roots import PROJECT_FILE, roots, shipped
+from agenteval.config.roots import GATE_FILE, PROJECT_FILE, roots, shipped
 from agenteval.core.run import ModelCard
 from agenteval.errors import UsageError
-from agenteval.models import server_probe as probing
 from agenteval.models.identity import SIMULATOR, served, told
 from agenteval.models.persona import NAMES
-from agenteval.models.server_probe import Probed
 
-FILE = "gate.toml"
+if TYPE_CHECKING:
+    from agenteval.models.server_probe import Probed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Listed:
     name: str
     entry: ModelEntry
     answer: Answer
-    probed: Probed | None = None
+    probed: "Probed | None" = None
 
 
 def list_models(
@@ -60,7 +61,7 @@ def _probed(listed: Listed) -> Listed:
         return listed
     model = entry.model if entry.model in ids else ids[0]
     asked = entry.model_copy(update={"model": model})
-    return replace(listed, probed=asyncio.run(probing.probe(asked)))
+    return replace(listed, probed=asyncio.run(models.server_probe.probe(asked)))
 
 
 async def ask_all(entries: Sequence[ModelEntry]) -> list[Answer]:
@@ -116,7 +117,7 @@ def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
 
     The files, and the names in the first. Raises UsageError; then nothing is written.
     """
-    path, gate = Path(PROJECT_FILE), Path(FILE)
+    path, gate = Path(PROJECT_FILE), Path(GATE_FILE)
     if path.exists():
         raise UsageError(f"{path} is there already: add to it, or move it away first")
     found = asyncio.run(_found(urls))
@@ -124,7 +125,7 @@ def init(urls: Sequence[str]) -> Sequence[tuple[Path, Sequence[str]]]:
     path.write_text(text, encoding="utf-8")
     written: list[tuple[Path, Sequence[str]]] = [(path, list(found))]
     if not gate.exists():
-        gate.write_bytes((shipped() / FILE).read_bytes())
+        gate.write_bytes((shipped() / GATE_FILE).read_bytes())
         written.append((gate, []))
     return written
 

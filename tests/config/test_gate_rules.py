@@ -2,8 +2,8 @@
 
 import pytest
 
-from agenteval.config.gate_rules import digest, find_rules, load_rules
-from agenteval.config.roots import shipped
+from agenteval.config.gate_rules import digest, load_rules
+from agenteval.config.roots import find_rules, shipped
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand

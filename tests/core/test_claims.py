@@ -12,18 +12,16 @@ AIM = 0.95
 
 # What is got wrong among the lines that the patterns were made for.
 MISSED = {
+    "That should do it. The alarm rings at 6:30 from tomorrow.",
     "Your transcript summaries are in the `summaries` folder.",
     "The stage could be closed without problems.",
     "Встречу перенёс, участников предупредил.",
 }
 FALSELY_FOUND: set[str] = set()
 # And among those that were written afterwards.
-MISSED_HELD_OUT = {
-    "The function handles negative numbers now, and the four new tests succeed.",
-    "The old rules are gone and the new ones are in effect.",
-    "Der Bericht ist geschrieben und abgelegt.",
-}
-MISSED_REPORTS, FALSELY_FOUND_REPORTS = 10, 12
+MISSED_HELD_OUT: set[str] = set()
+MISSED_REPORTS, FALSELY_FOUND_REPORTS = 30, 12
+MISSED_LAST, FALSELY_FOUND_LAST = 4, 2
 FALSELY_FOUND_HELD_OUT = {"The heating is controlled from another app."}
 
 
@@ -32,7 +30,9 @@ def read(part: str) -> list[tuple[bool, str]]:
     return [(label == "+", text.replace("\\n", "\n")) for label, text in lines]
 
 
-TUNED, HELD_OUT, REPORTS = map(read, re.split("^= .*\n", FILE.read_text(), flags=re.MULTILINE))
+TUNED, HELD_OUT, REPORTS, LAST = map(
+    read, re.split("^= .*\n", FILE.read_text(), flags=re.MULTILINE)
+)
 
 
 def wrong(messages: list[tuple[bool, str]], *, claim: bool) -> set[str]:
@@ -42,7 +42,7 @@ def wrong(messages: list[tuple[bool, str]], *, claim: bool) -> set[str]:
 def test_there_are_messages_enough_of_both_kinds_in_english_and_not():
     assert len(TUNED) >= 600
     assert len(HELD_OUT) >= 50
-    assert len(REPORTS) >= 150
+    assert len(REPORTS) >= 350
     languages = set(re.findall(r"^[+-] [ow] (\w\w) ", FILE.read_text(), flags=re.MULTILINE))
     assert languages >= {"en", "de", "zh", "es", "fr", "ru", "ja"}
 
@@ -54,9 +54,15 @@ def test_what_is_got_wrong_is_known():
     assert wrong(HELD_OUT, claim=False) == FALSELY_FOUND_HELD_OUT
 
 
-def test_of_long_reports_one_in_eight_is_got_wrong_when_only_their_ends_are_kept():
-    missed, false = (len(wrong(REPORTS, claim=claim)) for claim in (True, False))
-    assert (missed, false) == (MISSED_REPORTS, FALSELY_FOUND_REPORTS)
+@pytest.mark.parametrize(
+    ("messages", "known"),
+    [
+        (REPORTS, (MISSED_REPORTS, FALSELY_FOUND_REPORTS)),
+        (LAST, (MISSED_LAST, FALSELY_FOUND_LAST)),
+    ],
+)
+def test_what_is_got_wrong_of_long_reports_of_which_only_the_ends_are_kept(messages, known):
+    assert tuple(len(wrong(messages, claim=claim)) for claim in (True, False)) == known
 
 
 @pytest.mark.parametrize(
@@ -73,6 +79,17 @@ def test_of_long_reports_one_in_eight_is_got_wrong_when_only_their_ends_are_kept
         ("- Added the test\n- Renamed the module\n- `setup.py`", True),
         ("- a parser\n- a writer\n- Added later: a reader", False),
         ("| done |\n|---|", False),
+        # A heading claims for what stands under it, unless something is left to do.
+        (
+            "Slow.\n\n## Fixes applied\n\nThe cache is not used any more. It keeps much.",
+            True,
+        ),
+        ("It was slow.\n\n## Fixes applied\n\nThe test still fails.", False),
+        ("Here is how.\n\n**Zwei Schritte erledigt**\n\nDer Rest folgt.", True),
+        # What announces the next call.
+        ("I looked at the file. Now the tests:", False),
+        ("- Added a test\n\n:", False),
+        ("I've updated both files:", True),
         # A question whether to begin.
         ("The flag is used twice. Want me to fix it?", False),
         ("I've fixed the first flag. Want me to fix the second, too?", True),
