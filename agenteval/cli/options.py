@@ -69,8 +69,8 @@ Concurrency = Annotated[
 Context = Annotated[
     str,
     Option(
-        help="Tokens that a prompt is filled up to with what stands around a task in production, "
-        "such as 40k; 0 for nothing.",
+        help="Tokens that a prompt is filled up to by other tasks that were played before, such as "
+        "40k; 40k:20 when 20 of 100 of their calls were denied (usually 10); 0 for nothing.",
         metavar="TOKENS",
     ),
 ]

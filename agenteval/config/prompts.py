@@ -6,14 +6,15 @@ from pathlib import Path
 from jinja2 import TemplateError
 
 from agenteval.config.arms import arm_named
-from agenteval.core.prompt.setting import VARIANTS, VERSION, Place, Setting
+from agenteval.core.prompt.setting import USUAL, VARIANTS, VERSION, Place, Setting
 from agenteval.errors import UsageError
 
 TOOLS = ("bash", "read", "write")
+MOST = 25  # of 100 earlier calls that can be denied ones: those who play them slip no oftener
 
 
 def load_setting(arm: str, variant: str | None, place: Place, context: str) -> Setting:
-    """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 32768.
+    """Without a `variant` the arm's own; `context` is a number of tokens, such as 40k or 40k:20.
 
     Raises UsageError for what is unknown or no number, and for a template with a fault.
     """
@@ -24,7 +25,8 @@ def load_setting(arm: str, variant: str | None, place: Place, context: str) -> S
     if rules is None:
         rules = _file(Path(variant))
         name = f"{Path(variant).name}/{hashlib.sha256(rules.encode()).hexdigest()[:8]}"
-    setting = Setting(chosen, rules, name, place, _tokens(context))
+    tokens, denied = _length(context)
+    setting = Setting(chosen, rules, name, place, tokens, denied=denied)
     try:
         setting.rules_for(TOOLS)
     except TemplateError as error:
@@ -42,10 +44,22 @@ def _file(path: Path) -> str:
         ) from error
 
 
-def _tokens(text: str) -> int:
-    number, kilo = text.lower().removesuffix("k"), text.lower().endswith("k")
-    if not number.isascii() or not number.isdigit():
+def _length(text: str) -> tuple[int, int]:
+    """How many tokens, and how many of 100 calls in them were denied."""
+    tokens, with_share, denied = text.lower().partition(":")
+    number, kilo = tokens.removesuffix("k"), tokens.endswith("k")
+    if not _whole(number):
         raise UsageError(
             f"--context: {text!r} is no number of tokens. Give one such as 40k or 8192"
         )
-    return int(number) * (1000 if kilo else 1)
+    share = int(denied) if _whole(denied) else USUAL
+    if with_share and (not _whole(denied) or share > MOST):
+        raise UsageError(
+            f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
+            f"from 0 to {MOST}, as in 40k:20"
+        )
+    return int(number) * (1000 if kilo else 1), share
+
+
+def _whole(text: str) -> bool:
+    return text.isascii() and text.isdigit()

@@ -161,7 +161,8 @@ class TrialRunner:
     def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
         chance = Chance(f"{self.scenario.name}/{self.key.seed}//context/{label}")
         try:
-            return lengthened(render_agent(agent, known, self.setting), self.setting, chance)
+            prompt = render_agent(agent, known, self.setting)
+            return lengthened(prompt, self.scenario, self.setting, chance)
         except TemplateError as error:  # which only rows of no sort that an author thought of make
             raise InfrastructureError(f"the prompt of {label} cannot be made: {error}") from error
 

@@ -30,13 +30,13 @@ def user_words(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def since(messages: Sequence[Mapping[str, Any]], task: str) -> Sequence[Mapping[str, Any]]:
-    """What came after the task was given: a chat may have gone before."""
+    """What came after the task was last given: other tasks may have gone before."""
     given = (
         at
         for at, message in enumerate(messages)
         if message.get("role") == "user" and task in text(message)
     )
-    return messages[next(given, -1) + 1 :]
+    return messages[max(given, default=-1) + 1 :]
 
 
 def turns(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -106,16 +106,18 @@ class Memory:
         return render(self._scenarios[place], seed)
 
     def _search(self, asked: str, seed: int) -> Known | None:
-        """The first agent of a scenario, or else one of its sub-agents."""
+        """The first agent whose task was given last, or a sub-agent whose task came later still."""
+        first, after = None, 0
         for place, scenario in enumerate(self._scenarios):
             prompt = self._rendered(place, seed)
-            if prompt.task in asked:
-                return Known(scenario.name, prompt)
-        for place, scenario in enumerate(self._scenarios):
+            if (at := asked.rfind(prompt.task)) >= 0 and at + len(prompt.task) > after:
+                first, after = Known(scenario.name, prompt), at + len(prompt.task)
+        later = asked[after:]
+        for place, scenario in enumerate(self._scenarios if later.strip() else ()):
             known = self._rendered(place, seed).variables
             for agent in scenario.agents:
                 if agent.program:
                     continue
-                if found := recognised(scenario, agent, seed, known, asked):
+                if found := recognised(scenario, agent, seed, known, later):
                     return Known(f"{scenario.name}/{found.task}", found)
-        return None
+        return first

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from agenteval import workflows
 from agenteval.config import allowlists, fixtures, proofread, scenario_files
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import FILE, roots
@@ -36,7 +37,10 @@ def prompts(name: str, seed: int, setting: Setting) -> Iterator[list[tuple[str, 
 
     The first agent's prompt comes first, then one for each sub-agent that the model plays.
     """
-    for scenario in scenarios([name]):
+    wanted = scenarios([name])
+    if setting.context:
+        setting = workflows.earlier.recalled_for([one.name for one in wanted], setting)
+    for scenario in wanted:
         prompt = posed(scenario, seed, setting)
         yield [
             (scenario.name, prompt),

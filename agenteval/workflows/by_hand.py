@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from agenteval import workflows
 from agenteval.config.arms import spoken
 from agenteval.config.prompts import load_setting
 from agenteval.core.call import BASH, ToolCall
@@ -164,7 +165,8 @@ def play(stage: Stage, seed: int, setting: Setting, model: Model, at: Terminal) 
 
     async def there() -> Trial:
         backend = await choose(at.sandbox, prefork=True)
-        trials = await played([slow], [key], model, backend, setting, kept=Shown(say=at.say))
+        long = await workflows.earlier.recalled(setting, [stage], backend)
+        trials = await played([slow], [key], model, backend, long, kept=Shown(say=at.say))
         return trials[key]
 
     trial = asyncio.run(there())

@@ -126,13 +126,15 @@ class Session:
         configured = load_models(roots())
         entries = {name: await self._asked(name, configured) for name in self.plan.options.model}
         backend = await self._backend()
+        if (put := self.plan.setting).context:
+            put = await workflows.earlier.recalled(put, self.stages, backend, self.progress.note)
         for name, entry in entries.items():
             async with (
                 self._serving(name, entry) as ready,
                 model_of(ready, self.progress.note) as model,
             ):
                 card = await served_card(name, ready)
-                setting = await self._measured(model)
+                setting = await self._measured(model, put)
                 for level in self.levels:
                     make = partial(self._new_run, card, backend, setting, level)
                     with self._held(make, card) as run:
@@ -164,12 +166,11 @@ class Session:
         async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
             yield server.entry(name)
 
-    async def _measured(self, model: OpenAIModel | Endpoints) -> Setting:
+    async def _measured(self, model: OpenAIModel | Endpoints, asked: Setting) -> Setting:
         if self.plan.resume:
-            return replace(self.plan.setting, per_token=self.plan.resume.per_token)
-        scenarios = [stage.scenario for stage in self.stages]
-        setting = await measured(model, scenarios[0], self.plan.setting)
-        check_length(scenarios, setting)
+            return replace(asked, per_token=self.plan.resume.per_token)
+        setting = await measured(model, self.stages[0].scenario, asked)
+        check_length([stage.scenario for stage in self.stages], setting)
         if setting.context:
             self.progress.note(cost_told(self.stages, setting, self.plan.options.trials))
         return setting

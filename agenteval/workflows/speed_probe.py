@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.chance import Chance
-from agenteval.core.prompt.context import AREAS, DOING, PLACES, THINGS
 from agenteval.core.trial import Message, Turn
 from agenteval.errors import InfrastructureError, UsageError, first
 from agenteval.models.identity import SIMULATOR
@@ -22,6 +21,35 @@ from agenteval.stats.speeds import speed_of
 from agenteval.workflows.preflight import preflight
 from agenteval.workflows.stages import levels_of
 
+# What the lines of a prompt are made of: that they differ is all that matters.
+AREAS = (
+    "archive", "audio", "budget", "calendar", "contacts", "digest", "energy", "feeds", "garden",
+    "health", "house", "images", "inbox", "invoices", "library", "maps", "meals", "metrics",
+    "news", "notes", "papers", "photos", "podcasts", "reading", "recipes", "research", "shopping",
+    "sports", "stocks", "strategy", "tasks", "travel", "video", "weather", "writing",
+)  # fmt: skip
+DOING = (
+    "collects", "compares", "checks", "describes", "draws up", "explains", "files", "finds",
+    "keeps", "lists", "marks", "merges", "orders", "plans", "ranks", "reads", "reports on",
+    "reviews", "sorts", "summarises", "tags", "translates", "watches", "writes up",
+)  # fmt: skip
+THINGS = (
+    "the monthly figures", "open questions of the last review", "letters that wait for an answer",
+    "receipts above the limit", "the reading list of this quarter", "drafts nobody has approved",
+    "sources with a date", "rooms that are used at night", "readings of the meters",
+    "appointments that clash", "the plan for the weekend", "parts that were ordered twice",
+    "warnings of the last run", "pictures without a caption", "the decisions of the last meeting",
+    "chapters that were summarised", "subscriptions that end soon", "the weather of the week",
+    "stages that were passed", "comments of the evaluator", "the inventory of the cellar",
+    "names that are written in two ways", "tickets that were closed", "the route with a stop",
+)  # fmt: skip
+PLACES = (
+    "for the morning digest", "in the family folder", "of the research loop", "before noon",
+    "with their sources", "for the next stage", "once a week", "in plain sentences",
+    "and says what is missing", "by date", "by the person concerned", "for the archive",
+    "without repeating what is known", "with a figure and its unit", "in the order of urgency",
+    "for whoever asks next", "as they stood at midnight", "in one table",
+)  # fmt: skip
 SEED = 1  # speed is measured, and what is said does not matter
 
 

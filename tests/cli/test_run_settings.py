@@ -1,6 +1,7 @@
 """What a model reads can be put otherwise, and a run records how."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,8 @@ def test_rules_of_ones_own_are_a_template(cli, project) -> None:
             "no arm 'cursor'. Known: strict, taught/shell, taught/tools",
         ),
         (("--context", "much"), "'much' is no number of tokens. Give one such as 40k"),
+        (("--context", "9k:70"), "from 0 to 25, as in 40k:20"),
+        (("--context", "9k:"), "from 0 to 25, as in 40k:20"),
         (("--context", "100"), "--context 100: the prompt of media/rendered-plot alone has about"),
         (("--prompt-variant", "loud"), "no variant 'loud' and no such file"),
         (("--prompt-variant", "faulty.md"), "--prompt-variant faulty.md: 'colour' is undefined"),
@@ -93,13 +96,25 @@ def test_what_cannot_be_put_so_is_one_line(cli, project, options, says) -> None:
     assert (said.code, says in said.err) == (2, True), said.err
 
 
-def test_a_context_is_filled_to_the_tokens_that_the_server_counts(cli, project) -> None:
-    run = played(cli, project, "--context", "6k")
-
+def test_a_context_is_filled_with_what_was_really_played_in_other_worlds(cli, project) -> None:
+    asked = ("-m", "sim/qwen3.6-35b", "--trials", "2", "--seed", "7", "media/rendered-plot")
+    said = cli("run", *asked, "--context", "7k:20")
+    with closing(SqlStore(str(project / "reports/agenteval.db"))) as store:
+        run = store.load("last")
     counted = [trial.turns[0].usage.prompt_tokens for trial in run.trials]
+    history = [trial.prompt[1:-1] for trial in run.trials]
+    told = ["".join(message.content for message in one) for one in history]
 
-    assert run.protocol == "taught/tools/1, rules five/3 at start, until it stops, context 6000"
-    assert all(5900 < tokens < 6500 for tokens in counted), counted
+    assert run.protocol == (
+        "taught/tools/1, rules five/3 at start, until it stops, context 7000 of tasks played "
+        "before/1, 20 of 100 calls denied"
+    )
+    assert "--context 7000: at least 126,000 prompt tokens in 18 requests" in said.err
+    assert all(6900 < tokens <= 7000 for tokens in counted), counted
+    assert all("The agent " in one for one in told)
+    assert any("Permission to use bash for this call has been denied." in one for one in told)
+    assert all("uv run scripts/plot_data.py" not in one for one in told)
+    assert history[0] != history[1]
 
 
 def thinking(field: str, heard: list[object]):
@@ -137,8 +152,3 @@ def test_what_a_model_thought_comes_back_under_its_name_and_the_run_says_so(
     page = Path(f"reports/{run['id']}.html").read_text()
     told = ("sent back within the tool loop" in page, "not sent back" in page)
     assert told == (rule == "loop", rule == "drop")
-
-
-def test_what_a_context_costs_is_told_before_the_run(cli, project) -> None:
-    said = cli("run", "-m", "sim/qwen3.6-35b", "--trials", "2", "mail/draft", "--context", "9k")
-    assert "--context 9000: at least 72,000 prompt tokens in 8 requests" in said.err

@@ -84,6 +84,9 @@ WRONG_WAYS = [
     ("calendar/travel-time", "--start {{ start }}", "--start {{ local }}"),
     ("calendar/travel-time", "--minutes {{ way }} --person", "--minutes 61 --person"),
     ("media/rendered-pages", "--reason size", "--reason blank"),
+    ("data/hung-import", "jobs.py list", "jobs.py end --pid {{ waiting }}"),
+    ("data/hung-import", "--rejected {{ rejected }}", "--rejected {{ rejected + 1 }}"),
+    ("data/hung-import", "jobs.py start --job {{ job }}", "jobs.py list"),
     (
         "media/rendered-pages",
         "image_meta.py list",

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from agenteval.core.prompt.setting import DEFAULT
-from agenteval.core.trial import Usage
+from agenteval.core.prompt.setting import DEFAULT, Earlier
+from agenteval.core.trial import Message, Usage
 from agenteval.testing import ScriptedModel
 from agenteval.workflows.stages import load_stages, measured
 
@@ -34,5 +34,7 @@ class Counts:
 )
 async def test_a_count_that_cannot_be_of_the_prompt_is_not_believed(project, model, found) -> None:
     (stage,) = load_stages(["media/rendered-plot"])
-    setting = await measured(model, stage.scenario, replace(DEFAULT, context=8000))
+    report = Earlier("a/b", "c", (Message("user", "Words. " * 5000),), 0, 0)
+    asked = replace(DEFAULT, context=8000, earlier={"media/rendered-plot": (report,)})
+    setting = await measured(model, stage.scenario, asked)
     assert round(setting.per_token, 2) == found

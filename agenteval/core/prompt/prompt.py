@@ -135,14 +135,14 @@ def outline(
 def recognised(
     scenario: Scenario, agent: Agent, seed: int, known: Variables, said: str
 ) -> Prompt | None:
-    """The prompt of the agent whose task stands in `said`, by what the task tells of its request.
+    """The prompt of the agent whose task stands last in `said`, by what that tells of its request.
 
     A column that the task does not show is known to nobody who reads it, and to no solution.
     """
     marked = {name: f"\0{name}\0" for name in requested(scenario, agent, seed, known)}
     _, task = texts(agent.instructions, agent.tools, {**known, **marked}, DEFAULT)
-    found = re.search(_pattern(task), said, re.DOTALL)
-    return render_agent(agent, {**known, **found.groupdict()}) if found else None
+    found = [*re.finditer(_pattern(task), said, re.DOTALL)]
+    return render_agent(agent, {**known, **found[-1].groupdict()}) if found else None
 
 
 def _pattern(task: str) -> str:

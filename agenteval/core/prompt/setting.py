@@ -1,13 +1,14 @@
 """How a run puts its prompts: under which arm, with which rules, and where they stand."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agenteval.core.arm_card import ArmCard
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.prompt.variant import fill
+from agenteval.core.trial import Message
 
 # An edit here changes what every model reads: raise VERSION.
 VERSION = 3
@@ -91,6 +92,23 @@ VARIANTS: Mapping[str, str] = dict(_variants())
 
 
 Place = Literal["start", "end", "both"]
+USUAL = 10  # of 100 calls that went before, those that were denied
+PLAYED = 1  # how what goes before is chosen and told; an edit there raises it
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A task that was played before: what the user asked, the calls with their replies, last words.
+
+    `agent` is the name of the sub-agent whose task it was.
+    """
+
+    scenario: str
+    fixture: str
+    messages: tuple[Message, ...]
+    calls: int
+    denied: int
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +117,8 @@ class Setting:
 
     `start` is in the system message, where the scenario has it; `end` is after the task.
     `rules_name` is what a run records of the rules: their name and version. `context` is how many
-    tokens a prompt is filled up to, 0 for none, at `per_token` characters a token.
+    tokens a prompt is filled up to, 0 for none, at `per_token` characters a token, by tasks that
+    were played before (`earlier`, by scenario), with so many calls `denied` of 100.
     `harness` is the real program that is the agent, with its version; its words are not ours.
     """
 
@@ -110,6 +129,8 @@ class Setting:
     context: int = 0
     per_token: float = 4.0
     harness: str = ""
+    denied: int = USUAL
+    earlier: Mapping[str, Sequence[Earlier]] = field(default_factory=dict, compare=False)
 
     @property
     def profile(self) -> Profile:
@@ -145,7 +166,9 @@ class Setting:
         Two runs are alike when it is equal.
         """
         said = f"{self.arm.protocol}, rules {self.rules_name} at {self.place}, {UNTIL}"
-        said += f", context {self.context}" if self.context else ""
+        if self.context:
+            said += f", context {self.context} of tasks played before/{PLAYED}"
+            said += f", {self.denied} of 100 calls denied"
         return f"{said}, played by {self.harness}" if self.harness else said
 
     def rules_for(self, tools: Sequence[str]) -> str:
