@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,6 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from agenteval.core.call import Finding, ToolCall, Verdict
     from agenteval.core.run import Run
-    from agenteval.core.span import Span
     from agenteval.protocols import Observer
     from agenteval.report.live import Live
     from agenteval.report.speed import Served
@@ -194,25 +193,33 @@ RowName = Callable[[str], str]  # what a class is called in the chosen taxonomy
 
 def as_json(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:
     """One line, safe for any text: what is not ASCII is escaped."""
-    found: dict[str, Any] = {"id": call.id} if call.id else {}
-    found["command"] = call.command
-    if call.command is None:
-        found |= {
-            "name": call.name,
-            "arguments": call.raw if call.arguments is None else call.arguments,
-        }
-    primary = verdict.primary
-    found["verdict"] = "allowed" if verdict.allowed else "denied"
-    found["class"] = row(primary.failure_class) if primary else None
-    found["also"] = list(dict.fromkeys(row(each.failure_class) for each in verdict.findings[1:]))
-    found["evidence"] = _evidence(primary.evidence) if primary else None
-    found["hint"] = primary.hint if primary else ""
-    found["facets"] = list(primary.facets) if primary else []
-    return json.dumps(found)
+    start = f'{{"id": {_quoted(call.id)}, "command": ' if call.id else '{"command": '
+    command = call.command
+    if command is None:
+        arguments = call.raw if call.arguments is None else call.arguments
+        start += f'null, "name": {_quoted(call.name)}, "arguments": {json.dumps(arguments)}'
+    else:
+        start += _quoted(command)
+    if verdict.primary is None:
+        return f"{start}, {_ALLOWED}"
+    (failure_class, evidence, hint, facets), *others = verdict.findings
+    also = dict.fromkeys(row(each.failure_class) for each in others) if others else ()
+    return (
+        f'{start}, "verdict": "denied", "class": {_quoted(row(failure_class))}, '
+        f'"also": {_list(also)}, "evidence": {{"text": {_quoted(evidence.text)}, '
+        f'"start": {evidence.start}, "end": {evidence.end}}}, '
+        f'"hint": {_quoted(hint)}, "facets": {_list(facets)}}}'
+    )
 
 
-def _evidence(evidence: "Span") -> dict[str, Any]:
-    return {"text": evidence.text, "start": evidence.start, "end": evidence.end}
+_quoted = json.encoder.encode_basestring_ascii  # what json.dumps makes of a text
+_ALLOWED = (
+    '"verdict": "allowed", "class": null, "also": [], "evidence": null, "hint": "", "facets": []}'
+)
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_quoted, texts))}]" if texts else "[]"
 
 
 def as_text(call: "ToolCall", verdict: "Verdict", row: RowName) -> str:

@@ -82,7 +82,8 @@ class Session:
     """One agent's session, or one `part` of a long one, counted from 0.
 
     `agent` is empty where the log does not name it; `parent` is the session that asked for it.
-    `rules` are those of the harness that its denials quote, in their order.
+    `rules` are those of the harness that its denials quote, in their order; `mode` is the one that
+    it judged in, where the log names it.
     """
 
     id: str
@@ -92,6 +93,7 @@ class Session:
     project: str = ""
     parent: str = ""
     path: str = ""
+    mode: str = ""
     part: int = 0
     turns: list[LoggedTurn] = field(default_factory=list)
     rules: list[Mapping[str, str]] = field(default_factory=list)

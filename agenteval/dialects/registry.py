@@ -37,7 +37,8 @@ class Dialect:
     no list for anyone else can hold. A file with the `suffix` is its own; how sure it is that a
     JSON file is, `likeness` tells from the file's name and content. `beside` is where a project
     keeps its rules, each behind the reader's name; {agent} is the session's. `quoted` makes a
-    policy of the rules that a log quotes, where its denials do.
+    policy of the rules that a log quotes, where its denials do; `in_mode` changes one to what it is
+    in the mode that a log names.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Dialect:
     lint: Callable[[Policy], list[Remark]] = lint_any
     beside: tuple[str, ...] = ()
     quoted: Quoted | None = None
+    in_mode: Callable[[Policy, str], Policy] = lambda policy, _: policy
 
 
 @cache

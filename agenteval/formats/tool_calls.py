@@ -60,6 +60,7 @@ _HOLDERS = (
     *("output", "candidates", "tool_calls", "toolCalls", "function_call", "functionCall"),
 )
 _RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
+_RIGHTS = ("sandbox_permissions", "with_escalated_permissions")  # that Codex is asked for
 _PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
@@ -142,7 +143,8 @@ def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:
     name = names.get(call.name)
     command = _command(arguments) if name == BASH else None
     if command is not None:
-        return bash_call(command, call.id)
+        asked = {key: arguments[key] for key in _RIGHTS if arguments.get(key)}
+        return ToolCall(call.id, BASH, command, {"command": command, **asked})
     return replace(call, name=name) if name else call
 
 

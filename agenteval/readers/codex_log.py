@@ -48,6 +48,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         elif kind == "turn_context":
             model = text_at(payload, "model") or model
             building.session.project = building.session.project or text_at(payload, "cwd")
+            building.session.mode = text_at(payload, "approval_policy") or building.session.mode
         elif kind == "response_item":
             if (whole := building.whole()) is not None:
                 yield whole

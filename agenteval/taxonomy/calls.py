@@ -7,6 +7,7 @@ import unicodedata
 from agenteval.core.nearest import names
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.policy.bash import BashRules
+from agenteval.core.policy.examples import listed
 from agenteval.core.policy.more_tools import closed
 from agenteval.core.policy.policy import admitted_path, elsewhere
 from agenteval.core.shell.programs import base_name
@@ -14,7 +15,6 @@ from agenteval.core.shell.simple_command import Obstacle
 from agenteval.core.span import Span
 from agenteval.taxonomy.denied import DeniedCall
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class, malformed, tool
-from agenteval.taxonomy.hints import listed
 from agenteval.taxonomy.residue import left_open, residue, typographic
 
 

@@ -92,26 +92,32 @@ class DeniedCall(NamedTuple):
         some names of our own.
         """
         signs = self._signs_of_shell() if self.shell.text else []
-        signs += self.misses
-        if Miss.SCRIPT in self.misses:
-            signs.append(self._whereabouts(self.misses[Miss.SCRIPT]))
-        if any(part.program.lower() in self.policy.tools for part in self.parts):
-            signs.append("tool")
-        for part in self.parts:
-            if part.via:
-                signs.append("wrapped")
-            if part.code or part.program == "eval":
-                signs.append("code")
+        signs += self._signs_of_parts()
         if self.stop:
             reason, at = self.stop
             signs.append(self.text[at : at + 1] if reason is Obstacle.OPERATOR else reason)
-        if self.call.command is not None and (residue(self.text) or typographic(self.text)):
+        is_command = self.is_only_a_command or self.call.command is not None
+        if is_command and (residue(self.text) or typographic(self.text)):
             signs.append("residue")
         if self.objection:
             signs.append("objection")
         if not self.is_only_a_command:
             signs.append("call")
         return frozenset(signs)
+
+    def _signs_of_parts(self) -> list[str]:
+        misses, tools = self.misses, self.policy.tools
+        signs: list[str] = [*misses]
+        if Miss.SCRIPT in misses:
+            signs.append(self._whereabouts(misses[Miss.SCRIPT]))
+        for _, program, code, _, via, _ in self.parts:
+            if program.lower() in tools:
+                signs.append("tool")
+            if via:
+                signs.append("wrapped")
+            if code or program == "eval":
+                signs.append("code")
+        return signs
 
     def _signs_of_shell(self) -> list[str]:
         shell = self.shell
@@ -192,7 +198,8 @@ def missed(call: DeniedCall, miss: Miss, *, said: str = _NOT_LISTED) -> Seen | N
         return None
     part, (_, at, hint, _, _) = found
     facets = harm(part.words) if miss is Miss.WORDS or miss is Miss.PROGRAM else ()
-    return new(Seen, (call.word(part, at), hint.replace(_NOT_LISTED, said, 1), facets, False))
+    hint = hint if said is _NOT_LISTED else hint.replace(_NOT_LISTED, said, 1)
+    return new(Seen, (call.word(part, at), hint, facets, False))
 
 
 ALONE = "Run `{alone}` alone"  # how many cures begin

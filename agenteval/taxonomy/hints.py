@@ -6,16 +6,15 @@ judged first. Capitals in a listed call are values to fill in.
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from agenteval.core.call import BASH
 from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.bash import MOVES
-from agenteval.core.policy.examples import allowed, examples, nearest, readable
+from agenteval.core.policy.examples import allowed, listed, opens
 from agenteval.core.policy.mismatch import Miss
 from agenteval.core.policy.patterns import normalise
-from agenteval.core.policy.policy import Policy, World
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.program_specs import can_show, shown_files
 from agenteval.core.shell.words import quoted
@@ -25,10 +24,7 @@ from agenteval.taxonomy.residue import untyped, without_residue
 
 _FAULT = 80  # characters of what is wrong
 _SHOWN = 100  # characters of one call
-_LISTED = 3
-_LINE = 85  # characters of listed calls
 _MOST = 200  # characters: two lines
-_LEADING = 8  # words by which listed calls are compared
 
 
 class Ways:
@@ -38,22 +34,28 @@ class Ways:
     file that it writes may be written, `way` the nearest of what a tool does; each may be empty.
     """
 
-    __slots__ = ("call", "own", "way", "written")
+    __slots__ = ("_calls", "call", "is_command", "own", "way", "written")
 
     def __init__(self, call: DeniedCall) -> None:
         self.call = call
-        self.own = self.way = self.written = ""
-        if call.call.command is None:
+        self.own = self.way = self.written = self._calls = ""
+        self.is_command = call.call.command is not None
+        if not self.is_command:
             return
-        if not call.objection and any(part.admitted for part in call.parts):
+        touched, is_listed = _touches("") if call.shell.redirects else 0, False
+        for _, program, _, admitted, _, _ in call.parts:
+            touched |= _touches(program)
+            is_listed = is_listed or admitted
+        if is_listed and not call.objection:
             self.own = self._own()
-        if call.shell.redirects or any(_has_files(part.program) for part in call.parts):
+        if touched & _WRITES:
             self.written = self._tool(WRITE, self._into())
-            self.way = "" if self.own else self._tool(READ, self._shown()) or self.written
+        if touched and not self.own:
+            self.way = self._tool(READ, self._shown()) or self.written
 
     def hint(self, found: FailureClass, seen: Seen) -> str:
         """The fault and the nearest way, or how such a call is mended in general."""
-        if self.call.call.command is None:
+        if not self.is_command:
             return seen.hint or found.cure
         fault = _fault(seen.hint) if seen.hint else ""
         if way := self._mended(found.id):
@@ -67,7 +69,8 @@ class Ways:
             return _joined(fault, self.way)
         if found.id in _WRITING and not fault and any(self._into()):
             fault = self._open_to()
-        return _joined(fault or found.cure_in_general, self._calls())
+        self._calls = self._calls or self._allowed()  # the same below every class
+        return _joined(fault or found.cure_in_general, self._calls)
 
     def _own(self) -> str:
         call = self.call
@@ -84,17 +87,15 @@ class Ways:
         path = next((path for path in paths if path and self._opens(tool, path)), "")
         return f"{tool.capitalize()} `{path}` with the {tool} tool." if path else ""
 
-    def _calls(self) -> str:
+    def _allowed(self) -> str:
         """Calls that are allowed, nearest first."""
-        call = self.call
-        missed = next(iter(call.misses.values()), None)
-        if missed is None:
-            return listed(call.policy, call.world)
-        part, mismatch = missed
-        near = () if mismatch.since else tuple(mismatch.instead.split())
-        if call.policy.bash.is_strange(part.program):
-            return listed(call.policy, call.world, near or (part.program,))
-        return listed(call.policy, call.world, near or part.argv[:_LEADING])
+        _, _, policy, world, *_ = self.call
+        for part, (_, _, _, since, instead) in self.call.misses.values():
+            if instead and not since:
+                return listed(policy, world, tuple(instead.split()))
+            is_strange = policy.bash.is_strange(part.program)
+            return listed(policy, world, (part.program,) if is_strange else part.argv)
+        return listed(policy, world)
 
     def _open_to(self) -> str:
         """Where the write tool writes, where there is one."""
@@ -118,9 +119,7 @@ class Ways:
         return allowed(self.call.policy, self.call.world, BASH, command=text)
 
     def _opens(self, tool: str, path: str) -> bool:
-        content = {"content": ""} if tool == WRITE else {}
-        found = allowed(self.call.policy, self.call.world, tool, path=path, **content)
-        return found and _fits(path)
+        return _fits(path) and opens(self.call.policy, self.call.world, tool, path)
 
     def _shown(self) -> Iterator[str]:
         """The files that the commands show, from the folder that they change to."""
@@ -135,7 +134,8 @@ class Ways:
                 yield normalise(posixpath.join(folder, part.argv[1]), root) or ""
             elif can_show(program) and not part.words.dynamic:
                 for path in shown_files(part.argv):
-                    yield normalise(posixpath.join(folder, path), root) or ""
+                    below = path if folder is root else posixpath.join(folder, path)
+                    yield normalise(below, root) or ""
         for redirect in self.call.shell.redirects:
             if redirect.kind is RedirectKind.INPUT:
                 yield normalise(redirect.target, root) or ""
@@ -156,32 +156,15 @@ class Ways:
                 yield from (normalise(word, root) or "" for word in words)
 
 
-@lru_cache(maxsize=4096)
-def listed(policy: Policy, world: World, argv: tuple[str, ...] = ()) -> str:
-    """Calls that are allowed, those first that begin as `argv` does."""
-    found = [each.text for each in nearest(examples(policy, world), argv)]
-    shown = [text for text in found if text.isprintable() and "`" not in text]
-    if shown:
-        calls = [""]
-        for text in shown:
-            if len(calls) <= _LISTED and len("".join((*calls, text))) <= _LINE:
-                calls.append(f"`{text}`")
-        return f"Allowed {_words(calls[1:] or [f'`{min(shown, key=len)}`'])}."
-    if path := readable(policy, world):
-        return f"Read `{path}` with the read tool: bash may run nothing here."
-    others = ", ".join(tool for tool in policy.tools if tool != BASH)
-    return f"No call of bash is known to be allowed{f': use {others}' if others else ''}."
-
-
-def _words(calls: Sequence[str]) -> str:
-    *others, last = calls
-    return f"are {', '.join(others)} and {last}" if others else f"is {last}"
+_SHOWS, _WRITES = 1, 2
 
 
 @lru_cache(maxsize=1024)  # agents know few programs
-def _has_files(program: str) -> bool:
-    """Whether such a program may show or write the files that it is given, or is a tool's name."""
-    return can_show(program) or program.lower() in {READ, WRITE} or program == "tee"
+def _touches(program: str) -> int:
+    """Whether such a program, or a tool of its name, may show or write files; "" is a redirect."""
+    writes = program == "" or program.lower() == WRITE or program == "tee"
+    shows = program == "" or program.lower() == READ or can_show(program)
+    return shows * _SHOWS + writes * _WRITES
 
 
 def _with_near(call: DeniedCall, miss: Miss) -> str:
@@ -241,9 +224,8 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
-def _joined(*sentences: str) -> str:
-    """Sentences, the first of which may lack its end."""
-    first, *others = filter(None, sentences)
-    if others and first[-1] not in ".?!:":
-        first += "."
-    return " ".join((first, *others))
+def _joined(first: str, then: str = "") -> str:
+    """Two sentences, the first of which may lack its end, or the one that there is."""
+    if not (first and then):
+        return first or then
+    return f"{first} {then}" if first[-1] in ".?!:" else f"{first}. {then}"

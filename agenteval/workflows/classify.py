@@ -32,27 +32,31 @@ class BadLine:
 def read_lines(lines: Iterable[str]) -> Iterator[ToolCall | BadLine]:
     """The calls, or one complaint, of each line that is not blank, as it comes."""
     for number, line in enumerate(lines, 1):
-        if line.strip() in {"{", "["}:
-            yield BadLine(number, "a document of many lines; give an object a line, as by jq -c")
-            return
-        if line.strip():
-            try:
-                yield from _calls(json.loads(line), number)
-            except (ValueError, RecursionError) as error:
+        try:
+            content = json.loads(line)
+            calls = tool_calls(content) if isinstance(content, dict) else None
+        except (ValueError, RecursionError) as error:
+            if line.strip() in {"{", "["}:
+                yield BadLine(
+                    number, "a document of many lines; give an object a line, as by jq -c"
+                )
+                return
+            if line.strip():
                 yield BadLine(number, str(error))
+            continue
+        if calls:
+            yield from calls
+        else:
+            yield BadLine(number, _without_call(content) if calls is None else "")
 
 
-def _calls(content: object, number: int) -> Iterator[ToolCall | BadLine]:
+_DOCUMENT = "a document of many lines; give an object a line, as by jq -c"
+
+
+def _without_call(content: object) -> str:
     if not isinstance(content, dict):
-        yield BadLine(number, f"expected an object, got {type(content).__name__}")
-        return
-    calls = tool_calls(content)
-    if calls is None:
-        yield BadLine(number, 'expected "command" (a string), or "name" and "arguments"')
-    elif calls:
-        yield from calls
-    else:
-        yield BadLine(number)
+        return f"expected an object, got {type(content).__name__}"
+    return 'expected "command" (a string), or "name" and "arguments"'
 
 
 def call_of(command: str) -> ToolCall:

@@ -9,7 +9,7 @@ from agenteval.config.roots import roots
 from agenteval.core.call import ToolCall, Verdict
 from agenteval.core.logged import Session
 from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, Stopping
-from agenteval.dialects.registry import dialects
+from agenteval.dialects.registry import dialect_of, dialects
 from agenteval.errors import UsageError
 
 QUOTED, BESIDE, GIVEN = "quoted in denials", "beside the log", "--allowlist"
@@ -52,6 +52,13 @@ def beside(format_name: str, project: str, agent: str) -> Known | None:
         except (UsageError, OSError, ValueError):
             continue  # another version's file: what was recorded still counts
     return None
+
+
+@cache
+def in_mode(policy: Policy, mode: str) -> Policy:
+    """The list as its harness takes it in the mode that a log names."""
+    dialect = dialect_of(policy) if mode else None
+    return dialect.in_mode(policy, mode) if dialect else policy
 
 
 def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str:

@@ -26,7 +26,7 @@ from agenteval.core.trial import CallRecord, Execution, Trial, Turn
 from agenteval.store.ingesting import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
-from agenteval.workflows.log_policies import GIVEN, Known, beside, quoted, stops_at
+from agenteval.workflows.log_policies import GIVEN, Known, beside, in_mode, quoted, stops_at
 
 KEPT = 4_000  # characters of what the model read of a call
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
@@ -117,7 +117,7 @@ class LogJudge:
 
     def _known(self, session: Session) -> Known | None:
         if self.allowlist is not None:
-            return Known(self.allowlist, GIVEN)
+            return Known(in_mode(self.allowlist, session.mode), GIVEN)
         key = (session.project, session.agent)
         found = quoted(session, self.format) if session.rules else None
         if found is None and key not in self._pool:

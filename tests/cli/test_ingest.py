@@ -14,7 +14,19 @@ from typer.testing import CliRunner
 from agenteval.__main__ import app
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
-from sample_logs import CHAT, CLAUDE, LISTS, PIPES, claude, claude_call, database, export, run_json
+from sample_logs import (
+    CHAT,
+    CLAUDE,
+    LISTS,
+    PIPES,
+    claude,
+    claude_call,
+    codex_call,
+    database,
+    export,
+    jsonl,
+    run_json,
+)
 
 RUN = re.compile(r"^(2\S+)  ", re.MULTILINE)
 
@@ -124,6 +136,36 @@ def test_an_allow_list_judges_instead_of_the_record(here) -> None:
     assert run["derived"] == {"denied": 4}
     shown = json.loads(agenteval("show", run["id"], "--json"))["models"][0]
     assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("mode", "derived"),
+    [
+        ("", ["denied", "denied", "denied", "allowed"]),
+        ("untrusted", ["denied", "denied", "denied", "allowed"]),
+        ("on-request", ["allowed", "denied", "denied", "allowed"]),
+        ("never", ["allowed", "denied", "denied", "denied"]),
+        ("unheard-of", ["denied", "denied", "denied", "allowed"]),
+    ],
+)
+def test_the_rules_of_codex_judge_in_the_mode_that_its_log_names(here, mode, derived) -> None:
+    (here / "a.rules").write_text('prefix_rule(pattern=["git"])')
+    more = {"sandbox_permissions": "require_escalated"}
+    asked = [{"cmd": "git log | head -3"}, {"cmd": "rm -f x"}, {"cmd": "ls"} | more]
+    asked.append({"cmd": "git pull"} | more)
+    calls = [
+        one
+        for number, given in enumerate(asked)
+        for one in codex_call(
+            number, "exec_command", json.dumps(given), "Process exited with code 0"
+        )
+    ]
+    context = {"model": "m", "cwd": "/srv/p"} | ({"approval_policy": mode} if mode else {})
+    (here / "rollout-1.jsonl").write_text(
+        jsonl({"type": "turn_context", "payload": context}, *calls)
+    )
+    ingested("codex", "rollout-1.jsonl", "--allowlist", "a.rules")
+    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
 
 
 def test_two_models_of_logs_are_compared_and_the_gate_says_what_is_not_known(here) -> None:

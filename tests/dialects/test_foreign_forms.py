@@ -308,6 +308,34 @@ def test_a_text_that_is_too_long_to_read_is_denied_under_the_widest_rules_of_cod
     assert lengths == {9: True, 140_000: False}
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("ls > f", ("denied", "allowed", "allowed")),
+        ("git push", ("denied", "denied", "denied")),
+        ("git commit", ("denied", "denied", "denied")),
+        ("git log; sudo -A x; env A=1 /bin/rm -rf x", ("denied", "denied", "denied")),
+        ('for f in *; do A=1 rm -f "$f"; done', ("denied", "denied", "denied")),
+        ("trap 'rm -f x' EXIT", ("denied", "denied", "denied")),
+        ("rm -r x; timeout 5 rm -f x; echo 'rm -f x'", ("denied", "allowed", "allowed")),
+        ("bash -c ')'", ("denied", "allowed", "allowed")),
+        (f"bash -c '{'[[ ' * 3000}'", ("denied", "denied", "denied")),
+    ],
+)
+def test_a_command_without_a_rule_is_judged_by_the_approval_policy_of_codex(
+    tmp_path: Path, command: str, told: tuple[str, ...]
+) -> None:
+    path = tmp_path / "a.rules"
+    rule = 'prefix_rule(pattern=["git", "{}"], decision="{}")\n'
+    path.write_text(rule.format("push", "forbidden") + rule.format("commit", "prompt"))
+    modes = ("codex", "codex-on-request", "codex-never")
+    verdicts = [
+        CliRunner().invoke(app, ["classify", "-a", f"{mode}:{path}", "--json", command])
+        for mode in modes
+    ]
+    assert tuple(json.loads(each.stdout)["verdict"] for each in verdicts) == told
+
+
 def test_rules_of_codex_name_no_tools(tmp_path: Path) -> None:
     policy = load(tmp_path, "default.rules", 'prefix_rule(pattern=["ls"])')
     assert policy.tool("docs_search") is None

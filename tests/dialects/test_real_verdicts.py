@@ -54,7 +54,7 @@ def said(policy: Policy, call: ToolCall) -> bool | str:
     is_allowed = allows(call, policy, World(root=ROOT))
     if not isinstance(policy.engine, Codex):
         return is_allowed
-    decision = policy.engine.decision(str((call.arguments or {})["command"]), ROOT)
+    decision = policy.engine.decision(call.arguments or {}, ROOT)
     assert is_allowed is (decision == "allow")
     return decision
 

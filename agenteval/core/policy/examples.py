@@ -6,12 +6,14 @@ from itertools import islice, zip_longest
 from typing import NamedTuple
 
 from agenteval.core.call import BASH, ToolCall
-from agenteval.core.policy.arguments import READ
+from agenteval.core.policy.arguments import READ, WRITE
 from agenteval.core.policy.command_line import Argument, CommandLine, Kind
 from agenteval.core.policy.patterns import CommandPattern, WordPattern
-from agenteval.core.policy.policy import Policy, World, allows
+from agenteval.core.policy.policy import Policy, World, allows, open_path
 from agenteval.core.shell.words import quoted
 
+_LISTED = 3
+_LINE = 85  # characters of listed calls
 _MOST = 200  # calls of a policy; a list that allows more shows the first
 _VALUES = {Kind.INT: "1", Kind.FLOAT: "1", Kind.JSON: "{}", Kind.PATH: "FILE"}
 
@@ -50,6 +52,66 @@ def readable(policy: Policy, world: World) -> str:
 def allowed(policy: Policy, world: World, tool: str, **arguments: str) -> bool:
     """Whether the policy has the tool and allows it this."""
     return tool in policy.tools and allows(ToolCall("", tool, "", arguments), policy, world)
+
+
+def opens(policy: Policy, world: World, tool: str, path: str) -> bool:
+    """Whether the policy has a file tool, and lets it have this path."""
+    rule, rules = policy.tools.get(tool), policy.paths(tool)
+    if rule and rules and policy.engine is None and not rule.schema:
+        return open_path(path, tool, rules, world) is not None
+    content = {"content": ""} if tool == WRITE else {}
+    return allowed(policy, world, tool, path=path, **content)
+
+
+def listed(policy: Policy, world: World, argv: Sequence[str] = ()) -> str:
+    """Calls that are allowed, those first that begin as `argv` does."""
+    return _listings(policy, world).beside(argv)
+
+
+class _Listings:
+    """What is said of the allowed calls of one policy in one world."""
+
+    def __init__(self, policy: Policy, world: World) -> None:
+        self._policy, self._world = policy, world
+        self._examples = examples(policy, world)
+        self._told: dict[tuple[str, ...], str] = {}  # by the words that calls begin with
+        for argv in ((), *(each.argv for each in self._examples)):
+            for end in range(len(argv) + 1):
+                self._told[argv[:end]] = ""
+
+    def beside(self, argv: Sequence[str]) -> str:
+        """Those first that begin as `argv` does."""
+        told = self._told
+        begun: tuple[str, ...] = ()
+        for end in range(1, len(argv) + 1):
+            begins = tuple(argv[:end])
+            if begins not in told:
+                break
+            begun = begins
+        told[begun] = told[begun] or self._tell(begun)
+        return told[begun]
+
+    def _tell(self, argv: Sequence[str]) -> str:
+        found = [each.text for each in nearest(self._examples, argv)]
+        shown = [text for text in found if text.isprintable() and "`" not in text]
+        if shown:
+            calls = [""]
+            for text in shown:
+                if len(calls) <= _LISTED and len("".join((*calls, text))) <= _LINE:
+                    calls.append(f"`{text}`")
+            return f"Allowed {_words(calls[1:] or [f'`{min(shown, key=len)}`'])}."
+        if path := readable(self._policy, self._world):
+            return f"Read `{path}` with the read tool: bash may run nothing here."
+        others = ", ".join(tool for tool in self._policy.tools if tool != BASH)
+        return f"No call of bash is known to be allowed{f': use {others}' if others else ''}."
+
+
+_listings = lru_cache(maxsize=64)(_Listings)
+
+
+def _words(calls: Sequence[str]) -> str:
+    *others, last = calls
+    return f"are {', '.join(others)} and {last}" if others else f"is {last}"
 
 
 def nearest(found: Sequence[Example], argv: Sequence[str]) -> list[Example]:

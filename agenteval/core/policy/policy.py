@@ -286,7 +286,12 @@ def admitted_path(call: ToolCall, rules: PathRules, world: World) -> str | None:
     paths = path_arguments(call.arguments or {})
     if len(paths) != 1:  # each harness reads another key of them
         return None
-    if call.name == READ and paths[0] in world.saved:
-        return paths[0]
-    inside = normalise(*paths, world.root)
+    return open_path(paths[0], call.name, rules, world)
+
+
+def open_path(path: str, tool: str, rules: PathRules, world: World) -> str | None:
+    """The normalised path, if the rules let the tool have it."""
+    if tool == READ and path in world.saved:
+        return path
+    inside = normalise(path, world.root)
     return inside if inside is not None and rules.admits(inside) else None

@@ -168,15 +168,17 @@ def shown_files(argv: Sequence[str]) -> list[str]:
     shows = _SHOWN_BY.get(base_name(argv[0]))
     if shows is None:
         return []
-    left, files, words = shows.operands, list[str](), iter(argv[1:])
+    left, valued, other = shows
+    files, words = list[str](), iter(argv)
+    next(words)
     for word in words:
-        if any(_is_option(word, each) for each in shows.other):
+        if not word.startswith("-"):
+            files.append(word)
+        elif any(_is_option(word, each) for each in other):
             return []
-        if word in shows.valued:
+        elif word in valued:
             next(words, "")
             left -= word in _PROGRAM_GIVEN
-        elif not word.startswith("-"):
-            files.append(word)
     files = files[max(left, 0) :]
     return files if shows is not _SEARCH else [each for each in files if "." in base_name(each)[1:]]
 

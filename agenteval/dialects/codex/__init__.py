@@ -1,5 +1,7 @@
 """Codex: verdicts under its rules files, and its tools and words."""
 
+from functools import partial
+
 from agenteval.core.prompt.profile import (
     CONTENT,
     READ,
@@ -44,8 +46,13 @@ DIALECT = Dialect(
     name="codex",
     checked=("0.169.0",),
     profile=_PROFILE,
-    readers={"codex": rules_files.read},
+    readers={
+        "codex": rules_files.read,
+        "codex-on-request": partial(rules_files.read, approval="on-request"),
+        "codex-never": partial(rules_files.read, approval="never"),
+    },
     write=rules_files.write,
     left_behind=rules_files.left_behind,
     suffix=".rules",
+    in_mode=rules_files.in_mode,
 )

@@ -2,14 +2,15 @@
 
     python ask.py PROGRAM < sessions.json > rows.json
 
-A session is {"rules": [text of a file, ...], "verdicts": [["bash", arguments, decision], ...]}, or,
-without rules, about files alone: [["file", {"text": ...}, whether it is read], ...]. What comes out
-is its rows with what is said now. It runs in an empty home at /home/me, with a scripted model on
-loopback and `untrusted` approvals, each of which is declined; bwrap hides bash behind a script that
-does nothing.
+A session is {"rules": [text of a file, ...], "verdicts": [["bash", arguments, decision], ...]},
+with an "approval" policy where it is not `untrusted`; or, without rules, about files alone:
+[["file", {"text": ...}, whether it is read], ...]. What comes out is its rows with what is said
+now. It runs in an empty home at /home/me, with a scripted model on loopback, and whatever it asks
+is declined; bwrap hides bash behind a script that does nothing.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -105,7 +106,11 @@ def configure(session: dict[str, Any], folder: Path) -> str:
     """Write the session's rules files there; what agenteval calls that allow list."""
     for number, text in enumerate(session["rules"] or [""]):
         (folder / f"{number}.rules").write_text(text, "utf-8")
-    return f"codex:{folder}"
+    approval = session.get("approval")
+    return f"codex-{approval}:{folder}" if approval else f"codex:{folder}"
+
+
+_REFUSED = ("exec_command failed", "approval policy is Never; reject command")
 
 
 def decisions(codex: str, session: dict[str, Any]) -> list[str]:
@@ -122,14 +127,17 @@ def decisions(codex: str, session: dict[str, Any]) -> list[str]:
         (folder.parent / "config.toml").write_text(CONFIG.format(port=model.server_port))
         user = User([*in_home(Path(home), codex), "app-server"])
         user.request("initialize", clientInfo={"name": "ask", "version": "1"})
-        settings = {"approvalPolicy": "untrusted", "sandbox": "danger-full-access"}
+        approval = session.get("approval", "untrusted")
+        # Where there is no sandbox to leave, on-request asks nobody for leave.
+        sandbox = "workspace-write" if approval == "on-request" else "danger-full-access"
+        settings = {"approvalPolicy": approval, "sandbox": sandbox}
         thread = user.request("thread/start", **settings)["thread"]
         user.request("turn/start", threadId=thread["id"], input=[{"type": "text", "text": "go"}])
         user.wait(lambda message: message.get("method") == "turn/completed")
         user.codex.kill()
     model.shutdown()
-    failed = {name for name, out in model.outputs.items() if out.startswith("exec_command failed")}
-    assert all("Rejected(" in model.outputs[name] for name in failed), model.outputs
+    failed = {name for name, out in model.outputs.items() if out.startswith(_REFUSED)}
+    assert all(re.search(r"Rejected\(|reject command", model.outputs[name]) for name in failed)
     names = [call["call_id"] for call in calls]
     return ["prompt" if n in user.asked else "forbidden" if n in failed else "allow" for n in names]
 

@@ -1,8 +1,9 @@
 """Codex's prefix rules: the first words of a command decide, and of all that match the strictest.
 
-This is Codex with `approval_policy = "untrusted"`, which asks about every command that no rule is
-about; nobody is there to answer, so a prompt is a denial. No rule is about what a command writes
-or where: that is the sandbox's to say there.
+With `approval_policy = "untrusted"` Codex asks about every command that no rule is about; nobody is
+there to answer, so a prompt is a denial. Under `on-request` and `never` such a command runs, in the
+sandbox, but for one that deletes by force, and one for which the model asks to leave the sandbox.
+No rule is about what a command writes or where: that is the sandbox's to say there.
 
 Codex hands a text to `bash -lc`. Where it is plain words only, joined by && || ; | or newlines,
 each of its commands is asked about. Any other text is one command: /bin/bash with two arguments.
@@ -14,6 +15,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile, takewhile
 from typing import Any, Literal
 
 from tree_sitter import Node
@@ -25,6 +27,9 @@ from agenteval.core.shell.source import Source
 Argv = tuple[str, ...]
 Decision = Literal["allow", "prompt", "forbidden"]
 DECISIONS: Sequence[Decision] = ("allow", "prompt", "forbidden")  # the strictest last
+
+Approval = Literal["untrusted", "on-request", "never"]
+APPROVALS: Sequence[Approval] = ("untrusted", "on-request", "never")
 
 _KNOWN = frozenset(("program", "list", "pipeline", "command", "command_name", "concatenation"))
 _KNOWN |= {"word", "number", "string", "string_content", "raw_string"}
@@ -62,11 +67,12 @@ class Codex:
     """The rules of one file, or of one folder of them; they are about commands only.
 
     `executables` are the only places at which a program may be to have the rules of its name.
+    `approval` says what becomes of a command that no rule is about.
     """
 
     rules: tuple[PrefixRule, ...]
     executables: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    name: str = "codex"
+    approval: Approval = "untrusted"
     _about: Mapping[str, list[PrefixRule]] = field(init=False, repr=False)  # by program, folded
 
     def __post_init__(self) -> None:
@@ -76,18 +82,29 @@ class Codex:
                 about.setdefault(program, []).append(rule)
         object.__setattr__(self, "_about", about)
 
+    @property
+    def name(self) -> str:
+        return "codex" if self.approval == "untrusted" else f"codex-{self.approval}"
+
     def knows(self, tool: str) -> bool:  # noqa: ARG002 -- no rule names a tool
         return False
 
     def allows(self, tool: str, arguments: Mapping[str, Any], root: str) -> bool:
-        return tool != BASH or self.decision(arguments["command"], root) == "allow"
+        return tool != BASH or self.decision(arguments, root) == "allow"
 
-    def decision(self, text: str, root: str) -> Decision:
-        """The strictest of all rules about its commands; one without a rule counts as `prompt`."""
-        return _strictest(self._on_command(argv, root) for argv in commands(text))
+    def decision(self, arguments: Mapping[str, Any], root: str) -> Decision:
+        """The strictest of what is said of its commands; of a text that is too long, `prompt`."""
+        leaves = _leaves_sandbox(arguments)
+        found = commands(arguments["command"])
+        said = _strictest(self._on_command(argv, root, leaves=leaves) for argv in found)
+        is_refused = said == "prompt" or leaves
+        return "forbidden" if self.approval == "never" and is_refused else said
 
-    def _on_command(self, argv: Sequence[str], root: str) -> Decision:
-        return _strictest(rule.decision for rule in self.rules_about(argv, root))
+    def _on_command(self, argv: Sequence[str], root: str, *, leaves: bool) -> Decision:
+        if rules := self.rules_about(argv, root):
+            return _strictest(rule.decision for rule in rules)
+        is_asked = self.approval == "untrusted" or leaves or _deletes_by_force(argv)
+        return "prompt" if is_asked else "allow"
 
     def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
         """The rules that match a command as it is, or else with only the name of its program."""
@@ -115,6 +132,57 @@ def _strictest(decisions: Iterator[Decision]) -> Decision:
 def _folded(word: str) -> str:
     """The same for all spellings that Unicode takes for the same but for their case."""
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
+
+
+def _leaves_sandbox(arguments: Mapping[str, Any]) -> bool:
+    """Whether the model asks that a command runs outside of the sandbox."""
+    asked = arguments.get("sandbox_permissions") == "require_escalated"
+    return asked or arguments.get("with_escalated_permissions") is True
+
+
+def _deletes_by_force(argv: Sequence[str]) -> bool:
+    """Whether a command is `rm -f`, also behind sudo or env, or in a text for a shell or trap."""
+    at, last = 0, len(argv) - 1
+    while at < last and (program := posixpath.basename(argv[at])) in {"env", "sudo"}:
+        at += 1
+        while program == "env" and at < last and ("=" in argv[at] or argv[at][:1] == "-"):
+            at += 1
+    program, words = posixpath.basename(argv[at]), argv[at + 1 :]
+    if program == "rm":
+        options = takewhile("--".__ne__, words)
+        return any(each == "--force" or _LETTER_F.match(each) for each in options)
+    if program == "trap":
+        return any(_has_forced_deletion(each) for each in words if each[:1] != "-")
+    is_text = program in _SHELLS and len(words) == 2 and words[0] in _SHELL_TEXT
+    return is_text and _has_forced_deletion(words[1])
+
+
+_LETTER_F = re.compile("-[^-]*f")
+_SHELLS, _SHELL_TEXT = frozenset(("bash", "sh", "zsh")), frozenset(("-c", "-lc"))
+
+
+def _has_forced_deletion(text: str) -> bool:
+    """Whether any command in a text deletes by force, wherever it stands; true when in doubt."""
+    source = Source(text)
+    stack = [*source.roots]
+    if source.is_cut or any(root.has_error for root in stack):
+        return source.is_cut
+    while stack:
+        node = stack.pop()
+        stack.extend(node.children)
+        if node.type == "command":
+            words = dropwhile(lambda word: word.type != "command_name", node.named_children)
+            argv = [_value_or_none(source, each) for each in words]
+            if argv and _deletes_by_force(argv):
+                return True
+    return False
+
+
+def _value_or_none(source: Source, word: Node) -> str:
+    try:
+        return _value(source, word.named_children[0] if word.type == "command_name" else word)
+    except _NotPlainError:
+        return ""
 
 
 class _NotPlainError(Exception):
@@ -165,7 +233,8 @@ def _value(source: Source, word: Node) -> str:
         case "raw_string":
             value, is_plain = text[1:-1], True
         case "string":
-            value, is_plain = text[1:-1], not _ESCAPE.search(text)
+            parts = {part.type for part in word.named_children}
+            value, is_plain = text[1:-1], parts <= _KNOWN and not _ESCAPE.search(text)
         case _:
             value, is_plain = text, not (_EXPANDED.search(text) or word.named_children)
     if not is_plain:

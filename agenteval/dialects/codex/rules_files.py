@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import islice, product
 from pathlib import Path
@@ -14,7 +15,7 @@ from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import Policy
 from agenteval.core.shell.leaves import Construct
-from agenteval.dialects.codex.engine import Codex, PrefixRule
+from agenteval.dialects.codex.engine import APPROVALS, Approval, Codex, PrefixRule
 from agenteval.dialects.codex.rule_calls import RuleCall, check, places_of, rule_of, try_examples
 from agenteval.dialects.config_files import (
     Written,
@@ -32,12 +33,12 @@ _PATIENCE = 10.0  # seconds: the child's own limit is on those that it computes
 _SPELLED_OUT = 64  # of a rule with many alternatives, for hints
 
 
-def read(path: Path) -> Policy:
+def read(path: Path, approval: Approval = "untrusted") -> Policy:
     """Raises UsageError with the file and the line when a rule can't be read."""
     files = sorted(path.glob("*.rules")) if path.is_dir() else [path]
     if not files:
         raise UsageError(f"{path}: a folder without any .rules file")
-    engine = _engine(files)
+    engine = replace(_engine(files), approval=approval)
     starts = [
         " ".join((*words, "*"))
         for rule in engine.rules
@@ -48,7 +49,7 @@ def read(path: Path) -> Policy:
     places = [f"{name} {sorted(paths)}" for name, paths in engine.executables.items()]
     return Policy(
         name=path.stem,
-        digest=digest(["codex", *map(str, engine.rules), *places]),
+        digest=digest([engine.name, *map(str, engine.rules), *places]),
         description=f"codex rules of {path.name}",
         bash=BashRules((CommandPattern.parse(start) for start in starts), constructs=_PASSES),
         read=everything,
@@ -56,6 +57,15 @@ def read(path: Path) -> Policy:
         tools={name: ToolRule(name) for name in ("bash", "read", "write", "apply_patch")},
         engine=engine,
     )
+
+
+def in_mode(policy: Policy, mode: str) -> Policy:
+    """The same rules under the approval policy that a log names; as they are under any other."""
+    engine = policy.engine
+    if not isinstance(engine, Codex) or mode not in APPROVALS:
+        return policy
+    told = replace(engine, approval=mode)  # type: ignore[arg-type]  # it is one of them
+    return replace(policy, engine=told, digest=digest([policy.digest, mode]))
 
 
 def _engine(files: list[Path]) -> Codex:
