@@ -38,6 +38,7 @@ wheel: $(READY) ## build dist/, and play every scenario once from the wheel alon
 servers: $(READY) ## get the real servers that tests/servers asks, into a cache of their own
 	@$(BIN)/python tests/servers/llama.py
 	@$(BIN)/python tests/servers/proxy.py
+	@$(BIN)/python tests/servers/mlx_place.py
 
 harnesses: $(READY) ## get the real harnesses that tests/harness plays with, into a cache of their own (800 MB)
 	@$(BIN)/python tests/harness/real.py $(HARNESSES)

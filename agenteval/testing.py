@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agenteval.core.call import BASH, Allowed, Denied, Finding, ToolCall, Verdict
+from agenteval.core.cards import ModelCard
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.core.span import Span
 from agenteval.core.trial import (
     AgentPart,

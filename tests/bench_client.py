@@ -24,8 +24,9 @@ from rich.table import Table
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
+from agenteval.core.cards import ModelCard
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
 from agenteval.engine.orchestrator import Orchestrator, trial_keys

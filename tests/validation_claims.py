@@ -14,9 +14,9 @@ from scipy.stats import t as student
 
 from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
+from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import ModelCard
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.report.build import build_comparison
 from agenteval.report.compared import FEWEST

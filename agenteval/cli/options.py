@@ -28,7 +28,11 @@ AllowSimulated = Annotated[
 ]
 AcrossArms = Annotated[
     bool,
-    Option("--across-arms", help="Compare runs also where their models read different things."),
+    Option(
+        "--across-arms",
+        help="Compare runs also where their models read different things, or where a server keeps "
+        "one from classes of errors: without these.",
+    ),
 ]
 Arm = Annotated[
     str,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agenteval.config.roots import roots
 from agenteval.config.toml import load_toml
-from agenteval.core.arm_card import OURS
+from agenteval.core.cards import OURS
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.arm import DENIED, KINDS, STRICT, Arm, Cut, Denials
 from agenteval.core.prompt.profile import PARAMETERS, Form, Parameter, Profile, Texts, recognised

@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
+from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import CRITERIA, Rules
@@ -113,3 +115,12 @@ def _check_classes(path: Path, key: str, names: Sequence[str]) -> None:
     for name in names:
         if name not in known:
             raise UsageError(f"{path}: {key}: no failure class {name!r}. Known: {', '.join(known)}")
+
+
+def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
+    """The rules, with `about` before theirs, and from where they are. Raises UsageError."""
+    found = path or find_rules(roots())
+    own = found.resolve() != (shipped() / GATE_FILE).resolve()
+    rules = load_rules(found)
+    rules = rules if about is None else replace(rules, about=Estimand(about))
+    return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"

@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import load_toml
+from agenteval.core.cards import ModelCard
 from agenteval.core.reasoning import Rule, usual
-from agenteval.core.run import ModelCard
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
@@ -111,6 +111,9 @@ class ModelEntry(_Strict):
     )
     reasoning_field: Literal["reasoning_content", "reasoning", ""] = Field(
         default="", description="where it is sent back; without it where it came"
+    )
+    ask: bool = Field(
+        default=True, description="before a run: what does the server do to calls? 6 to 9 requests"
     )
     sampling: Sampling = Sampling()
     timeouts: Timeouts = Timeouts()

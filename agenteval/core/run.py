@@ -2,41 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from agenteval.core.arm_card import REAL, ArmCard, Source
+from agenteval.core.cards import (
+    GRAMMAR,
+    NOT_OBSERVABLE,
+    REAL,
+    ArmCard,
+    ModelCard,
+    Source,
+)
 from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCard:
-    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
-
-    `told` is what the server itself says, by fact; all else is the user's word.
-
-    `tools` is native, or the dialect and its version in which calls were written as text;
-    `reasoning` the rule of `core.reasoning` by which it was sent back.
-    """
-
-    name: str
-    served_id: str
-    base_url: str = ""
-    architecture: Literal["dense", "moe", ""] = ""
-    total_parameters: float | None = None
-    active_parameters: float | None = None
-    quantization: str = ""
-    kv_cache: str = ""
-    server: str = ""
-    server_version: str = ""
-    tool_parser: str = ""
-    tools: str = "native"
-    tool_choice: str = ""
-    stream: bool = True
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    simulated: bool = False
-    told: Mapping[str, str] = field(default_factory=dict)
-    reasoning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +132,7 @@ OUR_LOOP = "our own loop"  # what plays where no harness does
 # All of them in "prompts".
 READ_BY_THE_MODEL = ("arm", "harness", "prompt variant", "rules", "context")
 TAXONOMY = "taxonomy version"
+SEEN_ALIKE = (GRAMMAR, "calls come")  # of what was seen, what is the server's and not the model's
 NAMED = 3  # scenarios
 TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
 
@@ -175,6 +153,7 @@ class Conditions:
     scenarios: Texts = field(default_factory=dict)
     other: Texts = field(default_factory=dict)
     told: Texts = field(default_factory=dict)
+    cannot_occur: tuple[str, ...] | None = None  # failure classes, as far as the server was asked
 
     @property
     def arm(self) -> str:
@@ -196,6 +175,7 @@ class Conditions:
             scenarios=run.scenarios,
             other=_other(run),
             told=_told(run.model),
+            cannot_occur=run.model.cannot_occur,
         )
 
 
@@ -218,6 +198,15 @@ def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = Fal
         found = {name: seen for name, seen in found.items() if name not in READ_BY_THE_MODEL}
     policies = _differing([one.policies for one in conditions])
     return [*(_with_values(name, seen) for name, seen in found.items()), *policies]
+
+
+def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
+    """The failure classes that the server of one run keeps its model from, and another's does not.
+
+    A run whose server was not asked differs from none.
+    """
+    known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
+    return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
 
 
 def differing_other(conditions: Sequence[Conditions]) -> list[str]:
@@ -247,7 +236,8 @@ def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
     """The values, each once, of every name that has several."""
     names = dict.fromkeys(name for side in sides for name in side)
     seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
-    known = {name: [value for value in values if value] for name, values in seen.items()}
+    unknown = {"", NOT_OBSERVABLE}
+    known = {name: [one for one in values if one not in unknown] for name, values in seen.items()}
     return {name: values for name, values in known.items() if len(values) > 1}
 
 
@@ -287,6 +277,7 @@ def _other(run: Run) -> Texts:
         "quantization": card.quantization,
         "KV cache": card.kv_cache,
         "tool parser": card.tool_parser,
+        **{name: value for name, value in card.seen.items() if name in SEEN_ALIKE},
     }
 
 

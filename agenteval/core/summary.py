@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from agenteval.core.cards import ModelCard
 from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import NO_DENIALS, TrialRecovery, trial_recovery
-from agenteval.core.run import Conditions, Look, ModelCard, Run
+from agenteval.core.run import Conditions, Look, Run
 from agenteval.core.scenario import GoalCheck
 from agenteval.core.trial import CallRecord, Execution, HandshakeStep, Trial
 from agenteval.errors import Cause
@@ -124,6 +125,11 @@ class TrialSummary:
             crashed=0,
             handshake=tuple(HandshakeStep(step.name, reached=True) for step in self.handshake),
         )
+
+
+def without(trials: Sequence[TrialSummary], classes: Sequence[str]) -> tuple[TrialSummary, ...]:
+    kept = [{name: of for name, of in one.errors.items() if name not in classes} for one in trials]
+    return tuple(replace(one, errors=of) for one, of in zip(trials, kept, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

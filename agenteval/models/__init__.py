@@ -4,8 +4,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.models import server_probe
-else:  # a list of models asks no probe, and is quicker without it
+    from agenteval.models import server_probe, server_questions
+else:  # a list of models asks nothing, and is quicker without them
     __getattr__ = submodules(__name__)
 
-__all__ = ["server_probe"]
+__all__ = ["server_probe", "server_questions"]

@@ -6,7 +6,6 @@ shows which of them its model reads; of any other, the tokens that it counts say
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,17 +14,17 @@ import msgspec
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.call import ToolCall
-from agenteval.core.chunk import ReplyError, argument_text, read_chunk, usage
+from agenteval.core.chunk import usage
 from agenteval.core.reasoning import TOLD, usual
 from agenteval.core.trial import Message
 from agenteval.models.chat_completions import request_body
 from agenteval.models.identity import FAILURES, exchanged
+from agenteval.models.server_questions import LOOK, asked
 
 SECONDS: Final = 120.0  # for one reply: a large model reads its first prompt
 THOUGHT, ANSWERED = "zirconquill", "umbravex"  # reasoning in the tool loop, and before an answer
 FIRST, SECOND, SAID = "marlowhisk", "pellucidor", "quandrift"  # two results, and the answer
 IDS: Final = ("call-kestrel", "call-osprey")
-UNLIKELY: Final = "[b-df-hj-np-tv-z]{24}"  # no model writes 24 consonants unless it is made to
 Json = Mapping[str, Any]
 Ask = Callable[[str, Json], Json | None]  # a path below the server's root, and what is posted
 
@@ -36,17 +35,6 @@ class Probed:
 
     found: tuple[tuple[str, str], ...]
     prompt: str = ""
-
-
-def _tool(name: str, parameter: str, **more: object) -> Json:
-    one = {"type": "string", **more}
-    schema = {"type": "object", "properties": {parameter: one}, "required": [parameter]}
-    function = {"name": name, "description": f"Takes {parameter}.", "parameters": schema}
-    return {"type": "function", "function": function}
-
-
-LOOK: Final = _tool("look", "place")
-STRICT_NOTE: Final = _tool("note", "word", pattern=f"^{UNLIKELY}$")
 
 
 def conversation(*, answered: bool) -> tuple[Message, ...]:
@@ -70,10 +58,11 @@ def conversation(*, answered: bool) -> tuple[Message, ...]:
 
 async def probe(entry: ModelEntry) -> Probed:
     """Ask this server; what it does not tell is said to be unknown, and is no error."""
-    return await asyncio.to_thread(_probe, entry)
+    found, shown = await asyncio.to_thread(_conversed, entry)
+    return Probed((*found, *(await asked(entry)).items()), shown)
 
 
-def _probe(entry: ModelEntry) -> Probed:
+def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
     root = entry.base_url.rstrip("/").removesuffix("/v1")
 
     def ask(path: str, content: Json) -> Json | None:
@@ -96,13 +85,13 @@ def _probe(entry: ModelEntry) -> Probed:
         found += counted(ask, loop, later)
     rule = entry.reasoning or usual(entry.model)
     found.append(("reasoning, by our rule", TOLD[rule]))
-    return Probed((*found, *replied(ask, entry)), shown)
+    return found, shown
 
 
 def _body(entry: ModelEntry, messages: Sequence[Message]) -> dict[str, Any]:
     """As a run sends it, but whole and with reasoning in each place, so that its fate is seen."""
-    asked = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
-    body: dict[str, Any] = json.loads(request_body(asked, messages, [LOOK], seed=1))
+    sent = entry.model_copy(update={"reasoning": "always", "stream": False, "tools": "native"})
+    body: dict[str, Any] = json.loads(request_body(sent, messages, [LOOK], seed=1))
     return body
 
 
@@ -169,46 +158,3 @@ def _differs(whole: int, without: int) -> str:
     if not without:
         return "unknown: without it the server takes no request"
     return f"read ({whole - without} tokens)" if whole > without else "dropped"
-
-
-def replied(ask: Ask, entry: ModelEntry) -> Iterator[tuple[str, str]]:
-    """What the server makes of calls that a model writes: how many in a turn, ids, a grammar."""
-    two = "Call the tool look twice in this one reply: once for attic, once for cellar."
-    calls = _calls(ask, entry, two, LOOK)
-    ids = [ident for ident, _ in calls]
-    number = f"{len(calls)} came where two were asked for" if calls else "none came"
-    yield "calls in one reply", number
-    if ids:
-        good = all(ids) and len(set(ids)) == len(ids)
-        yield "ids of its calls", "each has its own" if good else "missing, or not unlike"
-    plain = 'Call the tool note with the word "apple", exactly that, whatever it is meant for.'
-    words = [raw for _, raw in _calls(ask, entry, plain, STRICT_NOTE)]
-    if not words:
-        yield "grammar", "unknown: no call came"
-    elif any(re.search(f'"{UNLIKELY}"', word) for word in words):
-        yield (
-            "grammar",
-            (
-                "arguments are made to fit their schema: malformed-arguments cannot occur, and a "
-                "hallucinated-tool hardly"
-            ),
-        )
-    else:
-        yield "grammar", "none seen: a call came that does not fit its schema"
-
-
-def _calls(ask: Ask, entry: ModelEntry, said: str, tool: Json) -> list[tuple[str, str]]:
-    """Ids and argument texts of the calls in one reply."""
-    body = _body(entry, (Message("user", said),))
-    reply = ask("/v1/chat/completions", {**body, "tools": [tool], "max_tokens": 200})
-    try:
-        chunk = read_chunk(msgspec.json.encode(reply or {}))
-    except ReplyError:
-        return []
-    said_by = [choice.message for choice in chunk.choices or () if choice.message]
-    return [
-        (call.id or "", argument_text(call.function.arguments)[0])
-        for message in said_by[:1]
-        for call in message.called
-        if call.function
-    ]

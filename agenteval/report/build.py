@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Conditions, ModelCard, Run, apart
+from agenteval.core.run import Conditions, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
@@ -165,6 +166,7 @@ def _errors(side: Side, rows: Sequence[ClassText], about: Estimand) -> Errors:
         largest=_called(side, found.at) if found else "",
         with_voids=with_voids(side.score, about) if side.score else None,
         arm=Conditions.of(side.run).arm if side.run else "",
+        cannot_occur=side.card.cannot_occur or (),
     )
 
 

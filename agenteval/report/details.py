@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agenteval.core.arm_card import NOT_OBSERVABLE
+from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.served import Spread
 from agenteval.report.aftermath import denial_tables
 from agenteval.report.arrivals import arrival_tables

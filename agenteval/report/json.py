@@ -72,6 +72,7 @@ def _errors(model: Errors, view: View) -> Document:
         "influence": _influence(model),
         "with_voids": [rate_document(rate) for rate in model.with_voids or ()],
         "by_class": {row.id: rate_document(rate) for row, rate in by_class},
+        "cannot_occur": list(model.cannot_occur),
     }
 
 

@@ -2,16 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.core.arm_card import NOT_OBSERVABLE, Source
+from agenteval.core.cards import NOT_OBSERVABLE, ModelCard, Source
 from agenteval.core.reasoning import TOLD
-from agenteval.core.run import (
-    TAXONOMY,
-    Conditions,
-    ModelCard,
-    Run,
-    differing_asked,
-    differing_other,
-)
+from agenteval.core.run import TAXONOMY, Conditions, Run, differing_asked, differing_other
 from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
@@ -93,7 +86,8 @@ def model_facts(card: ModelCard) -> list[tuple[str, str]]:
         ("sampling", ", ".join(f"{name} {value}" for name, value in card.sampling.items())),
     ]
     told = [(f"server says: {fact}", _short(value)) for fact, value in card.told.items()]
-    return [(label, value) for label, value in [*known, *told] if value]
+    seen = [(f"seen: {subject}", found) for subject, found in card.seen.items()]
+    return [(label, value) for label, value in [*known, *told, *seen] if value]
 
 
 def _short(value: str) -> str:
@@ -193,6 +187,11 @@ def _of_run(view: RunView) -> list[str]:
             f"{run.saved} ({run.saved / run.trials_planned:.0%}). Rates of a run that was stopped "
             "for them lean towards that verdict."
         )
+    if impossible := run.model.cannot_occur:
+        found.append(
+            f"{view.label}: a grammar of the server constrains calls: "
+            f"{' and '.join(impossible)} cannot occur, whatever the model would write."
+        )
     found += _of_voids(view)
     if view.arrivals and (left := view.arrivals.kinds["call-in-text"].count):
         found.append(
@@ -227,6 +226,13 @@ def _of_counts(sides: Sequence[Side]) -> list[str]:
         "intervals are too narrow and p too small."
     )
     return [line]
+
+
+def without_told(classes: Sequence[str]) -> Sequence[str]:
+    """What was left out, where it was."""
+    said = f"Left out of all errors: {' and '.join(classes)}"
+    told = f"{said}. A grammar of one server keeps its model from them, no other does."
+    return (told,) if classes else ()
 
 
 def _unequal(views: Sequence[RunView]) -> list[str]:

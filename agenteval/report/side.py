@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.pairing import Pairing, pair
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.core.scoring import Score, score, score_summaries
-from agenteval.core.summary import TrialSummary
+from agenteval.core.summary import TrialSummary, without
 from agenteval.report.view import Groups
 from agenteval.stats.comparison import compare_models
 from agenteval.stats.estimand import UNKNOWN, Estimand, Layout, these
@@ -39,6 +40,14 @@ class Side:
         ):  # nothing tells which calls were errors
             found = replace(found, errors=found.errors.unknown())
         return cls(run.model.name, run.model, found.errors, run, found, played(found.counted))
+
+    def without(self, classes: Sequence[str]) -> "Side":
+        """The same with no error of these classes."""
+        by_class = {name: of for name, of in self.errors.by_class.items() if name not in classes}
+        score = self.score and score_summaries(
+            without((*self.score.counted, *self.score.voids), classes)
+        )
+        return replace(self, errors=replace(self.errors, by_class=by_class), score=score)
 
     @classmethod
     def of_counts(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from agenteval.core.arm_card import NOT_OBSERVABLE
+from agenteval.core.cards import NOT_OBSERVABLE
 from agenteval.core.outcome import Outcome
 from agenteval.report.view import Errors, RunView, View
 from agenteval.stats.rates import Rate, Repeated
@@ -68,17 +68,32 @@ def comparison_table(view: View) -> Table:
         for model in view.models
     )
     rows = {row.id: [model.rows[at] for model in view.models] for at, row in enumerate(view.rows)}
+    impossible = {name for model in view.models for name in model.cannot_occur}
     unseen = [] if view.folded else [name for name in rows if not any(r.count for r in rows[name])]
+    unseen = [name for name in unseen if name not in impossible]
     shown = [(name, rates) for name, rates in rows.items() if name not in unseen]
     if unseen:
         label = f"{len(unseen)} classes not seen, each" if len(unseen) > 1 else "1 class not seen"
         shown.append((label, rows[unseen[0]]))
-    lines = [*_goals(view), *(Row(name, tuple(map(per_100, rates))) for name, rates in shown)]
+    lines = [*_goals(view), *(_of_class(view, name, rates) for name, rates in shown)]
     total = Row("total", tuple(per_100(model.total) for model in view.models), strong=True)
     lines += [total, *_with_voids(view)]
     return Table(view.title, f"{NOTE} {view.basis}", heads, tuple(lines), "failure class")
 
 
+def _of_class(view: View, name: str, rates: Sequence[Rate]) -> Row:
+    """A class that a server keeps its model from has no rate, unless it was seen none the less."""
+    kept = [name in model.cannot_occur for model in view.models]
+    return row(
+        name,
+        (
+            Cell(CANNOT_OCCUR) if impossible and not rate.count else per_100(rate)
+            for impossible, rate in zip(kept, rates, strict=True)
+        ),
+    )
+
+
+CANNOT_OCCUR = "cannot occur"
 WITH_VOIDS = ("with the calls of void trials", "and each void an error more")
 
 

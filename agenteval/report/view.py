@@ -45,6 +45,7 @@ class Errors:
     largest: str = ""  # what the trial of most influence is called
     with_voids: tuple[Rate, Rate] | None = None
     arm: str = ""  # what the model read; empty where that is not known
+    cannot_occur: tuple[str, ...] = ()  # classes that the server keeps the model from
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from string import ascii_lowercase, digits
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from agenteval.core.arm_card import ArmCard, Source
+from agenteval.core.cards import ArmCard, ModelCard, Source
 from agenteval.core.counts import ErrorCounts
-from agenteval.core.run import Crash, Effort, Look, ModelCard, Options, Run
+from agenteval.core.run import Crash, Effort, Look, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
 from agenteval.core.trial import Trial
 from agenteval.errors import Cause, UsageError

@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import median
 
 from agenteval.config.arms import judging
-from agenteval.core.arm_card import REAL, ArmCard
+from agenteval.core.cards import REAL, ArmCard
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import Setting

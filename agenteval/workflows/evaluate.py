@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from agenteval import workflows
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
+from agenteval.core.cards import ModelCard
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.engine.orchestrator import Orchestrator, trial_keys
 from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import UsageError
@@ -133,7 +134,7 @@ class Session:
                 self._serving(name, entry) as ready,
                 model_of(ready, self.progress.note) as model,
             ):
-                card = await served_card(name, ready)
+                card = await served_card(name, ready, self.progress.note, again=self.plan.resume)
                 setting = await self._measured(model, put)
                 for level in self.levels:
                     make = partial(self._new_run, card, backend, setting, level)

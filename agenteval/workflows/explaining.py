@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from agenteval.config.gate_rules import rules_at
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
 from agenteval.report.gate_explained import Explained
@@ -21,7 +22,7 @@ from agenteval.stats.simulation import (
     simulated_pairs,
     truth_of,
 )
-from agenteval.workflows.gating import rules_at, run_summary
+from agenteval.workflows.gating import run_summary
 
 SEED = 1
 TRIALS_PLAYED = 30_000  # in one rehearsal of a whole gate: a second or two

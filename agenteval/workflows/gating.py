@@ -9,10 +9,18 @@ from pathlib import Path
 from agenteval import config, workflows
 from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import read_toml
-from agenteval.core.run import TAXONOMY, Conditions, Look, differing_arms, differing_asked
-from agenteval.core.summary import RunSummary
+from agenteval.core.run import (
+    TAXONOMY,
+    Conditions,
+    Look,
+    differing_arms,
+    differing_asked,
+    unlike_classes,
+)
+from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
+from agenteval.report.provenance import without_told
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand
@@ -38,11 +46,14 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
 
     `rescored` judges a run's stored calls again first, where another taxonomy did.
     """
-    asked, source = rules_at(rules, about)
+    asked, source = config.gate_rules.rules_at(rules, about)
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
     check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
+    both = [before.conditions, after.conditions]
+    left = left_out((before.id, after.id), both, across=across_arms)
+    before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
     place = candidate if Path(candidate).is_file() else store
@@ -51,7 +62,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     )
     if not kept and _may_grow(after) and judgement.verdict is GateVerdict.PASS:
         judgement = replace(judgement, verdict=GateVerdict.INCONCLUSIVE)
-    told = tuple(look_told(look, asked, after, kept=kept))
+    told = (*without_told(left), *look_told(look, asked, after, kept=kept))
     return gate_view(judgement, before, after, rules=source, told=told)
 
 
@@ -162,15 +173,6 @@ def write_rules() -> Path:
     return path
 
 
-def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
-    """The rules, with `about` before theirs, and from where they are. Raises UsageError."""
-    found = path or find_rules(roots())
-    own = found.resolve() != (shipped() / GATE_FILE).resolve()
-    rules = config.gate_rules.load_rules(found)
-    rules = rules if about is None else replace(rules, about=Estimand(about))
-    return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"
-
-
 def declared(about: str | None) -> Estimand:
     """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError."""
     if about is not None:
@@ -233,6 +235,20 @@ def check_arms(names: Sequence[str], conditions: Sequence[Conditions]) -> None:
             "them again as the other was, or give --across-arms: then it is no model alone that "
             "differs"
         )
+
+
+def left_out(
+    names: Sequence[str], conditions: Sequence[Conditions], *, across: bool
+) -> Sequence[str]:
+    """The classes without which runs on unlike servers are compared. Raises UsageError."""
+    classes = unlike_classes(conditions)
+    if classes and not across:
+        raise UsageError(
+            f"{' and '.join(names)} were served unlike: a grammar of one server keeps its model "
+            f"from {' and '.join(classes)}, and the other does not. Run one of them again as the "
+            "other was, or give --across-arms: then these classes are left out"
+        )
+    return classes
 
 
 def _outdated(*runs: RunSummary) -> list[RunSummary]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
 from agenteval.config.models import load_models
 from agenteval.config.roots import roots
-from agenteval.core.run import ModelCard
+from agenteval.core.cards import ModelCard
 from agenteval.core.summary import ImportedCounts
 from agenteval.core.windows import windows
 from agenteval.errors import UsageError

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from agenteval.config.gate_rules import rules_at
 from agenteval.core.run import Look, Run
 from agenteval.core.summary import RunSummary
 from agenteval.errors import UsageError
@@ -15,7 +16,7 @@ from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach, repeated
 from agenteval.stats.promotion import GateVerdict, judge_gate
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.gating import check_comparable, looked, rules_at, run_summary
+from agenteval.workflows.gating import check_comparable, looked, run_summary
 
 Note = Callable[[str], None]  # told a line while the run goes on
 

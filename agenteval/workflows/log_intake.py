@@ -10,11 +10,11 @@ from pathlib import Path
 from agenteval import store as parts  # whose sql imports an ORM: only when it is needed
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
-from agenteval.core.arm_card import Source
+from agenteval.core.cards import ModelCard, Source
 from agenteval.core.logged import Fact, Session, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.errors import UsageError
 from agenteval.readers.log_formats import FORMATS, LogFormat, format_named
 from agenteval.store.ingesting import Judged

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,8 @@ import tomli_w
 from agenteval import models
 from agenteval.config.models import ModelEntry, at_url, load_models
 from agenteval.config.roots import GATE_FILE, PROJECT_FILE, roots, shipped
-from agenteval.core.run import ModelCard
+from agenteval.core.cards import COST, ModelCard
+from agenteval.core.run import Run
 from agenteval.errors import UsageError
 from agenteval.models.identity import SIMULATOR, served, told
 from agenteval.models.persona import NAMES
@@ -93,16 +94,31 @@ async def preflight(entry: ModelEntry) -> str:
     return known.get(entry.model, "")
 
 
-async def served_card(name: str, entry: ModelEntry) -> ModelCard:
-    """What is served, by the user's word and the server's. Raises UsageError as `preflight`."""
+async def served_card(
+    name: str, entry: ModelEntry, note: Callable[[str], None], *, again: Run | None = None
+) -> ModelCard:
+    """What is served, by the user's word and the server's. Raises UsageError as `preflight`.
+
+    Before a run begins each server is also asked what it does to its model, and what that took is
+    noted; a simulated one does nothing to it, and one that plays `again` was asked.
+    """
     owners = [await preflight(one) for one in entry.each]
     simulated = SIMULATOR in owners
-    facts: dict[str, list[str]] = {}
-    for one, owner in zip(entry.each, owners, strict=True):
-        for fact, value in ({} if simulated else await told(one, owner)).items():
-            facts.setdefault(fact, []).append(value)
-    known = {fact: " / ".join(dict.fromkeys(values)) for fact, values in facts.items()}
-    return replace(entry.card(name, simulated=simulated), told=known)
+    if simulated:
+        return entry.card(name, simulated=True)
+    pages = [await told(one, owner) for one, owner in zip(entry.each, owners, strict=True)]
+    seen = []
+    for one in entry.each if entry.ask and again is None else ():
+        seen.append(found := await models.server_questions.asked(one))
+        note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
+    return replace(entry.card(name), told=_each_once(pages), seen=_each_once(seen))
+
+
+def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """What several servers say of themselves, as one; unlike values side by side."""
+    names = dict.fromkeys(name for one in facts for name in one)
+    values = {name: dict.fromkeys(one[name] for one in facts if name in one) for name in names}
+    return {name: " / ".join(each) for name, each in values.items()}
 
 
 HEAD = """\

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.config.arms import USUAL as ARM
+from agenteval.config.gate_rules import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.run import Options, Run
@@ -22,7 +23,7 @@ from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import run_models
 from agenteval.workflows.explaining import Planned, planned, sentences
-from agenteval.workflows.gating import judged, rules_at, run_summary
+from agenteval.workflows.gating import judged, run_summary
 from agenteval.workflows.interim_looks import InterimLooks
 from agenteval.workflows.preflight import preflight
 from agenteval.workflows.stages import plan_of

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
-from agenteval.core.run import ModelCard, Options, Run
+from agenteval.core.cards import ModelCard
+from agenteval.core.run import Options, Run
 from agenteval.errors import UsageError
 from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
@@ -79,7 +80,8 @@ def check_same(
 def check_served(run: Run, card: ModelCard, who: str = "") -> None:
     """Raises UsageError when another model, or one asked in another way, would go on with it."""
     who = who or resuming(run)
-    there = replace(run.model, base_url=card.base_url)  # a server may come back at another port
+    # A server may come back at another port, and is asked what it does only before a run.
+    there = replace(run.model, base_url=card.base_url, seen=card.seen)
     for field in fields(ModelCard):
         now, before = getattr(card, field.name), getattr(there, field.name)
         if now != before:

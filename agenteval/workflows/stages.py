@@ -13,12 +13,13 @@ from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
+from agenteval.core.cards import ModelCard
 from agenteval.core.policy.relaxation import NOTHING, Relaxation, relaxed
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import ModelCard, Options, Run
+from agenteval.core.run import Options, Run
 from agenteval.core.scenario import Scenario
 from agenteval.core.served import DENSEST
 from agenteval.engine.tool_texts import schemas

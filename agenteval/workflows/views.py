@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from agenteval import workflows
@@ -13,6 +14,7 @@ from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
 from agenteval.report.build import build_comparison, build_view
 from agenteval.report.gate_view import GateView
+from agenteval.report.provenance import without_told
 from agenteval.report.side import Side
 from agenteval.report.speed import Served
 from agenteval.report.view import ClassText, View
@@ -21,7 +23,7 @@ from agenteval.store import loading
 from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
-from agenteval.workflows.gating import check_arms, declared
+from agenteval.workflows.gating import check_arms, declared, left_out
 
 Runs = tuple[Run, Run]
 
@@ -76,11 +78,17 @@ def compared(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
     runs = [side.run for side in sides if side.run]
+    ids, conditions = [run.id for run in runs], [Conditions.of(run) for run in runs]
     if not across_arms:
-        check_arms([run.id for run in runs], [Conditions.of(run) for run in runs])
-    return build_comparison(
-        sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
+        check_arms(ids, conditions)
+    left = left_out(ids, conditions, across=across_arms)
+    view = build_comparison(
+        [side.without(left) for side in sides] if left else sides,
+        classes=[one for one in class_texts() if one.id not in left],
+        fold=fold(taxonomy),
+        about=declared(about),
     )
+    return replace(view, warnings=(*without_told(left), *view.warnings))
 
 
 def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[Runs, View]:

@@ -24,7 +24,7 @@ def unsteady_server():
         asked = [0]
 
         def script(messages):
-            asked[0] += 1
+            asked[0] += messages[0]["role"] == "system"  # and not what a server is asked before
             return 500 if asked[0] == 2 else "No."
 
         with scripted(script) as url:

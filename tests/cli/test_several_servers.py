@@ -16,7 +16,8 @@ class Scripted:
         self.begun = 0
 
     def __call__(self, messages):
-        self.begun += not answers(messages)
+        begins = messages[0]["role"] == "system"  # the questions before a run have only a user
+        self.begun += begins and not answers(messages)
         return "It is done." if answers(messages) else bash("uv run scripts/pantry.py list")
 
 

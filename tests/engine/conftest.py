@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from agenteval.config.allowlists import load_policy
+from agenteval.core.cards import ModelCard
 from agenteval.core.outcome import Outcome
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
 from agenteval.engine.orchestrator import Orchestrator, trial_keys

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.cards import ArmCard
 from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Options

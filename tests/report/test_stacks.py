@@ -7,8 +7,9 @@ from stored import stored
 from typer.testing import CliRunner
 
 from agenteval.cli.app import app
+from agenteval.core.cards import ModelCard
 from agenteval.core.malformed import Blame, MalformedCall
-from agenteval.core.run import ModelCard, Run
+from agenteval.core.run import Run
 from agenteval.report.stacks import stack_lines
 from agenteval.testing import card, denied, run, trial
 from agenteval.workflows import views

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.cards import ArmCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause

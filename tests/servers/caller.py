@@ -28,3 +28,23 @@ def chain(*, piped: float = PIPED, closes: float = 0.0) -> Chain:
         **{command: {_TAIL: 1 - piped - FLAG} | mistakes for command in commands},
         **{mistake: {_TAIL: 1.0} for mistake in mistakes},
     }
+
+
+INVENTED, BROKEN = 0.08, 0.05  # of all calls: a tool that nobody offers, an object left open
+
+
+def split_chain() -> Chain:
+    """The same agent in tokens as small as a model's, so that a grammar can step between them."""
+    name, arguments = '\n{"name": "', '", "arguments": {"command": "'
+    commands = dict.fromkeys(_COMMANDS, 1 / len(_COMMANDS))
+    return {
+        ASSISTANT: {"<tool_call>": 1 - SILENT, _SAID: SILENT},
+        "<tool_call>": {name: 1.0},
+        name: {"bash": 1 - INVENTED, "shell": INVENTED},
+        "bash": {arguments: 1.0},
+        "shell": {arguments: 1.0},
+        arguments: commands,
+        **{command: {'"}}': 1 - BROKEN, '"}': BROKEN} for command in commands},
+        '"}}': {"\n</tool_call>": 1.0},
+        '"}': {"\n</tool_call>": 1.0},
+    }

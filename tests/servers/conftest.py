@@ -1,14 +1,18 @@
 """The real server that these tests ask, and a project whose one model it serves."""
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import mlx_place
 import proxy
 import pytest
-from caller import chain
+from caller import chain, split_chain
 from llama import got, llama_server
-from markov import write_weights
+from markov import Chain, write_weights
 from places import AbsentError
+from weights import write_folder
 
 from agenteval.config.roots import shipped
 
@@ -35,17 +39,42 @@ arguments = { command = "uv run scripts/notes.py finish --session {{ session }}"
 INSTRUCTIONS = "# System\n\nYou keep notes.\n\n{{ rules }}\n\n# Task\n\nLook at every note.\n"
 
 
-@pytest.fixture(scope="session")
-def llama(tmp_path_factory) -> str:
-    """The address, without /v1, of a llama.cpp server that plays the caller of `caller.py`."""
+@contextmanager
+def serving(folder: Path, played: Chain) -> Iterator[str]:
     try:
         root = got()
     except AbsentError as absent:
         pytest.skip(str(absent))
-    weights = tmp_path_factory.mktemp("weights") / "markov.gguf"
-    write_weights(weights, chain())
-    with llama_server(root, weights, slots=4) as address:
+    write_weights(folder / "markov.gguf", played)
+    with llama_server(root, folder / "markov.gguf", slots=4) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def llama(tmp_path_factory) -> str:
+    """The address, without /v1, of a llama.cpp server that plays the caller of `caller.py`."""
+    with serving(tmp_path_factory.mktemp("weights"), chain()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def split(tmp_path_factory) -> str:
+    """The same of the caller in small tokens, which invents a tool and leaves objects open."""
+    with serving(tmp_path_factory.mktemp("weights"), split_chain()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def mlx(tmp_path_factory) -> tuple[str, str]:
+    """The URL of an mlx-lm server that plays the caller in small tokens, and its model's id."""
+    try:
+        command = mlx_place.got()
+    except AbsentError as absent:
+        pytest.skip(str(absent))
+    folder = tmp_path_factory.mktemp("weights") / "split"
+    write_folder(folder, split_chain())
+    with mlx_place.mlx_server(command, folder) as address:
+        yield f"{address}/v1", str(folder.resolve())
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def write_weights(path: Path, chain: Chain, *, name: str = "markov") -> None:
 
     `chain` begins at ASSISTANT, and what leads nowhere else leads to END.
     """
-    spelled = _byte_tokens()
+    spelled = byte_tokens()
     pieces = list(dict.fromkeys([ASSISTANT, *chain, *(to for row in chain.values() for to in row)]))
     control = ["<|im_start|>", END]
     special = [*control, *(piece for piece in pieces if piece not in control)]
@@ -85,7 +85,7 @@ def write_weights(path: Path, chain: Chain, *, name: str = "markov") -> None:
     writer.add_eos_token_id(tokens.index(END))
     writer.add_add_bos_token(False)  # noqa: FBT003 -- the writer has it so
     writer.add_chat_template(TEMPLATE)
-    for tensor, values in _tensors(tokens, chain, width).items():
+    for tensor, values in tensors_of(tokens, chain, width).items():
         writer.add_tensor(tensor, values.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -93,7 +93,7 @@ def write_weights(path: Path, chain: Chain, *, name: str = "markov") -> None:
     writer.close()
 
 
-def _byte_tokens() -> list[str]:
+def byte_tokens() -> list[str]:
     """One token for each byte, in the letters that GPT-2 writes bytes with."""
     shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = [byte for byte in range(256) if byte not in shown]
@@ -115,7 +115,7 @@ def _add_shape(writer: gguf.GGUFWriter, name: str, width: int) -> None:
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
 
 
-def _tensors(tokens: Sequence[str], chain: Chain, width: int) -> dict[str, np.ndarray]:
+def tensors_of(tokens: Sequence[str], chain: Chain, width: int) -> dict[str, np.ndarray]:
     place = {token: at for at, token in enumerate(tokens)}
     follows = np.full((len(tokens), width), IMPOSSIBLE)
     for at in range(len(tokens)):

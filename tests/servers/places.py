@@ -1,8 +1,10 @@
 """Where the real servers of the tests lie on this machine, outside of the repository."""
 
 import os
+import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,9 +28,62 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+SECONDS = 600  # for each command of an installation
+
+
+def program(name: str, command: str) -> Path:
+    """A program of the environment of this name. Raises AbsentError."""
+    found = cache() / name / "bin" / command
+    if not found.is_file():
+        raise AbsentError(
+            f"no {command} in the cache; `make servers` or `make servers-all` gets it"
+        )
+    return found
+
+
+def installed(name: str, command: str, *required: str) -> Path:
+    """As `program`, got from the package index, into an environment of its own, where it is absent.
+
+    Raises AbsentError where it cannot be had.
+    """
+    home = cache() / name
+    if not (home / "bin" / command).is_file():
+        try:
+            install(home, *required)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            shutil.rmtree(home, ignore_errors=True)
+            said = (error.stderr or b"").decode(errors="replace").strip().splitlines()
+            last = (said or ["no reason given"])[-1]
+            raise AbsentError(f"{' '.join(required)} cannot be installed: {last}") from error
+    return program(name, command)
+
+
+def install(home: Path, *required: str) -> None:
+    """Raises CalledProcessError, TimeoutExpired."""
+    uv = str(Path(sys.executable).parent / "uv")
+    index = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()  # uv does not read pip's settings
+    options = ["--default-index", index] if index else []
+    python = str(home / "bin" / "python")
+    for command in (
+        [uv, "venv", "--quiet", "--python", sys.executable, str(home)],
+        [uv, "pip", "install", "--quiet", *options, "--python", python, *required],
+    ):
+        subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)
+
+
 @contextmanager
 def running(
-    command: Sequence[str], environment: Mapping[str, str], *, ready: str, log: Path, wait: float
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    ready: str,
+    log: Path,
+    wait: float,
 ) -> Iterator[None]:
     """The server of this command, from when `ready` answers; it is gone afterwards."""
     with log.open("wb") as out:

@@ -5,17 +5,14 @@
 
 import json
 import secrets
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from places import AbsentError, cache, free_port, running
+from places import AbsentError, free_port, installed, program, running
 
 REQUIRED = "litellm[proxy]==1.106.2"
-SECONDS = 300
 KEY = f"sk-{secrets.token_hex(24)}"  # it wants a strong one
 QUIET = {
     "LITELLM_MASTER_KEY": KEY,
@@ -27,48 +24,16 @@ QUIET = {
 
 def got() -> Path:
     """Its program. Raises AbsentError."""
-    program = cache() / "litellm" / "bin" / "litellm"
-    if not program.is_file():
-        raise AbsentError("no LiteLLM in the cache; `make servers` gets it")
-    return program
+    return program("litellm", "litellm")
 
 
 def get() -> Path:
     """As `got`, installed when it is not there. Raises AbsentError where it cannot be had."""
-    home = cache() / "litellm"
-    if (home / "bin" / "litellm").is_file():
-        return home / "bin" / "litellm"
-    try:
-        _install(home)
-    except subprocess.CalledProcessError as error:
-        shutil.rmtree(home, ignore_errors=True)
-        last = (error.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise AbsentError(f"{REQUIRED} cannot be installed: {last}") from error
-    except subprocess.TimeoutExpired as error:
-        shutil.rmtree(home, ignore_errors=True)
-        raise AbsentError(f"{REQUIRED} is not installed after {SECONDS} s") from error
-    return got()
-
-
-def _install(home: Path) -> None:
-    uv = str(Path(sys.executable).parent / "uv")
-    python = str(home / "bin" / "python")
-    index = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()  # uv does not read pip's settings
-    options = ["--default-index", index] if index else []
-    for command in (
-        [uv, "venv", "--quiet", "--python", sys.executable, str(home)],
-        [uv, "pip", "install", "--quiet", *options, "--python", python, REQUIRED],
-    ):
-        subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+    return installed("litellm", "litellm", REQUIRED)
 
 
 @contextmanager
-def litellm_proxy(program: Path, upstream: str, folder: Path) -> Iterator[str]:
+def litellm_proxy(command: Path, upstream: str, folder: Path) -> Iterator[str]:
     """Its address, without /v1: it serves `markov` from there, and `gone` from where nobody is."""
     port = free_port()
     models = {"markov": f"{upstream}/v1", "gone": f"http://127.0.0.1:{free_port()}/v1"}
@@ -87,7 +52,7 @@ def litellm_proxy(program: Path, upstream: str, folder: Path) -> Iterator[str]:
     written = folder / "litellm.yaml"
     written.write_text(json.dumps(config))  # which is YAML too
     with running(
-        [str(program), "--config", str(written), "--host", "127.0.0.1", "--port", str(port)],
+        [str(command), "--config", str(written), "--host", "127.0.0.1", "--port", str(port)],
         QUIET,
         ready=f"http://127.0.0.1:{port}/health/readiness",
         log=folder / "litellm.log",

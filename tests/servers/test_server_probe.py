@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from agenteval.config.models import at_url
+from agenteval.core.cards import FITTED, FREE, NOT_OBSERVABLE
 from agenteval.models.server_probe import IDS, probe
 
 
@@ -65,6 +66,8 @@ def server(pages, reply):
 
 def completion(body, *, word="apple", calls=2, ids=IDS, **template):
     """Calls as they are asked for; the tokens are the words of the prompt."""
+    if "tools" not in body:
+        return None
     tool = body["tools"][0]["function"]["name"]
     written = [{"place": "attic"}, {"place": "cellar"}] if tool == "look" else [{"word": word}]
     made = [
@@ -90,9 +93,14 @@ async def test_a_rendered_prompt_shows_what_is_read() -> None:
         "two calls in one turn": "both read",
         "ids of calls": "read",
         "reasoning, by our rule": "sent back within the tool loop",
-        "calls in one reply": "2 came where two were asked for",
+        "grammar of calls": FREE,
+        "a tool that nobody offers": "not observable",
+        "calls come": "as calls",
+        "calls in one reply": "2 where 2 were asked for",
         "ids of its calls": "each has its own",
-        "grammar": "none seen: a call came that does not fit its schema",
+        "reasoning": "none seen",
+        "seed": "not observable",
+        "asked": "4 requests, 42 prompt and 0 completion tokens",
     }
 
 
@@ -113,7 +121,7 @@ async def test_a_server_that_counts_tokens_renders_by_them() -> None:
         "not read",
     )
     assert (told["calls in one reply"], told["ids of its calls"]) == (
-        "1 came where two were asked for", "missing, or not unlike")  # fmt: skip
+        "1 where 2 were asked for", "missing-id")  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -135,7 +143,7 @@ async def test_arguments_that_only_a_grammar_writes_are_told() -> None:
     made = "bcdfghjklmnpqrstvwxzbcdf"
     assert re.fullmatch("[b-df-hj-np-tv-z]{24}", made)
     told = await found({}, lambda body: completion(body, word=made))
-    assert told["grammar"].startswith("arguments are made to fit their schema")
+    assert told["grammar of calls"] == FITTED
 
 
 @pytest.mark.parametrize(
@@ -147,8 +155,7 @@ async def test_arguments_that_only_a_grammar_writes_are_told() -> None:
 async def test_a_server_that_tells_nothing_is_unknown_and_no_error(reply) -> None:
     told = await found({"/tokenize": lambda _: {"tokens": ["?"]}}, reply)
     assert told["conversation"].startswith("unknown")
-    assert (told["calls in one reply"], told["grammar"]) == (
-        "none came", "unknown: no call came")  # fmt: skip
+    assert (told["calls in one reply"], told["grammar of calls"]) == (NOT_OBSERVABLE,) * 2
 
 
 @pytest.mark.slow

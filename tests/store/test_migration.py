@@ -11,8 +11,9 @@ from schemas import VERSIONS, sqlite_schema
 from sqlmodel import SQLModel
 
 from agenteval.core.call import Allowed, ToolCall
+from agenteval.core.cards import ModelCard
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import ModelCard, Options, Run
+from agenteval.core.run import Options, Run
 from agenteval.core.summary import summarize
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn, Usage
 from agenteval.errors import UsageError

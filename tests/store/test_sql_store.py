@@ -5,10 +5,10 @@ import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
-from agenteval.core.arm_card import ArmCard
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
+from agenteval.core.cards import ArmCard, ModelCard
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, ModelCard, Run
+from agenteval.core.run import Crash, Effort, Run
 from agenteval.core.scenario import GoalCheck
 from agenteval.core.span import Span
 from agenteval.core.trial import (

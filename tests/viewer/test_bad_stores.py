@@ -10,7 +10,7 @@ from links import Page
 from stored import play, stored
 from two_runs import FIRST, SECOND, client
 
-from agenteval.core.arm_card import Source
+from agenteval.core.cards import Source
 from agenteval.core.outcome import Outcome
 from agenteval.protocols import TrialKey
 from agenteval.store.location import SCHEMA

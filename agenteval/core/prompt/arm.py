@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from agenteval.core.arm_card import OURS
+from agenteval.core.cards import OURS
 from agenteval.core.prompt.profile import STRICT as STRICT_PROFILE
 from agenteval.core.prompt.profile import Profile
 

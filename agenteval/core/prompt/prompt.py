@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from agenteval.core.arm_card import OURS
+from agenteval.core.cards import OURS
 from agenteval.core.prompt.setting import DEFAULT, Setting
 from agenteval.core.prompt.variant import Variables, columns, fill, variables
 from agenteval.core.scenario import Agent, Check, Scenario, Step, Trace

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agenteval.core.arm_card import ArmCard
+from agenteval.core.cards import ArmCard
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.profile import Profile
 from agenteval.core.prompt.variant import fill

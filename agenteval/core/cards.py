@@ -1,0 +1,115 @@
+"""What is kept with a run of who played it, told beside its rates: a model, an arm, or logs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+REAL = "real/"  # before the name of a real program that is the agent
+NOT_OBSERVABLE = "not observable"  # of what a log cannot show
+# What a server was seen to do to its model, by subject, and what of it decides what can occur.
+GRAMMAR, INVENTED = "grammar of calls", "a tool that nobody offers"
+FITTED = "in force: arguments are made to fit their schema"
+STOPPED = "in force: what it does not allow ends as an error"
+FREE = "none seen: a call came that breaks its schema"
+THROUGH = "its call comes through"
+COST = "asked"  # what the questions took
+BROKEN_ARGUMENTS, INVENTED_TOOL = "malformed-arguments", "hallucinated-tool"  # failure classes
+OURS = "ours"  # whose words an arm has, where no program's were captured
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What was served, as far as it is known. Parameters in billions; "" and None mean unknown.
+
+    `told` is what the server itself says, by fact, and `seen` what it was seen to do when it was
+    asked before the run; all else is the user's word.
+
+    `tools` is native, or the dialect and its version in which calls were written as text;
+    `reasoning` the rule of `core.reasoning` by which it was sent back.
+    """
+
+    name: str
+    served_id: str
+    base_url: str = ""
+    architecture: Literal["dense", "moe", ""] = ""
+    total_parameters: float | None = None
+    active_parameters: float | None = None
+    quantization: str = ""
+    kv_cache: str = ""
+    server: str = ""
+    server_version: str = ""
+    tool_parser: str = ""
+    tools: str = "native"
+    tool_choice: str = ""
+    stream: bool = True
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    simulated: bool = False
+    told: Mapping[str, str] = field(default_factory=dict)
+    reasoning: str = ""
+    seen: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def cannot_occur(self) -> tuple[str, ...] | None:
+        """The failure classes that the server keeps its model from; None where nobody knows."""
+        grammar = self.seen.get(GRAMMAR, NOT_OBSERVABLE)
+        if grammar == FREE:
+            return ()
+        if grammar not in {FITTED, STOPPED}:
+            return None
+        through = self.seen.get(INVENTED) == THROUGH
+        return (
+            (BROKEN_ARGUMENTS,)
+            if through or grammar == STOPPED
+            else (
+                INVENTED_TOOL,
+                BROKEN_ARGUMENTS,
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArmCard:
+    """What is kept of an arm with a run. `named` of the failure `classes` stand in its rules.
+
+    None where nobody knows, the rules being the user's own. A first request has about so many
+    `tokens`, what describes the tools among them.
+    """
+
+    name: str
+    version: int
+    words: str
+    rules: str
+    named: int | None
+    classes: int
+    tokens: int
+    denials: str
+    engine: str
+    summary: str
+
+    @property
+    def told(self) -> str:
+        """All of it in a sentence."""
+        named = "the user's own rules"
+        if self.named is not None:
+            named = f"rules name {self.named} of the {self.classes} classes"
+        words = "our words" if self.words == OURS else f"words of {self.words}"
+        judge = f"{self.engine}'s rules judge" if self.engine else "our allow lists judge"
+        length = f"about {self.tokens / 1000:.1f}k tokens of context at the start; "
+        return (
+            f"{self.name}/{self.version}: {named}; {length if self.tokens else ''}"
+            f"{words}: {self.summary}; denials {self.denials}; {judge}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a run came from that nobody played: logs of this format. `hidden` is what they lack.
+
+    `basis` names the allow list that its calls were judged by, and is empty where it is what was
+    recorded that counts. `judged` says whether errors could be told at all.
+    """
+
+    format: str
+    basis: str = ""
+    hidden: Sequence[str] = ()
+    judged: bool = True

@@ -1,0 +1,180 @@
+"""What a server does to its model, asked in a few short requests: before a run, and by `--probe`.
+
+They go the way of a run's requests, streamed or whole as these are, so that what is seen of the
+parser is what the run will meet. Nothing that a server answers, or does not, is an error.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from agenteval.config.models import ModelEntry
+from agenteval.core.cards import (
+    COST,
+    FITTED,
+    FREE,
+    GRAMMAR,
+    INVENTED,
+    NOT_OBSERVABLE,
+    STOPPED,
+    THROUGH,
+)
+from agenteval.core.trial import Message, Turn
+from agenteval.errors import AgentevalError
+from agenteval.models.openai_client import OpenAIModel
+
+SECONDS: Final = 60.0  # for one reply: a large model reads its first prompt
+CALL_TOKENS, WORD_TOKENS = 400, 24  # what a thinking model needs to come to its call; a word or two
+UNLIKELY: Final = "[b-df-hj-np-tv-z]{24}"  # no model writes 24 consonants unless it is made to
+NO_TOOL: Final = "inventory"
+Tool = Mapping[str, Any]
+_THOUGHT = re.compile(r'"(reasoning_content|reasoning)"\s*:\s*"[^"]')
+
+
+def tool(name: str, parameter: str, **more: object) -> Tool:
+    one = {"type": "string", **more}
+    schema = {"type": "object", "properties": {parameter: one}, "required": [parameter]}
+    function = {"name": name, "description": f"Takes {parameter}.", "parameters": schema}
+    return {"type": "function", "function": function}
+
+
+LOOK: Final = tool("look", "place")
+STRICT_NOTE: Final = tool("note", "word", pattern=f"^{UNLIKELY}$")
+FITTING: Final = 'Call the tool note with the word "apple", exactly that, whatever it is meant for.'
+INVENTING: Final = f'Call the tool {NO_TOOL} with the place "cellar", though nobody offers it.'
+TWICE: Final = "Call the tool look twice in this one reply: once for attic, once for cellar."
+AT_RANDOM: Final = "Write one random word of twelve letters and nothing else."
+
+
+@dataclass(slots=True)
+class _Asking:
+    """One server while it is asked; `turns` are its replies, `sent` counts what it was sent."""
+
+    entry: ModelEntry
+    turns: list[Turn] = field(default_factory=list)
+    sent: int = 0
+
+    async def turn(
+        self, said: str, *tools: Tool, seed: int = 1, tokens: int = CALL_TOKENS
+    ) -> Turn | None:
+        """None where no reply came."""
+        entry, self.sent = self.entry, self.sent + 1
+        limit = min(tokens, entry.sampling.max_tokens or tokens)
+        seconds = min(SECONDS, entry.timeouts.request)
+        update = {
+            "sampling": entry.sampling.model_copy(update={"max_tokens": limit}),
+            "timeouts": entry.timeouts.model_copy(update={"request": seconds}),
+        }
+        try:
+            async with OpenAIModel(entry.model_copy(update=update)) as model:
+                turn = await model.ask([Message("user", said)], tools, seed=seed)
+        except AgentevalError:
+            return None
+        self.turns.append(turn)
+        return turn
+
+    async def call(self, said: str, offered: Tool) -> Turn | None:
+        """Asked a second time where the first reply has no call: most models miss one at times."""
+        first = await self.turn(said, offered)
+        return first if first is None or first.calls else await self.turn(said, offered, seed=2)
+
+    async def words(self) -> list[str]:
+        """What is said at random by one seed twice, then by another; fewer where it says less."""
+        found: list[str] = []
+        for seed in (1, 1, 2):
+            turn = await self.turn(AT_RANDOM, seed=seed, tokens=WORD_TOKENS)
+            if turn is None or not (told := turn.reasoning + turn.text + _called(turn)):
+                break
+            found.append(told)
+        return found
+
+    @property
+    def cost(self) -> str:
+        used = [turn.usage for turn in self.turns]
+        prompt, completion = (
+            sum(getattr(one, part) for one in used)
+            for part in ("prompt_tokens", "completion_tokens")
+        )
+        return f"{self.sent} requests, {prompt} prompt and {completion} completion tokens"
+
+
+async def asked(entry: ModelEntry) -> Mapping[str, str]:
+    """What was seen, by subject, and what it cost to ask."""
+    asking = _Asking(entry)
+    questions = ((FITTING, STRICT_NOTE), (INVENTING, LOOK), (TWICE, LOOK))
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(asking.call(*one)) for one in questions]
+        drawn = group.create_task(asking.words())
+    fitting, inventing, twice = (task.result() for task in tasks)
+    calls, words = [turn for turn in (fitting, inventing, twice) if turn], drawn.result()
+    return {
+        GRAMMAR: _grammar(fitting, calls),
+        INVENTED: _invented(inventing),
+        **dict(_arrival(calls, twice)),
+        "reasoning": _reasoning(asking.turns),
+        "seed": _seed(words, fixed=entry.sampling.seed is not None),
+        COST: asking.cost,
+    }
+
+
+def _called(turn: Turn) -> str:
+    return "".join(call.raw for call in turn.calls)
+
+
+def _stopped(turn: Turn) -> bool:
+    """llama.cpp's way to say that its grammar allows none of what the model wrote."""
+    return turn.finish_reason == "error" and "grammar" in turn.raw
+
+
+def _grammar(fitting: Turn | None, calls: list[Turn]) -> str:
+    if any(map(_stopped, calls)):
+        return STOPPED
+    raws = [call.raw for call in fitting.calls] if fitting else []
+    if not any(raws):
+        return NOT_OBSERVABLE
+    return FITTED if any(re.search(f'"{UNLIKELY}"', raw) for raw in raws) else FREE
+
+
+def _invented(turn: Turn | None) -> str:
+    if turn and _stopped(turn):
+        return STOPPED
+    return THROUGH if turn and any(call.name == NO_TOOL for call in turn.calls) else NOT_OBSERVABLE
+
+
+def _arrival(calls: list[Turn], twice: Turn | None) -> Iterator[tuple[str, str]]:
+    parsed = [turn for turn in calls if turn.calls and not _stopped(turn)]
+    left = [
+        turn for turn in calls if any(one.kind.startswith("call-in-") for one in turn.malformed)
+    ]
+    ids = [one.kind for turn in parsed for one in turn.malformed if one.kind.endswith("-id")]
+    yield (
+        "calls come",
+        "as calls" if parsed else "as text: no parser reads them" if left else NOT_OBSERVABLE,
+    )
+    found = len(twice.calls) if twice in parsed and twice else 0
+    yield "calls in one reply", f"{found} where 2 were asked for" if found else NOT_OBSERVABLE
+    if parsed:
+        yield "ids of its calls", ", ".join(dict.fromkeys(ids)) or "each has its own"
+
+
+def _reasoning(turns: list[Turn]) -> str:
+    fields = [found[1] for turn in turns if turn.reasoning and (found := _THOUGHT.search(turn.raw))]
+    if fields:
+        return f"comes in {fields[0]}"
+    if any("</think>" in turn.text for turn in turns):
+        return "comes in the text"
+    return "none seen" if turns else NOT_OBSERVABLE
+
+
+def _seed(words: list[str], *, fixed: bool) -> str:
+    """Greedy sampling and a seed that nobody heeds look alike from outside."""
+    if len(words) < 3:  # one seed twice, and another
+        return NOT_OBSERVABLE
+    first, again, other = words
+    if first != again:
+        return "not heeded: the same seed drew two replies"
+    if fixed:
+        return "set by agenteval.toml, and heeded"
+    return "heeded" if other != first else "the same reply for each: greedy, or not heeded"
