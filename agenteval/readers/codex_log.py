@@ -10,7 +10,7 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, lines, text_at, when, words
+from agenteval.readers.json_source import Line, at, code_at, lines, text_at, when, words
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -94,9 +94,9 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
 
 def _record(one: LoggedCall, output: object) -> None:
     start = one.said[:_FIRST]
-    code = at(output, "metadata", "exit_code")
     found = _EXIT.search(start)
-    one.exit_code = code if isinstance(code, int) else int(found[1]) if found else None
+    code = code_at(output, "metadata", "exit_code")
+    one.exit_code = int(found[1]) if code is None and found else code
     if one.exit_code is not None:
         one.recorded = Recorded.RAN
         return

@@ -10,7 +10,8 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, lines, objects, opened, text_at, walked, when
+from agenteval.readers.json_source import Line, at, lines, objects, text_at, walked, when
+from agenteval.readers.log_bytes import opened
 
 Object = Mapping[str, Any]
 _OPERATION, _TOOL = "gen_ai.operation.name", "gen_ai.tool.name"
