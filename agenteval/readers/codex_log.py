@@ -3,6 +3,7 @@
 `exec --json` leaves refused and malformed calls out: it is the rollout that has them.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,7 +21,7 @@ _SAID = (
     (
         Recorded.DENIED,
         (
-            r"(?:exec_command failed.{0,200})?Rejected\(|approval policy is \w+; reject|"
+            r"(?:[\w.]+ failed.{0,560})?Rejected\(|approval policy is \w+; reject|"
             r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule)"
         ),
     ),
@@ -85,11 +86,23 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
         call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     elif kind in _RESULTS and (one := building.answered(text_at(item, "call_id"))):
-        output = item.get("output")
+        output = _unwrapped(item.get("output"))
         one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
             output, "content"
         )
         _record(one, output)
+
+
+def _unwrapped(output: object) -> object:
+    """The output with its exit code, which older versions wrote as the text of an object."""
+    if isinstance(output, str) and output.startswith('{"') and '"metadata"' in output:
+        try:
+            found = json.loads(output)
+        except (ValueError, RecursionError):
+            return output
+        if isinstance(found, dict) and isinstance(found.get("output"), str):
+            return {**found, "content": found["output"]}
+    return output
 
 
 def _record(one: LoggedCall, output: object) -> None:
