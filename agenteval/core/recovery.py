@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, takewhile
 
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
@@ -258,7 +258,13 @@ def _end(denial: _Call) -> int | None:
 
 
 def _made(by_turn: Sequence[list[_Call]], turn: int, end: int) -> int:
-    return 1 + sum(len(calls) for calls in by_turn if turn < calls[0].turn < end)
+    first = bisect_right(by_turn, turn, key=_turn_of)
+    between = takewhile(lambda calls: calls[0].turn < end, islice(by_turn, first, None))
+    return 1 + sum(map(len, between))
+
+
+def _turn_of(calls: Sequence[_Call]) -> int:
+    return calls[0].turn
 
 
 def _burned(calls: Sequence[_Call]) -> bool:

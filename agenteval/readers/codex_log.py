@@ -22,7 +22,7 @@ _SAID = (
         Recorded.DENIED,
         (
             r"(?:[\w.]+ failed.{0,560})?Rejected\(|approval policy is \w+; reject|"
-            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule)"
+            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule|PreToolUse hook)"
         ),
     ),
 )

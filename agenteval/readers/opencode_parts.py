@@ -16,7 +16,7 @@ from agenteval.readers.json_source import at, code_at, objects, text_at, when
 Object = Mapping[str, Any]
 _DENIED = re.compile(
     r"specifically restricted access|rule which prevents|PermissionDeniedError"
-    r"|Permission denied: "
+    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "  # the last one is our hook's
 )
 _REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
 _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")

@@ -106,7 +106,7 @@ def test_copies_of_one_session_are_one_trial(here) -> None:
     for path in ("opencode.db", "export.json", "run.jsonl"):
         ingested("opencode", path)
     store.close()
-    assert rows("SELECT count(*), sum(calls) FROM trial") == [(1, 8)]
+    assert rows("SELECT count(*), sum(calls) FROM trial") == [(1, 9)]
 
 
 def test_a_database_that_a_running_program_has_locked_is_read(here) -> None:

@@ -81,6 +81,7 @@ OPENCODE = [
     (part(6, "bash", {"status": "error", "input": {"command": "ls"}, "error": "PermissionRejectedError: no"}), "rejected"),
     (part(7, "read", {"status": "error", "input": {"filePath": "x"}, "error": "File not found"}), "tool-error"),
     (part(8, "bash", {"status": "pending", "input": {}, "raw": ""}), "pending"),
+    (part(9, "bash", {"status": "error", "input": {"command": "rm z"}, "error": "Denied by the allow list demo (x): `rm`."}), "denied"),
 ]  # fmt: skip
 INFO = {
     "id": "ses_1",
@@ -204,6 +205,7 @@ CODEX = jsonl(
     *codex_call(3, "fly", "{}", "unsupported call: fly"),
     *codex_call(4, "shell", '{"comm', "failed to parse function arguments: EOF"),
     *codex_call(6, "shell", '{"command": ["ls"]}', '{"output":"a","metadata":{"exit_code":2,"duration_seconds":0.1}}'),
+    *codex_call(8, "exec_command", '{"cmd": "rm z"}', "Command blocked by PreToolUse hook: Denied by the allow list demo (x). Command: rm z"),
     *codex_call(7, "exec_command", '{"cmd": "rm y"}', f"exec_command failed for {400 * 'y'}: Rejected(no)"),
     *codex_call(5, "shell", '{"command": ["false"]}', {"content": "no", "metadata": {"exit_code": 1}, "success": False}),
     {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}},
@@ -408,7 +410,7 @@ SAMPLES = [
         "codex",
         "rollout-1.jsonl",
         CODEX,
-        ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "ran"],
+        ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "denied", "ran"],
     ),
     ("gemini-cli", "session-1.json", GEMINI, ["ran", "rejected", "invalid-tool"]),
     ("gemini-cli", "session-1.jsonl", GEMINI_LINES, ["ran", "rejected", "invalid-tool"]),
