@@ -130,11 +130,11 @@ def _told(intake: "Intake") -> Iterator[str]:
 
 def _skipped(intake: "Intake") -> Iterator[str]:
     if intake.skipped:
-        yield f"parts skipped: {len(intake.skipped):,}"
+        yield f"parts skipped: {intake.skips:,}"
         for one in intake.skipped[:NAMED]:
             yield visible(f"  {one.path}: {one.at}: {shortened(one.reason, 200)}")
-        if len(intake.skipped) > NAMED:
-            yield f"  and {len(intake.skipped) - NAMED:,} more: --json names all"
+        if intake.skips > NAMED:
+            yield f"  and {intake.skips - NAMED:,} more: --json names {len(intake.skipped):,}"
 
 
 def _of_run(taken: "Taken") -> Iterator[str]:
@@ -183,5 +183,6 @@ def _document(intake: "Intake") -> dict[str, Any]:
             for one in intake.runs.values()
         ],
         "redacted": list(intake.redacted),
+        "skipped_parts": intake.skips,
         "skipped": [one._asdict() for one in intake.skipped],
     }

@@ -51,19 +51,22 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
 
 
 def _trend_lines(found: "Trend") -> Iterator[str]:
-    if not found.points:
+    if not found.series:
         yield "no trials of which errors and time are known"
-    width = max((len(one.label) for one in found.points), default=0)
-    for one in found.points:
-        label = visible(one.label).ljust(width)
-        yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}"
-    for change in found.changes:
-        gap = change.difference
-        yield (
-            f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per 100 "
-            f"calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
-            "correction for all boundaries"
-        )
+    labels = [one.label for series in found.series.values() for one in series.points]
+    width = max((len(visible(label)) for label in labels), default=0)
+    for model, series in found.series.items():
+        of = f"  {visible(model)}" if len(found.series) > 1 and found.by != "model" else ""
+        for one in series.points:
+            label = visible(one.label).ljust(width)
+            yield f"{label}  errors per 100 calls {one.rate.per_100()}  trials {one.trials:,}{of}"
+        for change in series.changes:
+            gap = change.difference
+            yield (
+                f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per "
+                f"100 calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
+                f"correction for all boundaries{of}"
+            )
     if found.left_out:
         yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"
 
@@ -74,6 +77,7 @@ def _trend_document(found: "Trend") -> dict[str, Any]:
         "by": found.by,
         "points": [
             {
+                "model": model,
                 "label": one.label,
                 "trials": one.trials,
                 "errors": one.rate.count,
@@ -81,11 +85,13 @@ def _trend_document(found: "Trend") -> dict[str, Any]:
                 "low": one.rate.low,
                 "high": one.rate.high,
             }
-            for one in found.points
+            for model, series in found.series.items()
+            for one in series.points
         ],
         "changes": [
-            {"from": one.label, "since": one.since, "p_adjusted": one.adjusted}
-            for one in found.changes
+            {"model": model, "from": one.label, "since": one.since, "p_adjusted": one.adjusted}
+            for model, series in found.series.items()
+            for one in series.changes
         ],
         "left_out": found.left_out,
     }

@@ -107,7 +107,11 @@ def likeness(one: Intent, other: Intent) -> float:
 def same_intent(one: Intent, other: Intent) -> bool:
     if one.key == other.key:
         return True
-    return any(_same(mine, theirs) for mine, theirs in product(one.commands, other.commands))
+    for mine in one.commands:
+        for theirs in other.commands:
+            if _same(mine, theirs):
+                return True
+    return False
 
 
 def _text(call: ToolCall) -> str:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
+from agenteval.core.plain import legible, visible
 from agenteval.core.trial import Usage
 
 
@@ -33,6 +34,7 @@ ERRORS = frozenset((Recorded.DENIED, Recorded.INVALID_TOOL, Recorded.MALFORMED))
 APART = frozenset((Recorded.PENDING, Recorded.CASCADE))
 CARRIED_OUT = frozenset((Recorded.RAN, Recorded.TOOL_ERROR))
 NO_TOKENS = Usage()
+LONGEST_NAME = 300  # characters of what names a session, a model, a program
 
 
 class Fact(StrEnum):
@@ -57,6 +59,9 @@ class LoggedCall:
     seconds: float | None = None
 
 
+MOST_TEXT = 1 << 16  # characters of one turn's text, and of what the model read of one call
+
+
 @dataclass(slots=True)
 class LoggedTurn:
     """One reply of the model. `at` is when it ended, in seconds since 1970."""
@@ -67,6 +72,11 @@ class LoggedTurn:
     at: float | None = None
     usage: Usage = NO_TOKENS
     finish: str = ""
+
+    def says(self, text: str) -> None:
+        """One more piece of what the model says, as long as it is no book."""
+        if text and len(self.text) < MOST_TEXT:
+            self.text = f"{self.text}\n{text}" if self.text else text
 
 
 class Skipped(NamedTuple):
@@ -120,6 +130,21 @@ class Session:
         told = sum(call.recorded is not Recorded.PENDING for call in self.calls)
         return len(self.turns), told, sum(len(turn.text) for turn in self.turns)
 
+    def plain(self) -> "Session":
+        """The session with names that can be stored and shown, whatever the log has for them."""
+        for turn in self.turns:
+            turn.model = _plain(turn.model)
+        return replace(
+            self,
+            id=_plain(self.id),
+            agent=_plain(self.agent),
+            model=_plain(self.model),
+            version=_plain(self.version),
+            project=_plain(self.project),
+            parent=_plain(self.parent),
+            path=_plain(self.path),
+        )
+
     def by_model(self) -> list["Session"]:
         """The session cut by who answered, as a user may change the model in the middle of it.
 
@@ -133,7 +158,12 @@ class Session:
         return [replace(self, model=model, turns=own) for model, own in turns.items()]
 
 
+def _plain(name: str) -> str:
+    return visible(legible(name[:LONGEST_NAME]))
+
+
 PART = 2_000  # turns of a session that are held, and counted as one trial, at most
+HELD = 1 << 25  # characters of their calls, likewise
 
 
 @dataclass(slots=True)
@@ -143,6 +173,8 @@ class Building:
     session: Session
     _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
+    _held: int = 0
+    _cut: int = 0  # turns whose texts were looked at
 
     def turn(self, name: str = "") -> LoggedTurn:
         """The turn of this name, which may come in several pieces; a new one without a name."""
@@ -154,8 +186,12 @@ class Building:
             self._named[name] = made
         return made
 
+    def named(self) -> list[tuple[str, LoggedTurn]]:
+        return [*self._named.items()]
+
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
+        self._held += len(call.call.raw) + 1_000
         self._open.setdefault(call.call.id, []).append(call)
 
     def answered(self, identifier: str) -> LoggedCall | None:
@@ -174,10 +210,21 @@ class Building:
 
     def whole(self) -> Session | None:
         """The part that is long enough to be counted by itself; the next one begins then."""
-        if len(self.session.turns) < PART or (self._open and len(self.session.turns) < 2 * PART):
+        self.shorten()
+        fills = max(len(self.session.turns) / PART, self._held / HELD)
+        if fills < (2 if self._open else 1):
             return None
         found = self.session
         self.session = replace(found, part=found.part + 1, turns=[])
+        self._held = self._cut = 0
         self._open.clear()
         self._named.clear()
         return found
+
+    def shorten(self) -> None:
+        """Of what models read only the beginning is kept; once, before the next turn begins."""
+        for turn in self.session.turns[self._cut :]:
+            for call in turn.calls:
+                call.said = call.said[:MOST_TEXT]
+                self._held += len(call.said)
+        self._cut = len(self.session.turns)

@@ -6,10 +6,11 @@ in whichever later turn; each call answers one denial, and an allowed one is loo
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise, takewhile
 
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
@@ -163,12 +164,15 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     A denial has its kind when a later call had the same intent.
     """
     denials: list[_Call] = []
+    unsettled: list[_Call] = []
     spare: list[_Call] = []
     for calls in by_turn:
         allowed = [call for call in calls if not call.denied]
         denied = _episode(calls)
-        pending = [one for one in denials if one.kind is None][-PENDING:]
-        answering = _answer(pending, [*allowed, *denied])
+        answering = _answer(unsettled[-PENDING:], [*allowed, *denied])
+        if answering:
+            unsettled = [one for one in unsettled if one.kind is None]
+        unsettled += denied
         left = (call for call in allowed if call not in answering)
         spare += sorted(left, key=lambda call: call.intent.key)
         denials += denied
@@ -236,8 +240,13 @@ def _sooner(denial: _Call, spare: list[_Call]) -> None:
 
 def _other(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
     """The first call after a denial that is other work."""
-    later = (call for call in spare if call.turn > denial.turn)
+    at = bisect_right(spare, denial.turn, key=_turn)  # they are in the order of their turns
+    later = islice(spare, at, None)
     return next((call for call in later if call.intent.key not in denial.vain), None)
+
+
+def _turn(call: _Call) -> int:
+    return call.turn
 
 
 def _end(denial: _Call) -> int | None:
@@ -249,7 +258,13 @@ def _end(denial: _Call) -> int | None:
 
 
 def _made(by_turn: Sequence[list[_Call]], turn: int, end: int) -> int:
-    return 1 + sum(len(calls) for calls in by_turn if turn < calls[0].turn < end)
+    first = bisect_right(by_turn, turn, key=_turn_of)
+    between = takewhile(lambda calls: calls[0].turn < end, islice(by_turn, first, None))
+    return 1 + sum(map(len, between))
+
+
+def _turn_of(calls: Sequence[_Call]) -> int:
+    return calls[0].turn
 
 
 def _burned(calls: Sequence[_Call]) -> bool:

@@ -171,7 +171,7 @@ STDIN = "-"
 # What reading such a file can raise.
 UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 
-_UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
+UNPACKERS: Mapping[bytes, Callable[[BinaryIO], object]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ": lzma.open,
@@ -184,7 +184,7 @@ def opened(path: str, stack: ExitStack) -> BinaryIO:
         return sys.stdin.buffer
     file = stack.enter_context(Path(path).open("rb"))  # noqa: SIM115 -- the stack closes it
     start = file.peek(1)
-    unpacker = next((each for magic, each in _UNPACKERS.items() if start.startswith(magic)), None)
+    unpacker = next((each for magic, each in UNPACKERS.items() if start.startswith(magic)), None)
     if unpacker is None:
         return file
     return stack.enter_context(cast("BinaryIO", unpacker(file)))

@@ -26,6 +26,7 @@ from agenteval.readers.json_source import (
 )
 
 Object = Mapping[str, Any]
+_LONG = 16  # characters of an id that no other file has too, as "7" may stand in many
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -44,13 +45,17 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 def _name(line: Line, path: Path) -> str:
     """What names a conversation, so that it is known again; else its place in the file."""
     value = line.value
-    found = next((text_at(value, k) for k in ("session_id", "conversation_id", "id", "uuid")), "")
-    return found or f"{by_place(path)}:{line.number}"
+    for key in ("session_id", "conversation_id", "id", "uuid"):
+        found = text_at(value, key)
+        if len(found) >= (1 if key == "session_id" else _LONG):
+            return found
+    return f"{by_place(path)}:{line.number}"
 
 
 def _conversation(building: Building, value: Object) -> None:
     session = building.session
     inner = [one for key in ("request", "response", "body") for one in _nested(value, key)]
+    inner += [one for outer in inner for one in _nested(outer, "body")]  # of a batch's output
     for one in (value, *inner):
         session.model = session.model or text_at(one, "model")
         session.agent = session.agent or text_at(one, "agent")

@@ -4,7 +4,6 @@ One message of the API stands in several lines that share `message.id`, and line
 when a session is taken up: they are told apart by `uuid`.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
+from agenteval.readers.log_bytes import small
 
 # What the program says to a call that it did not carry out, the first that fits.
 _SAID = (
@@ -117,8 +117,8 @@ class _Reading:
         if told := text_at(line, "attributionAgent"):
             return told
         try:
-            beside = json.loads(self.path.with_suffix(".meta.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
+            beside = small(self.path.with_suffix(".meta.json"))
+        except (OSError, ValueError):
             beside = None
         return text_at(beside, "agentType") or "sub-agent"
 
@@ -135,8 +135,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
     if at(message, "usage"):
         turn.usage = _usage(message)
     content = at(message, "content")
-    if said := words(content):
-        turn.text = f"{turn.text}\n{said}" if turn.text else said
+    turn.says(words(content))
     for block in objects(content):
         if block.get("type") == "tool_use":
             call = called(text_at(block, "id"), text_at(block, "name"), block.get("input"))

@@ -3,6 +3,7 @@
 `exec --json` leaves refused and malformed calls out: it is the rollout that has them.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, lines, text_at, when, words
+from agenteval.readers.json_source import Line, at, code_at, lines, text_at, when, words
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -20,8 +21,8 @@ _SAID = (
     (
         Recorded.DENIED,
         (
-            r"(?:exec_command failed.{0,200})?Rejected\(|approval policy is \w+; reject|"
-            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule)"
+            r"(?:[\w.]+ failed.{0,560})?Rejected\(|approval policy is \w+; reject|"
+            r".{0,200}(?:forbidden|rejected|blocked) by (?:policy|rule|PreToolUse hook)"
         ),
     ),
 )
@@ -85,18 +86,30 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
         call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     elif kind in _RESULTS and (one := building.answered(text_at(item, "call_id"))):
-        output = item.get("output")
+        output = _unwrapped(item.get("output"))
         one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
             output, "content"
         )
         _record(one, output)
 
 
+def _unwrapped(output: object) -> object:
+    """The output with its exit code, which older versions wrote as the text of an object."""
+    if isinstance(output, str) and output.startswith('{"') and '"metadata"' in output:
+        try:
+            found = json.loads(output)
+        except (ValueError, RecursionError):
+            return output
+        if isinstance(found, dict) and isinstance(found.get("output"), str):
+            return {**found, "content": found["output"]}
+    return output
+
+
 def _record(one: LoggedCall, output: object) -> None:
     start = one.said[:_FIRST]
-    code = at(output, "metadata", "exit_code")
     found = _EXIT.search(start)
-    one.exit_code = code if isinstance(code, int) else int(found[1]) if found else None
+    code = code_at(output, "metadata", "exit_code")
+    one.exit_code = int(found[1]) if code is None and found else code
     if one.exit_code is not None:
         one.recorded = Recorded.RAN
         return

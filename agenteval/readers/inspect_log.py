@@ -1,38 +1,44 @@
 """Inspect's logs, where a sample is a session: `.eval`, an archive of files, and `.json`."""
 
 import io
-import json
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.call import ToolCall
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
-    LONGEST,
     at,
     count_at,
     objects,
     text_at,
     walked,
+    walked_text,
     when,
     words,
 )
+from agenteval.readers.log_bytes import regular
 
 Object = Mapping[str, Any]
 _ERRORS = {
     "approval": Recorded.DENIED,
     "parsing": Recorded.MALFORMED,
 }
+_LISTS = ("messages", "events")
+_LARGEST = 1 << 31  # bytes of a sample, unpacked
+_MOST = 20_000  # turns of a sample, and events that are held of it
+_ATTACHED = "attachment://"
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    with path.open("rb") as file:
-        is_archive = file.read(2) == b"PK"
+    with regular(path) as file:
+        is_archive = file.peek(2)[:2] == b"PK"
     yield from _of_archive(path) if is_archive else _of_json(path)
 
 
@@ -42,107 +48,172 @@ def _of_json(path: Path) -> Iterator[Session | Skipped]:
         if isinstance(one, Skipped):
             yield one
         elif one[0] == "samples" and isinstance(one[1], dict):
-            yield _sample(head, one[1], path)
+            whole = [
+                (key, part)
+                for key, value in one[1].items()
+                for part in (value if key in _LISTS and isinstance(value, list) else [value])
+            ]
+            yield _sample(head, whole, path)
         elif one[0] == "eval" and isinstance(one[1], dict):
             head = one[1]
 
 
 def _of_archive(path: Path) -> Iterator[Session | Skipped]:
     """Without its end an archive has no list of its files: nothing of it can be read."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except _BAD_ZIP as error:
-        yield Skipped(str(path), "the archive", f"cut off, or no ZIP: {error}")
-        return
-    with archive:
+    with regular(path) as file:
+        try:
+            archive = zipfile.ZipFile(file)
+        except _BAD_ZIP as error:
+            yield Skipped(str(path), "the archive", f"cut off, or no ZIP: {error}")
+            return
         names = archive.namelist()
         starts = [n for n in ("header.json", "_journal/start.json") if n in names]
         head: Any = {}
         for name in (*starts[:1], *sorted(n for n in names if n.startswith("samples/"))):
-            if archive.getinfo(name).file_size > 4 * LONGEST:
-                yield Skipped(str(path), name, f"more than {4 * LONGEST:,} bytes")
-                continue
-            try:
-                with io.TextIOWrapper(archive.open(name), "utf-8", "surrogateescape") as file:
-                    found = json.load(file)
-            except (ValueError, RecursionError, KeyError, OSError, *_BAD_ZIP) as error:
-                yield Skipped(str(path), name, str(error))
-                continue
+            faults = list[Skipped]()
+            told = _member(archive, name, path, faults)
             if name in starts:
-                head = at(found, "eval") or {}
-            elif isinstance(found, dict):
-                yield _sample(head, found, path)
+                head = next((value for key, value in told if key == "eval"), {})
+            else:
+                found = _sample(head, told, path)
+                if found.turns or not faults:
+                    yield found
+            yield from faults
 
 
-def _sample(head: Object, sample: Object, path: Path) -> Session:
-    packages = head.get("packages")
-    named = f"{text_at(head, 'run_id') or path.stem}/{sample.get('id')}/{sample.get('epoch')}"
-    building = Building(
-        Session(
-            id=text_at(sample, "uuid") or named,
-            agent=text_at(head, "solver") or "main",
-            model=text_at(head, "model"),
-            version=text_at(packages, "inspect_ai"),
-            project=text_at(head, "task"),
-            path=str(path),
-        )
-    )
-    began = when(head.get("created"))
-    times = _times(sample)
-    for message in objects(sample.get("messages")):
-        if message.get("role") == "assistant":
-            _turn(building, message, times.get(text_at(message, "id"), began))
-        elif message.get("role") == "tool":
-            _result(building, message)
-    _events(building, sample)
-    return building.session
-
-
-def _times(sample: Object) -> dict[str, float | None]:
-    """When each reply came, by its message's id."""
-    return {
-        text_at(choice, "message", "id"): when(event.get("timestamp"))
-        for event in objects(sample.get("events"))
-        if event.get("event") == "model"
-        for choice in objects(at(event, "output", "choices"))
-    }
-
-
-def _turn(building: Building, message: Object, moment: float | None) -> None:
-    turn = building.turn()
-    turn.text, turn.at = words(message.get("content")), moment
-    turn.usage = Usage(
-        prompt_tokens=count_at(message, "usage", "input_tokens"),
-        completion_tokens=count_at(message, "usage", "output_tokens"),
-    )
-    for one in objects(message.get("tool_calls")):
-        given = at(one, "arguments")
-        call = called(text_at(one, "id"), text_at(one, "function"), {} if given is None else given)
-        recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
-        building.called(turn, LoggedCall(call, recorded))
-
-
-def _result(building: Building, message: Object) -> None:
-    found = building.answered(text_at(message, "tool_call_id"))
-    if found is None:
+def _member(
+    archive: zipfile.ZipFile, name: str, path: Path, faults: list[Skipped]
+) -> Iterator[tuple[str, Any]]:
+    """The keys of one file of an archive, unpacked as they are read: it may be large."""
+    if archive.getinfo(name).file_size > _LARGEST:
+        faults.append(Skipped(str(path), name, f"more than {_LARGEST:,} bytes"))
         return
-    kind, said = text_at(message, "error", "type"), text_at(message, "error", "message")
-    found.said = said or words(message.get("content"))
-    if found.recorded is Recorded.PENDING:
-        found.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
+    try:
+        with io.TextIOWrapper(archive.open(name), "utf-8", "surrogateescape") as file:
+            for one in walked_text(file, str(path), f"{name}: ", *_LISTS):
+                if isinstance(one, Skipped):
+                    faults.append(one)
+                else:
+                    yield one
+    except (ValueError, KeyError, OSError, *_BAD_ZIP) as error:
+        faults.append(Skipped(str(path), name, str(error)))
+
+
+def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Session:
+    """One sample, of its keys as they come; what is in a list comes one by one."""
+    building = Building(Session("", path=str(path)))
+    known: dict[str, Any] = {}
+    events, attached = _Events(), dict[str, str]()
+    for key, value in told:
+        if key == "messages" and isinstance(value, dict):
+            _message(building, value)
+        elif key == "events" and isinstance(value, dict):
+            events.take(value)
+        elif key == "attachments" and isinstance(value, dict):
+            attached = value
+        elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
+            known[key] = value
+    session = building.session
+    named = f"{text_at(head, 'run_id') or path.stem}/{known.get('id')}/{known.get('epoch')}"
+    session.id = text_at(known, "uuid") or named
+    session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
+    session.version = text_at(head, "packages", "inspect_ai")
+    session.project = text_at(head, "task")
+    events.tell(building, when(head.get("created")), attached)
+    return session
+
+
+def _message(building: Building, message: Object) -> None:
+    role = message.get("role")
+    if role == "assistant" and len(building.session.turns) < _MOST:
+        building.shorten()
+        turn = building.turn(text_at(message, "id"))
+        turn.says(words(message.get("content")))
+        for one in objects(message.get("tool_calls")):
+            recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
+            building.called(turn, LoggedCall(_call(one), recorded))
+    elif role == "tool" and (found := building.answered(text_at(message, "tool_call_id"))):
+        _record(found, message.get("error"), words(message.get("content")))
+
+
+def _call(one: Object) -> ToolCall:
+    given = at(one, "arguments")
+    return called(text_at(one, "id"), text_at(one, "function"), {} if given is None else given)
+
+
+def _record(one: LoggedCall, error: object, result: str) -> None:
+    kind, said = text_at(error, "type"), text_at(error, "message")
+    one.said = said or result
+    if one.recorded is Recorded.PENDING:
+        one.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
         if kind == "parsing" and "not found" in said:
-            found.recorded = Recorded.INVALID_TOOL
+            one.recorded = Recorded.INVALID_TOOL
 
 
-def _events(building: Building, sample: Object) -> None:
-    """Who decided: a call that a person rejected was denied by no rule."""
-    by_person = {
-        text_at(event, "call", "id")
-        for event in objects(sample.get("events"))
-        if event.get("event") == "approval"
-        and text_at(event, "decision") in {"reject", "terminate"}
-        and event.get("approver") == "human"
-    }
-    for call in building.session.calls:
-        if call.recorded is Recorded.DENIED and call.call.id in by_person:
-            call.recorded = Recorded.REJECTED
+@dataclass(slots=True)
+class _Events:
+    """What a sample's events tell beside its messages: when, at what cost, and who decided.
+
+    Calls of sub-agents, and those that were taken out of a long conversation, stand here alone.
+    """
+
+    replies: dict[str, Object] = field(default_factory=dict)  # by the id of the message
+    calls: list[Object] = field(default_factory=list)
+    decided: dict[str, str] = field(default_factory=dict)  # by a person, of calls
+
+    def take(self, event: Object) -> None:
+        kind = event.get("event")
+        if kind == "model":
+            known = {"at": event.get("completed") or event.get("timestamp")}
+            known["usage"] = at(event, "output", "usage")
+            for choice in objects(at(event, "output", "choices")):
+                self.replies[text_at(choice, "message", "id")] = known
+        elif kind == "tool" and len(self.calls) < _MOST:
+            told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
+            self.calls.append({key: event.get(key) for key in told})
+        elif (kind, event.get("approver")) == ("approval", "human"):
+            self.decided[text_at(event, "call", "id")] = text_at(event, "decision")
+
+    def tell(self, building: Building, began: float | None, attached: Mapping[str, str]) -> None:
+        for name, turn in building.named():
+            reply = self.replies.get(name, {})
+            turn.at = when(reply.get("at")) or began
+            turn.usage = Usage(
+                prompt_tokens=count_at(reply, "usage", "input_tokens"),
+                completion_tokens=count_at(reply, "usage", "output_tokens"),
+            )
+        known: dict[str, list[LoggedCall]] = {}
+        for call in building.session.calls:
+            known.setdefault(call.call.id, []).append(call)
+        for event in self.calls:
+            if own := known.get(text_at(event, "id")):
+                own.pop(0).seconds = _seconds(event.get("working_time"))
+            else:
+                self._alone(building, event, attached)
+        for call in building.session.calls:
+            by_person = self.decided.get(call.call.id) in {"reject", "terminate"}
+            if call.recorded is Recorded.DENIED and by_person:
+                call.recorded = Recorded.REJECTED
+
+    def _alone(self, building: Building, event: Object, attached: Mapping[str, str]) -> None:
+        turn = building.turn()
+        turn.at = when(event.get("timestamp"))
+        call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
+        call.seconds = _seconds(event.get("working_time"))
+        _record(call, event.get("error"), words(_with(attached, event.get("result"))))
+        turn.calls.append(call)
+
+
+def _seconds(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
+
+
+def _with(attached: Mapping[str, str], value: Any) -> Any:
+    """The value with the long texts that stand elsewhere in the sample."""
+    if isinstance(value, dict):
+        return {key: _with(attached, one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_with(attached, one) for one in value]
+    if isinstance(value, str) and value.startswith(_ATTACHED):
+        return attached.get(value.removeprefix(_ATTACHED), value)
+    return value

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from agenteval.core.logged import Skipped
+from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.readers.log_bytes import opened
 
-LONGEST = 1 << 26  # characters of one line, or of one value of a document
+LONGEST = 1 << 25  # characters of one line, or of one value of a document
 _AT_ONCE = 1 << 18
 _BLANKS = re.compile(r"[\s,]*")
 _DECODER = json.JSONDecoder(strict=False)
-_ENCODINGS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb": "utf-8-sig"}
 
 
 class Line(NamedTuple):
@@ -22,29 +23,26 @@ class Line(NamedTuple):
     value: Mapping[str, Any]
 
 
-def opened(path: Path) -> TextIO:
-    """The text of a file, whatever its encoding: a byte that is no text is a lone surrogate."""
-    with path.open("rb") as file:
-        encoding = _ENCODINGS.get(file.read(2), "utf-8")
-    errors = "surrogateescape" if encoding != "utf-16" else "replace"
-    return path.open(encoding=encoding, errors=errors, newline="\n")
-
-
 def lines(path: Path) -> Iterator[Line | Skipped]:
     """The object of each line; a line that is none, or cut off, is skipped."""
     number = 0
     with opened(path) as file:
-        while text := file.readline(LONGEST):
-            number += 1
-            if len(text) >= LONGEST and not text.endswith("\n"):
-                yield Skipped(str(path), f"line {number}", f"longer than {LONGEST:,} characters")
-                _drain(file)
-            elif text.strip():
-                yield from _line(path, number, text)
+        try:
+            while text := file.readline(LONGEST):
+                number += 1
+                if len(text) >= LONGEST and not text.endswith("\n"):
+                    _drain(file)
+                    yield Skipped(
+                        str(path), f"line {number}", f"longer than {LONGEST:,} characters"
+                    )
+                elif text.strip():
+                    yield from _line(path, number, text)
+        except UNREADABLE as error:
+            yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
 
 def _drain(file: TextIO) -> None:
-    while (rest := file.readline(LONGEST)) and not rest.endswith("\n"):
+    while (rest := file.readline(_AT_ONCE)) and not rest.endswith("\n"):
         pass
 
 
@@ -54,7 +52,7 @@ def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
         try:
             value, start = _DECODER.raw_decode(text, blank.end())
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError, MemoryError) as error:
             cut = "cut off, or half written: " if not text.endswith("\n") else ""
             yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
             return
@@ -66,6 +64,8 @@ def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "more than there is memory for"
     return "nested too deep" if isinstance(error, RecursionError) else f"no JSON: {error}"
 
 
@@ -75,11 +75,18 @@ def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
     A document that is a list gives its elements under the key "". What stands before a cut comes.
     """
     with opened(path) as file:
-        text = _Text(file)
-        try:
-            yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
-        except _BadJsonError as error:
-            yield Skipped(str(path), f"character {text.at}", str(error))
+        yield from walked_text(file, str(path), "", *lists)
+
+
+def walked_text(
+    file: TextIO, path: str, within: str, *lists: str
+) -> Iterator[tuple[str, Any] | Skipped]:
+    """The same of what is open; `within` is the place in the file that is told of a fault."""
+    text = _Text(file)
+    try:
+        yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
+    except (_BadJsonError, *UNREADABLE) as error:
+        yield Skipped(path, f"{within}character {text.at}", str(error))
 
 
 class _BadJsonError(ValueError):
@@ -118,8 +125,8 @@ class _Text:
             self.next()
             try:
                 found, end = _DECODER.raw_decode(self._held, self._from)
-            except RecursionError:
-                raise _BadJsonError("nested too deep") from None
+            except (RecursionError, MemoryError) as error:
+                raise _BadJsonError(_why(error)) from None
             except ValueError as error:
                 is_all = not self._more(wanted)
                 if is_all or wanted > LONGEST:
@@ -190,6 +197,13 @@ def count_at(value: Any, *path: str) -> int:
         if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 31
         else 0
     )
+
+
+def code_at(value: Any, *path: str) -> int | None:
+    """The exit code that stands there, where it can be one."""
+    found = at(value, *path)
+    is_one = isinstance(found, int) and not isinstance(found, bool) and abs(found) < 1 << 31
+    return found if is_one else None
 
 
 def words(content: Any) -> str:

@@ -1,6 +1,7 @@
 """The formats of logs: what each program's files are called, and where they lie."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,16 +40,23 @@ class LogFormat:
     hidden: tuple[Fact, ...] = ()
 
     def found(self, path: Path) -> Iterator[Path]:
-        """The files of this format in a folder, or the file itself. Raises UsageError."""
-        if not path.is_dir():
-            if not path.exists():
-                raise UsageError(f"{path}: no such file or folder of logs. Name one that is there")
+        """The files of this format in a folder, or the file itself. Raises UsageError.
+
+        What is no regular file comes too: whoever opens it is told.
+        """
+        try:
+            is_folder = stat.S_ISDIR(path.stat().st_mode)
+        except (OSError, ValueError) as error:
+            gone = isinstance(error, FileNotFoundError)
+            why = "no such file or folder of logs" if gone else error
+            raise UsageError(f"{path}: {why}. Name one that is there") from error
+        if not is_folder:
             yield path
             return
         seen: set[Path] = set()
         for pattern in self.files:
             for file in sorted(path.glob(pattern)):
-                if file.is_file() and file not in seen:
+                if not file.is_dir() and file not in seen:
                     seen.add(file)
                     yield file
 

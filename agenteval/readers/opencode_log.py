@@ -8,11 +8,13 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from errno import EBUSY
 from pathlib import Path
 
 from agenteval.core.logged import Building, LoggedTurn, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.readers.json_source import (
+    LONGEST,
     Line,
     at,
     count_at,
@@ -22,9 +24,11 @@ from agenteval.readers.json_source import (
     walked,
     when,
 )
+from agenteval.readers.log_bytes import regular, small, unpacked
 from agenteval.readers.opencode_parts import Object, call_of, rules_in
 
 _MARK = b"SQLite format 3\0"
+_RULES = 1_000  # that are kept of a session: each is looked for among the others
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -33,13 +37,13 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         for found in sorted(path.glob("session/*/*.json")):
             yield from _of_tree(found)
         return
-    with path.open("rb") as file:
-        start = file.read(4096)
+    with unpacked(path) as file:
+        start = file.peek(4096)[:4096]
     if start.startswith(_MARK):
-        yield from _of_database(path)
+        yield from _of_database(path, is_logged=start[18:19] == b"\2")
     elif path.parent.parent.name == "session" and b'"messages"' not in start:
         yield from _of_tree(path)
-    elif re.match(rb'\s*\{\s*"type"', start):
+    elif re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"type"', start):
         yield from _of_run(path)
     else:
         yield from _of_export(path)
@@ -85,8 +89,7 @@ def _usage(tokens: object) -> Usage:
 
 def _part(building: Building, turn: LoggedTurn, part: Object) -> None:
     if part.get("type") == "text" and not part.get("synthetic"):
-        said = text_at(part, "text")
-        turn.text = f"{turn.text}\n{said}" if turn.text else said
+        turn.says(text_at(part, "text"))
     elif part.get("type") == "tool":
         call = call_of(part)
         if call.recorded is Recorded.PENDING and any(
@@ -96,7 +99,7 @@ def _part(building: Building, turn: LoggedTurn, part: Object) -> None:
             return  # one malformed call can leave many parts behind
         building.called(turn, call)
         for rule in rules_in(call):
-            if rule not in building.session.rules:
+            if rule not in building.session.rules and len(building.session.rules) < _RULES:
                 building.session.rules.append(rule)
 
 
@@ -165,26 +168,34 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
 def _file(path: Path, faults: list[Skipped]) -> Object:
     """The object in a small file; none, and a fault more, where there is none."""
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        found = small(path)
+    except (OSError, ValueError) as error:
         faults.append(Skipped(str(path), "the file", f"no JSON: {error}"))
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _of_database(path: Path) -> Iterator[Session | Skipped]:
-    """Opened to read only, with its WAL: what a running OpenCode has committed is read."""
+def _of_database(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]:
+    """Opened to read only, with its WAL: what a running OpenCode has committed is read.
+
+    One that is written by way of a WAL and has none is nobody's at work. Raises OSError where a
+    program has locked it: it is to be read another time.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists():
+        regular(wal).close()
     try:
         # A store without its -shm, in a folder that cannot be written, is read as it lies there.
         uri = path.absolute().as_uri()
-        alone = not path.with_name(f"{path.name}-wal").exists()
-        with closing(
-            sqlite3.connect(f"{uri}?mode=ro{'&immutable=1' if alone else ''}", uri=True, timeout=5)
-        ) as store:
+        how = "&immutable=1" if is_logged and not wal.exists() else ""
+        with closing(sqlite3.connect(f"{uri}?mode=ro{how}", uri=True, timeout=5)) as store:
+            store.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
             store.row_factory = sqlite3.Row
             store.text_factory = _text
             yield from _sessions(store, path)
     except sqlite3.Error as error:
+        if "locked" in str(error):
+            raise OSError(EBUSY, f"{error}: by a running program") from error
         yield Skipped(str(path), "the database", str(error))
 
 
@@ -213,7 +224,7 @@ def _loader(path: Path, faults: list[Skipped]) -> Callable[[str, str], Object]:
     def load(name: str, data: str) -> Object:
         try:
             found = json.loads(data)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, TypeError, RecursionError, MemoryError) as error:
             faults.append(Skipped(str(path), f"row {name}", f"no JSON: {error}"))
             return {}
         return found if isinstance(found, dict) else {}

@@ -11,12 +11,12 @@ from typing import Any
 
 from agenteval.core.logged import LoggedCall, Recorded
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, objects, text_at, when
+from agenteval.readers.json_source import at, code_at, objects, text_at, when
 
 Object = Mapping[str, Any]
 _DENIED = re.compile(
     r"specifically restricted access|rule which prevents|PermissionDeniedError"
-    r"|Permission denied: "
+    r"|Permission denied: |\A(?:Error: )?Denied by the allow list "  # the last one is our hook's
 )
 _REJECTED = re.compile(r"PermissionRejectedError|user rejected permission|PermissionCorrectedError")
 _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
@@ -37,12 +37,11 @@ def call_of(part: Object) -> LoggedCall:
     elif recorded is Recorded.MALFORMED and isinstance(at(given, "value"), str):
         given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
     began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
-    exit_code = at(state, "metadata", "exit")
     return LoggedCall(
         call=called(text_at(part, "callID"), name, {} if given is None else given),
         recorded=recorded,
         said=said,
-        exit_code=exit_code if isinstance(exit_code, int) else None,
+        exit_code=code_at(state, "metadata", "exit"),
         seconds=max(ended - began, 0.0) if began and ended else None,
     )
 

@@ -1,5 +1,6 @@
 """Trajectories of SWE-agent and mini-swe-agent. Whether a rule denied a call they do not show."""
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -68,15 +69,28 @@ _MOST = 20_000  # turns: a trajectory is one task
 def _begin(session: Session, key: str, value: object) -> None:
     if key == "info":
         session.version = text_at(value, "mini_version") or text_at(value, "swe_agent_version")
-        session.model = text_at(value, "config", "model", "model_name")
+        session.model = text_at(value, "config", "model", "model_name") or session.model
+    elif key == "replay_config":
+        session.model = session.model or _model_in(value)
     elif key == "instance_id" and isinstance(value, str):
         session.id = value
     elif key == "environment" and isinstance(value, str):
         session.project = value
 
 
+def _model_in(config: object) -> str:
+    """Who was asked, by the settings of SWE-agent: an object, or its text."""
+    try:
+        known = json.loads(config) if isinstance(config, str) else config
+    except (ValueError, RecursionError):
+        return ""
+    return text_at(known, "agent", "model", "name")
+
+
 def _message(building: Building, message: Object) -> None:
     role = text_at(message, "role")
+    if message.get("is_demo") is True:
+        return  # what somebody else did once, shown to the model
     if role == "assistant":
         _reply(building, message)
     elif role in {"user", "tool"}:
@@ -147,6 +161,6 @@ def _step(building: Building, step: Object) -> None:
                 bash_call(action.strip("\n")),
                 Recorded.DENIED if _BLOCKED.match(observation) else Recorded.UNKNOWN,
                 observation,
-                seconds=seconds if isinstance(seconds, float) else None,
+                seconds=seconds if isinstance(seconds, float) and 0 <= seconds < 1e9 else None,
             ),
         )

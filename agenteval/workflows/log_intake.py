@@ -1,7 +1,7 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +16,8 @@ from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
 from agenteval.core.run import Run
 from agenteval.errors import UsageError
+from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.readers.log_bytes import closed_folders
 from agenteval.readers.log_formats import FORMATS, LogFormat, format_named
 from agenteval.store.ingesting import Judged
 from agenteval.store.sql import SqlStore
@@ -47,10 +49,19 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     """
     wanted.check()
     given = load_any(allowlist, roots=roots()) if allowlist else None
-    files = [*_files(format_name, paths)]
+    places = _places(format_name, paths)
+    files = [(log, file) for log, place in places for file in log.found(place)]
+    if format_name == AUTO and not files:
+        raise UsageError(
+            f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
+            "file: agenteval ingest FORMAT PATH"
+        )
     with closing(parts.sql.SqlStore(store)) as there:
         taking = _Taking(there, given, wanted, Redactor() if redact else None, note)
         try:
+            for place in {place: None for _, place in places}:
+                for fault in closed_folders(place):
+                    taking.intake.skip(fault)
             for log, path in files:
                 taking.file(log, path)
         finally:
@@ -58,28 +69,16 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     return taking.intake
 
 
-def _files(format_name: str, paths: Sequence[str]) -> Iterator[tuple[LogFormat, Path]]:
+def _places(format_name: str, paths: Sequence[str]) -> list[tuple[LogFormat, Path]]:
+    """Where logs are to be looked for. Raises UsageError."""
     if format_name != AUTO:
         log = format_named(format_name)
         if not (places := [Path(path) for path in paths] or [*log.places()]):
             raise UsageError(f"{log.name}: no logs in its own place here. Name a file or a folder")
-        yield from ((log, file) for place in places for file in log.found(place))
-        return
+        return [(log, place) for place in places]
     if paths:
         raise UsageError("auto finds each program's own place. Name a format to read other files")
-    yield from _of_all_programs()
-
-
-def _of_all_programs() -> Sequence[tuple[LogFormat, Path]]:
-    found = [
-        (log, file) for log in FORMATS.values() for at in log.places() for file in log.found(at)
-    ]
-    if not found:
-        raise UsageError(
-            f"auto: no logs of {', '.join(FORMATS)} in their own places here. Name a format and a "
-            "file: agenteval ingest FORMAT PATH"
-        )
-    return found
+    return [(log, place) for log in FORMATS.values() for place in log.places()]
 
 
 class _Taking:
@@ -109,11 +108,12 @@ class _Taking:
         try:
             for one in log.read(path):
                 if isinstance(one, Skipped):
-                    self.intake.skipped.append(one)
+                    self.intake.skip(one)
                 else:
                     self._session(log, one)
-        except OSError as error:
-            self.intake.skipped.append(Skipped(str(path), "the file", error.strerror or str(error)))
+        except UNREADABLE as error:
+            why = getattr(error, "strerror", None) or str(error)
+            self.intake.skip(Skipped(str(path), "the file", why))
             return
         self._writer.read(name, state)
 
@@ -133,6 +133,7 @@ class _Taking:
         if not session.turns:
             self.intake.empty += 1
             return
+        session = session.plain()
         judge = self._judges.setdefault(
             log.name, LogJudge(log.name, self._allowlist, self._redactor)
         )
@@ -191,7 +192,7 @@ class _Taking:
         card: ModelCard = ingest.cards([model])[model]
         judged = self._allowlist is not None or Fact.DENIALS not in log.hidden
         run = Run(
-            id=self._store.free_id(f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model)}"),
+            id=self._store.free_id(f"{now:%Y%m%d-%H%M%S}-{log.name}-{_plain(model[:60])}"),
             model=replace(card, name=model),
             started=now.isoformat(timespec="milliseconds"),
             seed=0,

@@ -54,6 +54,9 @@ class Taken:
     differing: Counter[str] = field(default_factory=Counter)  # by what was recorded
 
 
+NAMED = 1_000  # skipped parts: a file of garbage has millions
+
+
 @dataclass(slots=True)
 class Intake:
     """All that one command took in."""
@@ -63,8 +66,14 @@ class Intake:
     unchanged: int = 0  # files
     left_out: int = 0  # sessions that were not wanted
     empty: int = 0  # sessions in which the model said nothing
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)  # as many as are named
+    skips: int = 0  # all that were skipped
     redacted: Sequence[str] = ()
+
+    def skip(self, one: Skipped) -> None:
+        self.skips += 1
+        if self.skips <= NAMED:
+            self.skipped.append(one)
 
     @property
     def has_news(self) -> bool:

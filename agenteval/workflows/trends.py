@@ -20,32 +20,42 @@ _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source,
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """The points in their order, and the changes that are settled; none by model."""
+    """What each model did, by its name: two models in one week are no change of one of them."""
 
     by: By
+    series: Mapping[str, "Series"]
+    left_out: int = 0  # trials whose errors no log shows, or whose time is not known
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The points of one model in their order, and the changes that are settled; none by model."""
+
     points: Sequence[Point]
     changes: Sequence[Change]
-    left_out: int = 0  # trials whose errors no log shows, or whose time is not known
 
 
 def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Trend:
     """Of the models with this in their names. Raises UsageError for a store that is not there."""
-    series: dict[str, list[Cluster]] = {}
+    found: dict[str, dict[str, list[Cluster]]] = {}
     left_out = 0
     with opened(store) as query:
-        for label, cluster in _labelled(query, by, model, simulated=simulated):
+        for name, label, cluster in _labelled(query, by, model, simulated=simulated):
             if label:
-                series.setdefault(label, []).append(cluster)
+                found.setdefault(name, {}).setdefault(label, []).append(cluster)
             else:
                 left_out += 1
-    ordered = dict(sorted(series.items(), key=lambda one: _key(one[0])))
-    found = changes(ordered) if by != "model" else ()
-    return Trend(by, points(ordered), found, left_out)
+    return Trend(by, {name: _series(by, found[name]) for name in sorted(found)}, left_out)
+
+
+def _series(by: By, clusters: Mapping[str, Sequence[Cluster]]) -> Series:
+    ordered = dict(sorted(clusters.items(), key=lambda one: _key(one[0])))
+    return Series(points(ordered), changes(ordered) if by != "model" else ())
 
 
 def _labelled(
     query: Query, by: By, model: str, *, simulated: bool
-) -> Iterator[tuple[str, Cluster]]:
+) -> Iterator[tuple[str, str, Cluster]]:
     """Of a session that was judged by several lists, the first judgement alone counts."""
     seen: set[tuple[str, str, str, int]] = set()
     for name, is_simulated, started, card, source, policies, *rest in query(_TRIALS):
@@ -61,7 +71,7 @@ def _labelled(
             "version": version or decoded(card).get("server_version", ""),
         }[by]
         judged = not told or told["judged"] or decoded(policies)
-        yield label if judged else "", (sum(decoded(errors).values()), calls)
+        yield name, label if judged else "", (sum(decoded(errors).values()), calls)
 
 
 def _week(began: float | None, started: str) -> str:
@@ -96,10 +106,12 @@ def openmetrics(found: Trend) -> str:
     lines = []
     for name, (told, value) in _GAUGES.items():
         lines += [f"# TYPE agenteval_{name} gauge", f"# HELP agenteval_{name} {told}"]
-        for point in found.points:
-            if point.rate.n:
-                label = f'{found.by}="{_escaped(point.label)}"'
-                lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.6g}")
+        for model, series in found.series.items():
+            of = f'model="{_escaped(model)}"'
+            for point in series.points:
+                label = of if found.by == "model" else f'{of},{found.by}="{_escaped(point.label)}"'
+                if point.rate.n:
+                    lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.6g}")
     return "\n".join([*lines, "# EOF", ""])
 
 

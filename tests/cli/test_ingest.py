@@ -106,7 +106,7 @@ def test_copies_of_one_session_are_one_trial(here) -> None:
     for path in ("opencode.db", "export.json", "run.jsonl"):
         ingested("opencode", path)
     store.close()
-    assert rows("SELECT count(*), sum(calls) FROM trial") == [(1, 8)]
+    assert rows("SELECT count(*), sum(calls) FROM trial") == [(1, 9)]
 
 
 def test_a_database_that_a_running_program_has_locked_is_read(here) -> None:
@@ -316,12 +316,24 @@ def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
         ("2026-W13", 52, 80),
     ]
     assert "2026-W12" in [one["from"] for one in found["changes"]]
+    assert {one["model"] for one in (*found["points"], *found["changes"])} == {"opus"}
     ingested("claude-code", ".", "--allowlist", "demo")
     assert json.loads(agenteval("trend", "--json")) == found  # no session counts twice
     assert "settled: from 2026-W12 on" in agenteval("trend")
     metrics = agenteval("trend", "--by", "model", "--openmetrics")
     assert 'agenteval_errors_per_100_calls{model="opus"} 35\n' in metrics
     assert metrics.endswith("# EOF\n")
+
+
+def test_two_models_of_one_week_are_two_points_of_a_trend(here) -> None:
+    (here / "a.jsonl").write_text(claude())
+    (here / "b.jsonl").write_text(claude().replace('"c1"', '"c2"').replace("opus", "haiku"))
+    ingested("claude-code", ".")
+    points = json.loads(agenteval("trend", "--by", "week", "--json"))["points"]
+    assert [(one["model"], one["trials"]) for one in points] == [("haiku", 1), ("opus", 1)]
+    assert [line.split()[-1] for line in agenteval("trend").splitlines()] == ["haiku", "opus"]
+    told = agenteval("trend", "--openmetrics")
+    assert 'agenteval_calls{model="haiku",week="2026-W09"} 7\n' in told
 
 
 def test_a_run_out_of_logs_is_judged_again_by_an_allow_list_and_not_without(here) -> None:

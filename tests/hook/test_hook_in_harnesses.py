@@ -2,16 +2,22 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from told_model import told
+from typer.testing import CliRunner
 
+from agenteval.__main__ import app
 from agenteval.errors import UsageError
 from agenteval.harness.install import installed
 from agenteval.harness.recipes import MODEL
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "harness"))
+from real import cache
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
 RULES = '[bash]\nallow = ["touch *"]\n'
@@ -56,8 +62,7 @@ def started(name: str, url: str, env: dict[str, str]) -> tuple[list[str], dict[s
 def test_what_is_denied_does_not_run_and_the_model_reads_why(
     name, observe, tmp_path, monkeypatch, stopped
 ) -> None:
-    cached = Path.home() / ".cache"
-    found = program(name, monkeypatch, cached)
+    found = program(name, monkeypatch, cache())
     project, home = tmp_path / "project", tmp_path / "home"
     project.mkdir()
     home.mkdir()
@@ -99,11 +104,31 @@ def test_what_is_denied_does_not_run_and_the_model_reads_why(
     else:
         assert ran == ["ran-good"], said
         assert "Denied by the allow list rules (pipe-to-filter): `| head -5`" in model.heard[BAD]
+    assert logged(name, home, tmp_path) == {GOOD: "ran", BAD: "ran" if observe else "denied"}
+
+
+PLACES = {
+    "claude-code": ".claude/projects",
+    "codex": ".codex/sessions",
+    "opencode": ".local/share/opencode",
+}
+
+
+def logged(name: str, home: Path, folder: Path) -> dict[str, str]:
+    """What the program's own log tells of each call, and no more calls than were made."""
+    store = folder / "store.db"
+    told = CliRunner().invoke(
+        app, ["ingest", name, str(home / PLACES[name]), "--store", str(store)]
+    )
+    assert told.exit_code == 0, told.output
+    with sqlite3.connect(store) as rows:
+        found = rows.execute('SELECT raw, harness FROM "call"').fetchall()
+    assert len(found) == len(dict(found)), found
+    return dict(found)
 
 
 def program(name: str, monkeypatch, cached: Path) -> str:
-    monkeypatch.setenv("AGENTEVAL_DATA", os.environ.get("AGENTEVAL_HARNESSES")
-                       or str(cached / "agenteval/harnesses"))  # fmt: skip
+    monkeypatch.setenv("AGENTEVAL_DATA", str(cached))
     try:
         found = installed(name)
     except UsageError as error:

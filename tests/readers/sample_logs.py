@@ -81,6 +81,7 @@ OPENCODE = [
     (part(6, "bash", {"status": "error", "input": {"command": "ls"}, "error": "PermissionRejectedError: no"}), "rejected"),
     (part(7, "read", {"status": "error", "input": {"filePath": "x"}, "error": "File not found"}), "tool-error"),
     (part(8, "bash", {"status": "pending", "input": {}, "raw": ""}), "pending"),
+    (part(9, "bash", {"status": "error", "input": {"command": "rm z"}, "error": "Denied by the allow list demo (x): `rm`."}), "denied"),
 ]  # fmt: skip
 INFO = {
     "id": "ses_1",
@@ -203,6 +204,9 @@ CODEX = jsonl(
     *codex_call(2, "shell", '{"command": ["bash", "-lc", "rm x"]}', 'exec_command failed: Rejected("no")'),
     *codex_call(3, "fly", "{}", "unsupported call: fly"),
     *codex_call(4, "shell", '{"comm', "failed to parse function arguments: EOF"),
+    *codex_call(6, "shell", '{"command": ["ls"]}', '{"output":"a","metadata":{"exit_code":2,"duration_seconds":0.1}}'),
+    *codex_call(8, "exec_command", '{"cmd": "rm z"}', "Command blocked by PreToolUse hook: Denied by the allow list demo (x). Command: rm z"),
+    *codex_call(7, "exec_command", '{"cmd": "rm y"}', f"exec_command failed for {400 * 'y'}: Rejected(no)"),
     *codex_call(5, "shell", '{"command": ["false"]}', {"content": "no", "metadata": {"exit_code": 1}, "success": False}),
     {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]}},
 )  # fmt: skip
@@ -269,6 +273,7 @@ SWE = json.dumps(
     {
         "environment": "main",
         "history": [
+            {"role": "assistant", "content": "as once", "action": "ls", "is_demo": True},
             {"role": "assistant", "content": "look", "action": "ls -a", "tool_calls": []},
             {"role": "user", "content": "a"},
             {
@@ -279,6 +284,7 @@ SWE = json.dumps(
             {"role": "tool", "tool_call_ids": ["x"], "content": "File updated"},
         ],
         "info": {"swe_agent_version": "1.1"},
+        "replay_config": json.dumps({"agent": {"model": {"name": "gpt-x"}}}),
     }
 )
 MINI = json.dumps(
@@ -313,6 +319,33 @@ OTEL = json.dumps(
         span(2, "execute_tool bash", ("gen_ai.tool.name", "bash"), ("gen_ai.tool.call.arguments", '{"command": "ls"}')),
     ]}]}]}
 )  # fmt: skip
+# The same calls as other libraries write them down.
+TRACELOOP = (
+    ("traceloop.span.kind", "tool"),
+    ("traceloop.entity.name", "bash"),
+    ("traceloop.entity.input", '{"inputs": {"command": "ls"}}'),
+)
+OPENINFERENCE = (
+    ("openinference.span.kind", "TOOL"),
+    ("tool.name", "bash"),
+    ("input.value", '{"command": "ls"}'),
+)
+PYDANTIC = (
+    ("gen_ai.tool.name", "bash"),
+    ("gen_ai.tool.call.id", "c"),
+    ("tool_arguments", '{"command": "ls"}'),
+)
+AI_SDK = (
+    ("ai.toolCall.name", "bash"),
+    ("ai.toolCall.id", "c"),
+    ("ai.toolCall.args", '{"command": "ls"}'),
+)
+OTHER_SPANS = {
+    "bash.tool": TRACELOOP,
+    "bash": OPENINFERENCE,
+    "running tool": PYDANTIC,
+    "ai.toolCall": AI_SDK,
+}
 INSPECT_SAMPLE = {
     "id": 1,
     "epoch": 1,
@@ -373,7 +406,12 @@ SAMPLES = [
     ("opencode", "export.json", export(), [recorded for _, recorded in OPENCODE]),
     ("opencode", "run.jsonl", run_json(), [recorded for _, recorded in OPENCODE]),
     ("openai", "chat.jsonl", CHAT, ["not-observable", "not-observable", "malformed", "malformed"]),
-    ("codex", "rollout-1.jsonl", CODEX, ["ran", "denied", "invalid-tool", "malformed", "ran"]),
+    (
+        "codex",
+        "rollout-1.jsonl",
+        CODEX,
+        ["ran", "denied", "invalid-tool", "malformed", "ran", "denied", "denied", "ran"],
+    ),
     ("gemini-cli", "session-1.json", GEMINI, ["ran", "rejected", "invalid-tool"]),
     ("gemini-cli", "session-1.jsonl", GEMINI_LINES, ["ran", "rejected", "invalid-tool"]),
     ("qwen-code", "q.jsonl", QWEN, ["ran", "denied", "invalid-tool", "malformed"]),

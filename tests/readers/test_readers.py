@@ -7,15 +7,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sample_logs import (
+    CHAT,
     CLAUDE,
+    CODEX,
     LISTS,
     OPENCODE,
+    OTHER_SPANS,
     PIPES,
     RULES,
     SAMPLES,
+    SWE,
     claude,
     database,
     export,
+    span,
     tree,
 )
 
@@ -106,6 +111,41 @@ def test_newer_lines_of_claude_code_say_themselves_why_a_call_did_not_run(tmp_pa
             text = f"{json.dumps(use)}\n{json.dumps(result | line)}\n"
             sessions, _ = read("claude-code", written(tmp_path, "x.jsonl", text))
             assert recorded(sessions) == [told], (kind, line)
+
+
+def test_older_outputs_of_codex_tell_their_exit_code_in_their_text(tmp_path) -> None:
+    ((session,), _) = read("codex", written(tmp_path, "rollout-1.jsonl", CODEX))
+    assert [(call.said, call.exit_code) for call in session.calls[4:5]] == [("a", 2)]
+
+
+def test_swe_agent_tells_its_model_in_its_settings(tmp_path) -> None:
+    ((session,), _) = read("swe-agent", written(tmp_path, "a.traj", SWE))
+    assert (session.model, len(session.turns)) == ("gpt-x", 2)
+
+
+@pytest.mark.parametrize("name", OTHER_SPANS)
+def test_calls_are_known_in_the_spans_of_other_libraries(tmp_path, name) -> None:
+    spans = [
+        span(1, "ChatOpenAI.chat", ("traceloop.span.kind", "llm"), ("llm.model_name", "gpt")),
+        span(2, name, *OTHER_SPANS[name]),
+        span(3, "agent", ("traceloop.span.kind", "agent"), ("input.value", "go")),
+    ]
+    text = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+    ((session,), _) = read("otel", written(tmp_path, "spans.json", text))
+    assert [(call.call.name, call.call.command) for call in session.calls] == [("bash", "ls")]
+    assert (len(session.turns), session.model) == (1, "gpt")
+
+
+def test_the_replies_of_a_batch_are_read(tmp_path) -> None:
+    reply = json.loads(CHAT.splitlines()[0])["messages"][1]
+    body = {"model": "qwen", "choices": [{"index": 0, "message": reply}]}
+    line = {
+        "id": "batch_req_0123456789",
+        "custom_id": "1",
+        "response": {"status_code": 200, "body": body},
+    }
+    ((session,), _) = read("openai", written(tmp_path, "out.jsonl", json.dumps(line) + "\n"))
+    assert (session.id, session.model, len(session.calls)) == ("batch_req_0123456789", "qwen", 2)
 
 
 def test_a_session_whose_model_was_changed_is_cut_by_model(tmp_path) -> None:
