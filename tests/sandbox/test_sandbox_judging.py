@@ -1,8 +1,11 @@
 """A scenario's own program: no code of the model's can pretend its end, or see what it knows."""
 
+import asyncio
 import json
+from contextlib import AsyncExitStack
 
 import pytest
+from test_sandbox_asking import COSTLY, COUNT, WORLD
 
 from agenteval.core.scenario import Limits, Question
 from agenteval.engine.world_queries import declared
@@ -145,3 +148,24 @@ async def test_no_process_of_the_models_sees_the_program_its_variables_or_the_qu
         after = await sandbox.run(["python3", "look.py"])
     assert (judged.exit_code, asked.answers[0].first) == (0, SECRET), judged.output
     assert after.output.startswith("[0, "), after.output
+
+
+async def test_seven_trials_make_their_turns_while_the_world_of_an_eighth_is_judged(backend):
+    costly = COSTLY["one instr of a megabyte"]
+    files, still = {"w.db": WORLD, "costly.db": costly}, []
+    async with AsyncExitStack() as stack:
+        eighth, *others = [
+            await stack.enter_async_context(backend.open(files, Limits())) for _ in range(8)
+        ]
+
+        async def turn(world) -> None:
+            await world.run(["true"])
+            given = await world.ask("w.db", [COUNT], declared(WORLD))
+            still.append((given.answers[0].first, judged.done()))
+
+        async with asyncio.TaskGroup() as group:
+            question = eighth.ask("costly.db", [Question("SELECT x FROM t")], declared(costly))
+            judged = group.create_task(question)
+            for world in others:
+                group.create_task(turn(world))
+    assert (still, "it took too much" in judged.result().broken) == ([(2, False)] * 7, True)
