@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 
@@ -154,7 +154,7 @@ class Rehearsal:
 
 def _apart(share: Rate, other: float) -> bool:
     """By three standard errors, of which all steps of a search together are seldom wrong."""
-    return abs(share.count - other * share.n) > 3 * (share.n * other * (1 - other)) ** 0.5
+    return abs(share.count - other * share.n) > 3 * sqrt(share.n * other * (1 - other))
 
 
 def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:
