@@ -33,6 +33,7 @@ RATE = 0.056
 EXCHANGES = 999
 Clusters = list[tuple[int, int]]
 
+FEW = ((2, 3), (2, 10), (3, 5), (4, 3), (4, 10), (8, 3), (12, 3))
 LAYOUTS = ((3, 20), (5, 12), (9, 10), (10, 10), (11, 10), (36, 5))  # scenarios, trials of each
 
 
@@ -65,10 +66,10 @@ class About:
     times: float  # that of Student's t
 
 
-def estimands(repetitions: int) -> Iterator[About]:
+def estimands(repetitions: int, layouts: Sequence[tuple[int, int]] = LAYOUTS) -> Iterator[About]:
     """The rate of 5.6 in scenarios that differ (ICC .1), in trials that do (.05)."""
     rng = np.random.default_rng(SEED)
-    for scenarios, each in LAYOUTS:
+    for scenarios, each in layouts:
         names = _names(scenarios, each)
         found = {about: [] for about in Estimand}
         for _ in range(repetitions):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
 
@@ -19,6 +19,7 @@ PAIRS = 400  # simulated for each figure: a chance of a half is then known to fi
 FEWEST = 100
 MOST_TRIALS = 4_000
 TRIALS_PLAYED = 100_000  # for one figure: the larger the runs, the fewer of them
+TRIALS_SEARCHED = 20_000  # for one step of a search, which ends within a twentieth
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +125,36 @@ class Rehearsal:
             else:
                 high, power = middle, found
         size = sum(self.design.sizes) / len(self.design.sizes)
+        while (power := self._power(high, truth, rng, known=power)).value < POWER:
+            high, power = high + max(1, high // 20), Rate(0, 0)
         return Size(high, ceil(high * size), power)
 
-    def _power(self, trials: int, candidate: Truth, rng: np.random.Generator) -> Rate:
-        pairs = max(min(self.pairs, TRIALS_PLAYED // trials), FEWEST)
-        larger = replace(self, design=self.design.scaled(trials, self.rules.about), pairs=pairs)
-        return larger.passes(candidate, rng)
+    def _power(
+        self,
+        trials: int,
+        candidate: Truth,
+        rng: np.random.Generator,
+        *,
+        known: Rate | None = None,
+    ) -> Rate:
+        """With so many trials; of as few pairs as tell it from 80 % where nothing is `known` of it.
+
+        Else what is known, and as many more as the figure that is told stands on.
+        """
+        design = self.design.scaled(trials, self.rules.about)
+        batch = replace(self, design=design, pairs=FEWEST)
+        played = TRIALS_SEARCHED if known is None else TRIALS_PLAYED
+        most = max(min(self.pairs, played // trials), FEWEST)
+        power = batch.passes(candidate, rng) if known is None else known
+        while power.n < most and (known is not None or not _apart(power, POWER)):
+            more = replace(batch, pairs=min(FEWEST, most - power.n)).passes(candidate, rng)
+            power = Rate(power.count + more.count, power.n + more.n)
+        return power
+
+
+def _apart(share: Rate, other: float) -> bool:
+    """By three standard errors, of which all steps of a search together are seldom wrong."""
+    return abs(share.count - other * share.n) > 3 * sqrt(share.n * other * (1 - other))
 
 
 def _shares(verdicts: Counter[GateVerdict]) -> tuple[Rate, Rate]:

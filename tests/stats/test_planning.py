@@ -57,6 +57,14 @@ def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
     assert half.passes(TRUTH, np.random.default_rng(6)).value < 0.75
 
 
+def test_a_size_that_a_short_search_found_has_the_power_by_all_the_pairs_too():
+    design = Design([("a", at, at) for at in range(20)], [4], frozenset(), Clustering(0.0, 0.0))
+    rehearsed = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.013), 300)
+    power = rehearsed.needed(np.random.default_rng(3)).power
+    assert power.value >= 0.8
+    assert power.n == 300
+
+
 @pytest.mark.slow
 def test_a_margin_too_narrow_has_no_size():
     tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE))
