@@ -100,9 +100,23 @@ def _written(name: str, seed: int, out: Path) -> "Iterator[str]":
     return (f"wrote {path}" for path in workflows.authoring.write_world(name, seed, out))
 
 
+Worlds = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        max=1000,
+        help="Try the worlds of so many seeds beside, such as 50, and cheats; 10 are played.",
+    ),
+]
+
+
 @app.command()
 def check(
-    targets: o.Targets = None, *, sandbox: o.SandboxName = None, as_json: o.AsJson = False
+    targets: o.Targets = None,
+    *,
+    worlds: Worlds = 0,
+    sandbox: o.SandboxName = None,
+    as_json: o.AsJson = False,
 ) -> None:
     """Prove that scenarios work, by playing them for real; exit 1 when one does not.
 
@@ -112,13 +126,19 @@ def check(
     be done, must not. The prompt may name only scripts, usages and tools that there are. The same
     seed must make the same world, and a trial find nothing of another.
 
+    With --worlds, that many worlds are made and asked, the solution is played in ten of them, two
+    other honest players must reach the goal, and who guesses on, lists every answer, answers by the
+    prompt alone or empties the tests must not.
+
     Examples:
     - `agenteval scenarios check`
+
+    - `agenteval scenarios check my-scenarios/inbox --worlds 50`
 
     - `agenteval scenarios check my-scenarios/inbox`
     """
     stages = workflows.stages.load_stages(targets or [])
-    proofs = workflows.prove.check(stages, sandbox)
+    proofs = workflows.prove.check(stages, sandbox, worlds)
     if as_json:
         output.print_json([asdict(proof) for proof in proofs])
     else:

@@ -69,6 +69,7 @@ class _ScenarioSchema(BaseModel):
     database: Annotated[Inside, Field(min_length=1)]
     goal: Annotated[list[_CheckSchema], Field(min_length=1)]
     solution: Annotated[list[StepSchema], Field(min_length=1)]
+    another: list[StepSchema] = []
     closing: PositiveInt | None = None
     agent: list[AgentSchema] = []
     spawn: SpawnSchema = SpawnSchema()
@@ -104,6 +105,9 @@ def load_scenarios(targets: Sequence[str], *, roots: Sequence[Path]) -> tuple[Sc
     return tuple(load_scenario(folder, name, words, roots) for name, folder in chosen.items())
 
 
+HOLDS = "It holds what the model reads, under `# System` and `# Task`"
+
+
 def load_scenario(
     folder: Path, name: str, words: Mapping[str, tuple[str, ...]], roots: Sequence[Path]
 ) -> Scenario:
@@ -113,9 +117,7 @@ def load_scenario(
     world = _world(path, schema, roots)
     scenario = Scenario(
         name=name,
-        instructions=_text(
-            folder / INSTRUCTIONS, "It holds what the model reads, under `# System` and `# Task`"
-        ),
+        instructions=_text(folder / INSTRUCTIONS, HOLDS),
         title=schema.title,
         policy=schema.policy,
         fixture=schema.fixture,
@@ -123,6 +125,7 @@ def load_scenario(
         database=schema.database,
         goal=tuple(Check(**check.model_dump()) for check in schema.goal),
         solution=tuple(Step(**step.model_dump()) for step in schema.solution),
+        another=tuple(Step(**step.model_dump()) for step in schema.another),
         handshake=tuple(Check(**check.model_dump()) for check in schema.handshake),
         tests=tuple(
             CodeTest(test.name, _text(folder / test.python, f"test {test.name!r} is made of it"))

@@ -104,7 +104,7 @@ class Scenario:
     file inside the workspace. The goal is reached when every check of `goal` holds, and every one
     of `tests` and `traces`; `handshake` lists ordered steps, each proven by a check. `invites`
     names the failure classes it tempts to. The last `closing` steps of the solution close the work;
-    with 0, as many as the handshake has.
+    with 0, as many as the handshake has. `another` is a second way to the goal, of another kind.
 
     `instructions`, `world` (the fixture's world.sql) and every text of goal, handshake and solution
     are templates over the variables of a trial, which follow from its seed: one of `variants`,
@@ -132,6 +132,7 @@ class Scenario:
     agents: tuple[Agent, ...] = ()
     spawn: SpawnLimits = field(default_factory=SpawnLimits)
     closing: int = 0
+    another: tuple[Step, ...] = ()
     world: str = ""
     max_turns: int = 20
     limits: Limits = field(default_factory=Limits)

@@ -50,6 +50,18 @@ class Oracle:
             yield Written(*profile.written(step.tool, step.arguments))
 
 
+class Planned(Oracle):
+    """Makes these calls of a scenario's first agent, written for the strict profile, and stops.
+
+    Sub-agents play their solutions.
+    """
+
+    def _plan(self, known: Known, profile: Profile) -> Iterator[Written]:
+        if known.name in self._slips:
+            return iter(self._slips[known.name])
+        return super()._plan(known, profile)
+
+
 class Talker:
     """Makes no call: says one thing, or nothing, and stops. Implements `protocols.Model`."""
 

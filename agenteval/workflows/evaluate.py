@@ -260,13 +260,12 @@ class Session:
         keys: Sequence[TrialKey],
         play: Callable[[Sequence[TrialKey]], Awaitable[None]],
     ) -> None:
-        note = self.progress.note
         if self.shard:
-            await play_beside_others(self.shard, self.store, keys, play, note)
+            await play_beside_others(self.shard, self.store, keys, play, self.progress.note)
             return
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)
-            if self.watch and self.watch.settled(run.id, self.store, note):
+            if self.watch and self.watch.settled(run.id, self.store, self.progress.note):
                 break
         if self.plan.retry_void and self.plan.resume is None:
             aside = self.store.set_aside(run.id, voids=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agenteval.config.arms import arms
 from agenteval.core.prompt.arm import STRICT
@@ -14,6 +14,7 @@ from agenteval.models.oracle import Oracle, Talker
 from agenteval.protocols import Model, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.taxonomy import judge as judging
+from agenteval.workflows import many_worlds
 from agenteval.workflows.armed import under
 from agenteval.workflows.cheats import cheat_faults
 from agenteval.workflows.proof_faults import (
@@ -43,6 +44,8 @@ class Proof:
     calls: int
     slips: tuple[str, ...]
     faults: tuple[str, ...]
+    tried: int = 0  # worlds that were made and asked, and in some of which the solution was played
+    answers: int = 0  # how many different answers these have
 
 
 @dataclass(slots=True)
@@ -74,16 +77,48 @@ def told(proof: Proof) -> list[str]:
         return [f"{proof.scenario}: {fault}" for fault in proof.faults]
     worlds = f"{proof.worlds} world{'s' if proof.worlds > 1 else ''}"
     slips = f"; slips: {', '.join(proof.slips)}" if proof.slips else ""
-    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}"]
+    seen = f"; {proof.tried} worlds tried, {proof.answers} different answers" * bool(proof.tried)
+    return [f"{proof.scenario}: solved in {proof.calls} calls, {worlds}{slips}{seen}"]
 
 
-def check(stages: Sequence[Stage], sandbox: str | None) -> list[Proof]:
-    """Prove the stages in the sandbox of this name. Raises UsageError when it does not work."""
+def check(stages: Sequence[Stage], sandbox: str | None, many: int = 0) -> list[Proof]:
+    """Prove the stages in the sandbox of this name, and try so `many` worlds beside.
+
+    Raises UsageError when the sandbox does not work.
+    """
 
     async def prove_there() -> list[Proof]:
-        return await prove(stages, await choose(sandbox, prefork=True))
+        backend = await choose(sandbox, prefork=True)
+        proofs = await prove(stages, backend)
+        return await among_many(stages, proofs, backend, many) if many else proofs
 
     return asyncio.run(prove_there())
+
+
+async def among_many(
+    stages: Sequence[Stage], proofs: Sequence[Proof], backend: SandboxBackend, many: int
+) -> list[Proof]:
+    """The proofs with what so many worlds, other honest players and adversaries show."""
+    found = {stage.scenario.name: many_worlds.tried(stage, many) for stage in stages}
+    faults = {name: [*one.faults] for name, one in found.items()}
+    sound = [stage for stage in stages if not faults[stage.scenario.name]]
+    seeds = range(min(many, many_worlds.REFERENCE))
+    keys = [_key(stage, seed) for stage in sound for seed in seeds]
+    solved = await played(sound, keys, Oracle([stage.scenario for stage in sound]), backend)
+    for stage in sound:
+        for seed in seeds:
+            faults[stage.scenario.name] += solution_faults(stage, solved[_key(stage, seed)])
+    for name, fault in await _of_players(sound, backend):
+        faults[name].append(fault)
+    return [
+        replace(
+            proof,
+            tried=found[proof.scenario].worlds,
+            answers=found[proof.scenario].answers,
+            faults=(*proof.faults, *faults[proof.scenario]),
+        )
+        for proof in proofs
+    ]
 
 
 async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]:
@@ -122,6 +157,25 @@ async def prove(stages: Sequence[Stage], backend: SandboxBackend) -> list[Proof]
         faults += [fault async for fault in cheat_faults(stage, backend)]
         proofs.append(_proof(stage, trials, made, faults))
     return proofs
+
+
+async def _of_players(
+    stages: Sequence[Stage], backend: SandboxBackend
+) -> Sequence[tuple[str, str]]:
+    """Whom of the honest players a scenario keeps from its goal, and which adversary not."""
+    by_name = {stage.scenario.name: stage for stage in stages}
+    found = []
+    for how, player in {**many_worlds.HONEST, **many_worlds.ADVERSARIES}.items():
+        plans = many_worlds.plans(stages, player)
+        wide = [many_worlds.roomy(one, plans.get(one.scenario.name, ())) for one in stages]
+        keys, model = many_worlds.acting(stages, plans)
+        for key, trial in (await played(wide, keys, model, backend)).items():
+            if how in many_worlds.HONEST:
+                fault = many_worlds.honest_fault(how, trial)
+            else:
+                fault = many_worlds.adversary_fault(how, trial, by_name[key.scenario])
+            found += [(key.scenario, fault)] if fault else []
+    return found
 
 
 async def played(  # noqa: PLR0913 -- as an orchestrator is made

@@ -46,6 +46,11 @@ WRONG_WAYS = [
         ),
     ),
     ("home/silent-shutter", "closed by relay {{ relay }}", "closed by its relay"),
+    (
+        "home/silent-shutter",
+        "relay.py list",
+        'journal.py add --device {{ silent }} --text "Closed by relay 99." #',
+    ),
     ("home/energy-note", "now: {{ now }} kWh", "now: more"),
     ("home/energy-note", "circuit: {{ circuit }}", "circuit: all of them"),
     (

@@ -1,7 +1,7 @@
 """The world of one seed: what its variables are, and the database it starts with."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from typing import Any
@@ -10,7 +10,7 @@ from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, Templat
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from agenteval.core.chance import Chance, Value
-from agenteval.core.scenario import Scenario
+from agenteval.core.scenario import Check, Scenario
 
 _TEMPLATES = ImmutableSandboxedEnvironment(
     loader=DictLoader({}),  # no file is ever included
@@ -61,6 +61,19 @@ def database(scenario: Scenario, seed: int) -> bytes:
     """The SQLite file that the world's script makes. Raises WorldError."""
     with closing(_world(scenario, _drawn(scenario, seed), seed)) as world:
         return world.serialize()
+
+
+def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
+    """What each check finds in such a database; None where it finds nothing, or cannot ask."""
+    found = []
+    with closing(sqlite3.connect(":memory:")) as world:
+        world.deserialize(content)
+        for check in checks:
+            try:
+                found.append((world.execute(check.query).fetchone() or [None])[0])
+            except sqlite3.Error:
+                found.append(None)
+    return found
 
 
 def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
