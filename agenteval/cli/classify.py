@@ -34,6 +34,13 @@ Jsonl = Annotated[
     str | None, typer.Option(help="A file of tool calls, one JSON object a line; or -.")
 ]
 AsLines = Annotated[bool, typer.Option("--json", help="Print a line of JSON a call.")]
+SecondReader = Annotated[
+    bool,
+    typer.Option(
+        "--second-reader",
+        help="Ask it about allowed commands, as a run does: what it reads otherwise is denied.",
+    ),
+]
 ExitCode = Annotated[bool, typer.Option("--exit-code", help="Exit 1 when any call is denied.")]
 
 
@@ -44,6 +51,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     allowlist: AllowList = "demo",
     as_json: AsLines = False,
     taxonomy: Taxonomy = "full",
+    second_reader: SecondReader = False,
     exit_code: ExitCode = False,
 ) -> None:
     """Say whether a tool call is allowed, and if it is denied, why.
@@ -67,14 +75,15 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     judging = workflows.classify
-    judge = judging.judge_by(allowlist, only_bash=jsonl is None)
+    only_bash = jsonl is None
     show, put = _printer(as_json=as_json, row=judging.row_name(taxonomy), is_file=jsonl != "-")
     gc.freeze()  # what was imported stays; of a verdict hardly anything is for gc to find
     gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
-    try:
-        bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
-    finally:
-        put()
+    with judging.judging(allowlist, only_bash=only_bash, second_reader=second_reader) as judge:
+        try:
+            bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
+        finally:
+            put()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
 

@@ -45,7 +45,7 @@ class SecondReader:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stop()
+        await self.stop()
 
     async def objection(self, run: BashRun) -> str:
         """Both readings, when bashlex reads other commands or words in what is to run; else ""."""
@@ -93,7 +93,7 @@ class SecondReader:
             return {}
         finally:  # an answer that is still to come would be taken for that to the next question
             if not is_answered:
-                await self._stop()
+                await self.stop()
         return answer
 
     async def _start(self) -> Process:
@@ -104,7 +104,8 @@ class SecondReader:
             await _receive(process)
         return process
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """End the process; another question starts it again."""
         process, self._process = self._process, None
         if process is not None:
             if process.returncode is None:

@@ -51,7 +51,9 @@ class Ways:
         if touched & _WRITES:
             self.written = self._tool(WRITE, self._into())
         if touched and not self.own:
-            self.way = self._tool(READ, self._shown()) or self.written
+            made = {*self._into()} if touched & _WRITES else ()
+            shown = (path for path in self._shown() if path not in made)  # what was there before
+            self.way = self._tool(READ, shown) or self.written
 
     def hint(self, found: FailureClass, seen: Seen) -> str:
         """The fault and the nearest way, or how such a call is mended in general."""

@@ -272,3 +272,23 @@ def test_what_was_judged_is_shown_before_what_ends_it(cli, tmp_path):
     said = cli("classify", "--jsonl", str(calls), "--json")
     assert (said.code, said.out.count("\n")) == (2, 300)
     assert f"{calls}:301: " in said.err
+
+
+@pytest.mark.parametrize(
+    ("command", "alone", "asked"),
+    [
+        ("git log", "allowed", "allowed"),
+        ("for f in a; do ls; done", "allowed", "denied"),  # Codex runs what our gate cannot read
+        ("rm -f x", "denied", "denied"),
+    ],
+)
+def test_the_second_reader_is_asked_as_in_a_run_where_that_is_wanted(
+    tmp_path: Path, command: str, alone: str, asked: str
+) -> None:
+    (tmp_path / "a.rules").write_text('prefix_rule(pattern=["git"])')
+    found = []
+    for more in ((), ("--second-reader",)):
+        told = run("-a", f"codex-never:{tmp_path}/a.rules", "--json", *more, command)
+        found.append(json.loads(told.stdout))
+    assert [each["verdict"] for each in found] == [alone, asked]
+    assert (found[1]["class"] == "ambiguous-shell") is (alone != asked)

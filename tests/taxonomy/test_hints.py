@@ -94,6 +94,8 @@ def test_a_hint_names_only_what_the_policy_has(
         ("cat < a.md", "Read `a.md` with the read tool."),
         ("grep -n x a.md", "Read `a.md` with the read tool."),
         ("wc -l a.md; rm a.md", "Read `a.md` with the read tool."),
+        ("ls > out.md; cat a.md out.md", "Read `a.md` with the read tool."),
+        ("ls | tee out.md; cat out.md", "Allowed are "),
         ("sed -i s/a/b/ a.md", "Allowed are "),
         ("sort -o x a.md", "Allowed are "),
         ("grep -rn x a.md", "Allowed are "),
