@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(W
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other comm
 
 bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
 	@$(BIN)/python tests/bench_compare.py
+
+bench-reading: $(READY) ## CPU and memory of show, report, compare and gate, of runs of 10,000 to CALLS=1000000 calls (minutes, 2.5 GB)
+	@PYTHONPATH=tests $(BIN)/python tests/bench_reading.py $(CALLS)
 
 bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of its command included
 	@$(BIN)/python tests/bench_hook.py $(CALLS)

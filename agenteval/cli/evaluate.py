@@ -65,6 +65,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     prefork: o.Prefork = True,
     store: o.Store = o.DEFAULT_STORE,
     report: o.Report = None,
+    github: o.GitHub = False,
     taxonomy: o.Taxonomy = "full",
     as_json: o.AsJson = False,
     gate: o.Gate = None,
@@ -79,11 +80,10 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     plan = _plan(called, report, _part(called, shard, job, lease))
-    about = workflows.gating.declared(None)  # slips are told first
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
     with output.playing(quiet=as_json) as progress:
         runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
-    output.show_runs(runs, path=report, taxonomy=taxonomy, about=about, as_json=as_json)
+    _show(called, runs)
     raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
 
 
@@ -109,6 +109,9 @@ def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> 
     if given["resume"] and (given["gate"] or given["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     output.check_report(report)
+    if given["github"]:
+        output.summary_file()
+    workflows.gating.declared(None)  # its slips are told before anything is played
     output.first_words(", ".join(given["model"] or ()) or given["resume"] or "")
     sources = {name: called.get_parameter_source(name) for name in given}
     return workflows.stages.plan_of(
@@ -120,6 +123,20 @@ def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> 
         power=given["power"],
         part=part,
     )
+
+
+def _show(called: typer.Context, runs: "Sequence[Run]") -> None:
+    if not runs:
+        return
+    given = called.params
+    form = output.Form(
+        path=given["report"] or output.report_of(runs),
+        taxonomy=given["taxonomy"],
+        about=workflows.gating.declared(None),
+        github=given["github"],
+        as_json=given["as_json"],
+    )
+    output.show_runs(workflows.views.sides_of(runs), form)
 
 
 def _code(

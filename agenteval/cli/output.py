@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agenteval.core.run import Run
     from agenteval.protocols import Observer
     from agenteval.report.live import Live
+    from agenteval.report.side import Side
     from agenteval.report.speed import Served
     from agenteval.report.view import View
 
@@ -99,30 +100,41 @@ def named(word: str, store: str) -> str:
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
 
 
-@reader_may_go()
-def show_runs(  # noqa: PLR0913 -- what is shown, and how
-    runs: "Sequence[Run]",
-    *,
-    path: Path | None,
-    taxonomy: str,
-    about: str | None = None,
-    as_json: bool,
-    brief: bool = True,
-) -> None:
-    """Print the runs, how fast those of a sweep were served, and where their HTML report is."""
-    if not runs:
-        return
-    view = workflows.views.view_of(runs, taxonomy, about)
+def report_of(runs: "Sequence[Run]") -> Path:
+    """Where the report of these runs is written by itself."""
     name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
-    path = path or REPORTS / f"{name}.html"
-    write_report(view, path)
-    if as_json:
-        typer.echo(report.json.dumps(workflows.views.as_compared(runs, view, taxonomy, about)))
+    return REPORTS / f"{name}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How runs are shown: printed, and in a report at `path` and a job's summary if wanted."""
+
+    path: Path | None
+    taxonomy: str
+    about: str | None
+    github: bool
+    as_json: bool
+    brief: bool = True
+
+
+@reader_may_go()
+def show_runs(runs: "Sequence[Side]", form: Form) -> None:
+    """Print the runs, how fast those of a sweep were served, and where their report is, if any."""
+    view = workflows.views.view_of(runs, form.taxonomy, form.about)
+    if form.path is not None:
+        write_report(view, form.path)
+    if form.github:
+        step_summary(report.markdown.dumps(view))
+    if form.as_json:
+        said = workflows.views.as_compared(runs, view, form.taxonomy, form.about)
+        typer.echo(report.json.dumps(said))
     else:
-        show_view(view, as_json=False, brief=brief)
-        if len({run.concurrency for run in runs}) > 1:
-            show_speed(workflows.views.speeds(runs), as_json=False)
-        typer.echo(f"Report: {path}")
+        show_view(view, as_json=False, brief=form.brief)
+        if len({side.run.concurrency for side in runs if side.run}) > 1:
+            show_speed(workflows.views.speeds(workflows.views.whole(runs)), as_json=False)
+        if form.path is not None:
+            typer.echo(f"Report: {form.path}")
 
 
 def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:
@@ -155,11 +167,16 @@ def write_report(view: "View", path: Path) -> None:
         write_text(path, f"{text.rstrip()}\n", option="--report ")
 
 
-def step_summary(text: str) -> None:
-    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one."""
+def summary_file() -> Path:
+    """The summary of a job of GitHub Actions. Raises UsageError outside of one."""
     if not (path := os.environ.get("GITHUB_STEP_SUMMARY", "")):
         raise UsageError("--github: GITHUB_STEP_SUMMARY is not set: this is no job of GitHub's")
-    with Path(path).open("a", encoding="utf-8") as summary:
+    return Path(path)
+
+
+def step_summary(text: str) -> None:
+    """Add Markdown to the summary of a job of GitHub Actions. Raises UsageError outside of one."""
+    with summary_file().open("a", encoding="utf-8") as summary:
         summary.write(f"{text.rstrip()}\n\n")
 
 

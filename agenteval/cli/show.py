@@ -35,12 +35,18 @@ Details = Annotated[
     bool, typer.Option("--details", help="All tables: scenarios, handshakes, provenance.")
 ]
 
+ReportFile = Annotated[
+    Path | None,
+    typer.Option("--report", help="Write the whole report: FILE.html, .md, .csv or .json."),
+]
+
 
 def show(  # noqa: PLR0913 -- each is an option of the command line
     runs: RunIds = None,
     *,
     store: o.Store = o.DEFAULT_STORE,
-    path: o.Report = None,
+    path: ReportFile = None,
+    github: o.GitHub = False,
     taxonomy: o.Taxonomy = "full",
     about: o.About = None,
     details: Details = False,
@@ -68,10 +74,8 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     elif ARTICLE in (runs or ()):
         raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
     elif runs:
-        loaded = workflows.views.loaded(output.chosen(runs, store), store)
-        output.show_runs(
-            loaded, path=path, taxonomy=taxonomy, about=about, as_json=as_json, brief=not details
-        )
+        form = output.Form(path, taxonomy, about, github=github, as_json=as_json, brief=not details)
+        output.show_runs(workflows.views.sides(output.chosen(runs, store), store), form)
     else:
         _list(store, model=model, label=label, since=since, as_json=as_json)
 
@@ -88,10 +92,9 @@ def _list(
 
 
 def _show_article(path: Path | None, *, as_json: bool) -> None:
-    """Its page is written only if asked for."""
     view = workflows.article.view_of_article()
     if path is not None:
-        report.html.write(view, path)
+        output.write_report(view, path)
     output.show_view(view, as_json=as_json)
 
 
@@ -176,9 +179,6 @@ def _table(one: "ListedTable") -> dict[str, Any]:
 Names = Annotated[
     list[str],
     typer.Argument(help=f"{o.RUN_WORDS}; imported counts, or CSV files of counts: two models."),
-]
-ReportFile = Annotated[
-    Path | None, typer.Option("--report", help="Write the whole report: FILE.html or FILE.md.")
 ]
 
 

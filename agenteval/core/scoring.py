@@ -11,7 +11,8 @@ from agenteval.core.counts import Cluster, ErrorCounts
 from agenteval.core.outcome import Outcome
 from agenteval.core.recovery import TrialRecovery
 from agenteval.core.summary import TrialSummary, World, summarize
-from agenteval.core.trial import CallRecord, Trial
+from agenteval.core.tally import Tallies
+from agenteval.core.trial import Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +100,16 @@ def score_summaries(summaries: Iterable[TrialSummary]) -> Score:
     )
 
 
-def executions(trials: Iterable[Trial]) -> Executions:
-    counted = [trial for trial in trials if trial.outcome is not Outcome.VOID]
-    records = [record for trial in counted for record in trial.calls]
+def executions(tallies: Tallies) -> Executions:
+    limits: Counter[str] = Counter()
+    for one in tallies.counted:
+        limits.update(one.limits)
     return Executions(
-        tool_errors=tuple(_tool_errors(trial.calls) for trial in counted),
-        limits=Counter(limit for record in records if (limit := _limit(record))),
-        objections=sum(bool(record.objection) for record in records),
-        completion_tokens=sum(
-            turn.usage.completion_tokens for trial in counted for turn in trial.turns
-        ),
+        tool_errors=tuple((one.failed, one.ran) for one in tallies.counted),
+        limits=limits,
+        objections=sum(one.objections for one in tallies.counted),
+        completion_tokens=sum(one.completion_tokens for one in tallies.counted),
     )
-
-
-def _limit(record: CallRecord) -> str:
-    return record.execution.limit if record.execution else ""
-
-
-def _tool_errors(calls: Iterable[CallRecord]) -> Cluster:
-    """Executions of one trial that failed by themselves, out of all its executions."""
-    ran = [record.execution for record in calls if record.execution is not None]
-    failed = [one for one in ran if not one.limit and one.exit_code != 0]
-    return len(failed), len(ran)
 
 
 def _funnels(summaries: Sequence[TrialSummary]) -> tuple[Funnel, ...]:

@@ -1,11 +1,12 @@
 """How a run was served, by its tokens and times, and the pace of what is under way."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.trial import Message, Trial, Turn
+from agenteval.core.trial import Message, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +36,47 @@ class AsServed:
     cached: Spread | None  # share of the prompt tokens
 
 
-def as_served(trials: Iterable[Trial]) -> AsServed:
-    turns = [
-        turn
-        for trial in trials
-        if trial.outcome is not Outcome.VOID
-        for turn in (*trial.turns, *(turn for part in trial.agents for turn in part.turns))
-    ]
-    timings = [turn.timing for turn in turns if turn.timing]
-    with_gaps = [timing for timing in timings if timing.pieces > 1]
+class Request(NamedTuple):
+    """What one request took; `first` is None where the reply came in one piece."""
+
+    seconds: float
+    first: float | None
+    pieces: int
+    gap_median: float
+    gap_p95: float
+    prompt_tokens: int
+    completion_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+
+
+def as_served(requests: Iterable[Request]) -> AsServed:
+    """Each request is looked at once, and none is kept: a run may have millions."""
+    first, median, p95, speed, reasoning, cached = (array("d") for _ in range(6))
+    for one in requests:
+        if one.first is not None:
+            first.append(one.first)
+            if one.pieces > 1:
+                median.append(one.gap_median)
+                p95.append(one.gap_p95)
+        if one.completion_tokens:
+            reasoning.append(one.reasoning_tokens / one.completion_tokens)
+            if one.seconds:
+                speed.append(one.completion_tokens / one.seconds)
+        if one.prompt_tokens:
+            cached.append(one.cached_tokens / one.prompt_tokens)
     return AsServed(
-        first_piece=spread([timing.first for timing in timings]),
-        gap_median=spread([timing.gap_median for timing in with_gaps]),
-        gap_p95=spread([timing.gap_p95 for timing in with_gaps]),
-        tokens_per_second=spread(
-            [turn.usage.completion_tokens / turn.seconds for turn in _told(turns)]
-        ),
-        reasoning=_share(
-            [(one.usage.reasoning_tokens, one.usage.completion_tokens) for one in turns]
-        ),
-        cached=_share([(one.usage.cached_tokens, one.usage.prompt_tokens) for one in turns]),
+        first_piece=spread(first),
+        gap_median=spread(median),
+        gap_p95=spread(p95),
+        tokens_per_second=spread(speed),
+        reasoning=_share(reasoning),
+        cached=_share(cached),
     )
 
 
-def _told(turns: Sequence[Turn]) -> list[Turn]:
-    return [turn for turn in turns if turn.usage.completion_tokens and turn.seconds]
-
-
-def _share(counts: Sequence[tuple[int, int]]) -> Spread | None:
-    if not any(part for part, _ in counts):
-        return None
-    return spread([part / whole for part, whole in counts if whole])
+def _share(values: Sequence[float]) -> Spread | None:
+    return spread(values) if any(values) else None
 
 
 def spread(values: Sequence[float]) -> Spread | None:

@@ -1,14 +1,14 @@
 """The table of how calls arrived: malformed calls by kind, and the layer to blame."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.malformed import Blame, MalformedCall
-from agenteval.core.outcome import Outcome
-from agenteval.core.run import Run
-from agenteval.core.trial import Trial
+from agenteval.core.tally import Tallies, Tally
 from agenteval.report.tables import Table, heads, per_100, plain, row
 from agenteval.report.view import Arrivals, RunView
 from agenteval.stats.estimand import Layout
@@ -32,34 +32,35 @@ class Arrived:
     repairs: int
 
 
-def arrived(trials: Iterable[Trial], faults: Collection[str]) -> Arrived:
+def arrived(tallies: Tallies, faults: Collection[str]) -> Arrived:
     """`faults` names the kinds that are more than a note."""
-    counted = [trial for trial in trials if trial.outcome is not Outcome.VOID]
     kinds, blames, faulty = [], [], []
-    for trial in counted:
-        seen = list(_places(trial))
-        wrong = [(place, one) for place, one in seen if one.kind in faults]
-        lost = len({place for place, one in wrong if one.position is None})
-        tried = sum(len(turn.calls) for turn in trial.turns) + lost
-        kinds.append((tried, Counter(kind for _, kind in {(at, one.kind) for at, one in seen})))
-        blames.append((tried, Counter(str(b) for _, b in {(at, one.blame) for at, one in wrong})))
+    for one in tallies.counted:
+        seen = list(_places(one))
+        wrong = [(place, each) for place, each in seen if each.kind in faults]
+        lost = len({place for place, each in wrong if each.position is None})
+        tried = one.written + lost
+        kinds.append((tried, Counter(kind for _, kind in {(at, each.kind) for at, each in seen})))
+        blamed = Counter(str(b) for _, b in {(at, each.blame) for at, each in wrong})
+        blames.append((tried, blamed))
         faulty.append((tried, {FAULTY: len({place for place, _ in wrong})}))
     return Arrived(
         kinds=ErrorCounts.added(kinds),
         blames=ErrorCounts.added(blames),
         faulty=ErrorCounts.added(faulty),
-        repairs=sum(len(turn.repairs) for trial in counted for turn in trial.turns),
+        repairs=sum(one.repairs for one in tallies.counted),
     )
 
 
-def _places(trial: Trial) -> Iterator[tuple[Place, MalformedCall]]:
-    for at, turn in enumerate(trial.turns):
-        for which, one in enumerate(turn.malformed):
-            yield (at, one.position, which if one.position is None else 0), one
+def _places(tally: Tally) -> Iterator[tuple[Place, MalformedCall]]:
+    """Those without a position are numbered within their turn."""
+    for turn, of in groupby(tally.malformed, key=itemgetter(0)):
+        for which, (_, one) in enumerate(of):
+            yield (turn, one.position, which if one.position is None else 0), one
 
 
-def arrivals_of(run: Run, layout: Layout) -> Arrivals:
-    counts = arrived(run.trials, FAULTS)
+def arrivals_of(tallies: Tallies, layout: Layout) -> Arrivals:
+    counts = arrived(tallies, FAULTS)
     return Arrivals(
         faulty=clustered(counts.faulty.clusters(FAULTY), layout),
         kinds=_rates(counts.kinds, [kind.id for kind in KINDS], layout),

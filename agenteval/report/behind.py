@@ -1,72 +1,26 @@
 """What stands behind the figures of a page: its trials and denied calls, how to play them again."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from agenteval.core.outcome import Outcome
-from agenteval.core.plain import shortened
 from agenteval.core.run import Run
-from agenteval.core.trial import CallRecord, Trial
+from agenteval.core.shell.words import quoted
+from agenteval.core.trial import Trial
+from agenteval.report.denied_calls import CALLS, CallList, Calls, TrialLine, call_lists, gather
 from agenteval.report.transcripts import (
     AgentShown,
     TrialShown,
-    denials,
-    marked_text,
+    rank,
     shown_trial,
-    worst_first,
 )
 from agenteval.report.view import RunView, View
 
 INLINE = 90  # trials in the page itself, of all runs together
 BESIDE = 100  # trials on a page beside it
-CALLS = 40  # of one class and model in the page itself
-CALL_SHOWN = 160  # characters before, in and after the evidence
+MOST = 2500  # trials of all runs together, up to which each is written
 LONG = 500  # characters of a message from which on it stands once in a page
-
-
-@dataclass(frozen=True, slots=True)
-class TrialLine:
-    """One trial of the list of all; `href` leads to its transcript."""
-
-    trial: Trial
-    place: str
-    file: str  # that it stands in; empty for the page itself
-    denials: int
-
-    @property
-    def href(self) -> str:
-        return f"{self.file}#{self.place}"
-
-
-@dataclass(frozen=True, slots=True)
-class CallLine:
-    """One denied call: where it stands, and its text with the evidence apart."""
-
-    href: str
-    where: str
-    before: str
-    marked: str
-    after: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallList:
-    """The calls behind one figure; `left` are those that do not stand in the page."""
-
-    place: str
-    failure_class: str
-    run: RunView
-    calls: tuple[CallLine, ...]
-    left: int
-
-    @property
-    def count(self) -> int:
-        return len(self.calls) + self.left
-
-    @property
-    def command(self) -> str:
-        return f"agenteval calls {self.run.run.id} --class {self.failure_class}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,39 +28,31 @@ class Beside:
     """A page beside the report: some trials of one run."""
 
     file: str
+    at: int  # which run
     run: RunView
     lines: tuple[TrialLine, ...]
-    first: int  # the number of the first one, from 1
-
-    @property
-    def shown(self) -> list[TrialShown]:
-        return [shown_trial(line.trial, line.place) for line in self.lines]
+    first: int  # the number of the first one, from 1, among those that are written
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """`lines` are all trials of each run, the worst first."""
+    """`lines` are all trials of each run, the worst first; `calls` the denied ones by class.
 
-    runs: tuple[RunView, ...]
+    `inline` has those calls, by the place of their list, whose trials stand in the page itself.
+    """
+
     lines: tuple[tuple[TrialLine, ...], ...]
-    inline: int  # of each run
+    shown: tuple[list[TrialShown], ...]  # the transcripts in the page itself
     pages: tuple[Beside, ...]
+    calls: tuple[CallList, ...]
+    inline: Calls
 
-    def shown(self) -> list[list[TrialShown]]:
-        """The transcripts in the page itself."""
-        return [
-            [shown_trial(line.trial, line.place) for line in lines[: self.inline]]
-            for lines in self.lines
-        ]
+    def beside(self, run: int) -> list[TrialLine]:
+        """The trials that stand on pages beside this one."""
+        return [one for one in self.lines[run] if one.file]
 
-    def calls(self) -> list[CallList]:
-        """The denied calls that the rates count, by class and model."""
-        found = [
-            _call_list(failure_class, at, run, of)
-            for at, (run, lines) in enumerate(zip(self.runs, self.lines, strict=True))
-            for failure_class, of in _denied(lines).items()
-        ]
-        return sorted(found, key=lambda one: (one.failure_class, one.place))
+    def unwritten(self, run: int) -> int:
+        return sum(not one.written for one in self.lines[run])
 
     def scenario(self, run: int, name: str) -> str:
         """Where the worst trial of a scenario stands; empty where it was not played."""
@@ -116,59 +62,94 @@ class Behind:
 
 def behind(view: View, folder: str) -> Behind:
     """`folder` is that of the pages beside it, as the page names it."""
-    inline = INLINE // max(1, len(view.runs))
-    several = sum(len(run.run.trials) for run in view.runs) > INLINE
-    lines, pages = [], []
-    for at, run in enumerate(view.runs):
-        worst = worst_first(run.run.trials)
-        keep = inline if several else len(worst)
-        kept = []
-        for number, trial in enumerate(worst):
-            part = (number - keep) // BESIDE + 1
-            file = "" if number < keep else f"{folder}/trials-{at + 1}-{part}.html"
-            kept.append(TrialLine(trial, f"t{at}-{number}", file, denials(trial)))
-        lines.append(tuple(kept))
-        for start in range(keep, len(kept), BESIDE):
-            some = tuple(kept[start : start + BESIDE])
-            pages.append(Beside(some[0].file, run, some, start + 1))
-    return Behind(view.runs, tuple(lines), inline if several else INLINE, tuple(pages))
+    total = sum(run.played for run in view.runs)
+    keep = INLINE // max(1, len(view.runs)) if total > INLINE else INLINE
+    parts = [
+        _of_run(run, at, keep, folder, everything=total <= MOST) for at, run in enumerate(view.runs)
+    ]
+    calls = (one for part in parts for one in part.calls)
+    return Behind(
+        lines=tuple(lines for part in parts for lines in part.lines),
+        shown=tuple(shown for part in parts for shown in part.shown),
+        pages=tuple(page for part in parts for page in part.pages),
+        calls=tuple(sorted(calls, key=lambda one: (one.failure_class, one.place))),
+        inline={place: of for part in parts for place, of in part.inline.items()},
+    )
 
 
-Denied = dict[str, list[tuple[TrialLine, CallRecord]]]
+def _of_run(run: RunView, at: int, keep: int, folder: str, *, everything: bool) -> Behind:
+    worst = worst_first(run, at)
+    wanted = {one.place for one in _wanted(worst, keep)}
+    written = {one.place for one in worst} if everything else wanted
+    lines = _placed(worst, keep, written, f"{folder}/trials-{at + 1}")
+    beside = [one for one in lines if one.file]
+    pages = (
+        Beside(some[0].file, at, run, tuple(some), keep + start + 1)
+        for start in range(0, len(beside), BESIDE)
+        for some in [beside[start : start + BESIDE]]
+    )
+    read = list(read_trials(run, [one for one in lines if one.place in wanted]))
+    shown = [shown_trial(trial, line.place) for line, trial in read if not line.file]
+    inline: Calls = {}
+    found: Calls = {}
+    for line, trial in read:
+        gather(found, at, line, trial)
+        if not line.file:
+            gather(inline, at, line, trial)
+    lists = tuple(call_lists(run, at, found, folder if everything else "")) if worst else ()
+    return Behind((lines,), (shown,), tuple(pages), lists, inline)
 
 
-def _denied(lines: Sequence[TrialLine]) -> Denied:
-    """By class, those that the rates count: the first agent's, in trials that are not void."""
-    found: Denied = {}
-    for line in lines:
-        for record in line.trial.calls if line.trial.outcome is not Outcome.VOID else ():
-            if record.verdict.primary is not None:
-                found.setdefault(record.verdict.primary.failure_class, []).append((line, record))
+def worst_first(run: RunView, at: int) -> list[TrialLine]:
+    """Those that did not complete, then the void, then the others; each by their denials."""
+    if run.tallies is None:
+        return []
+    tallies = run.tallies.trials
+    counted, void = ([one for one in tallies if one.void is kind] for kind in (False, True))
+    played = zip((*run.score.counted, *run.score.voids), (*counted, *void), strict=True)
+    found = sorted(played, key=lambda one: (rank(one[0].outcome), -one[1].denied))
+    return [
+        TrialLine(trial, tally.denied, f"t{at}-{number}")
+        for number, (trial, tally) in enumerate(found)
+    ]
+
+
+def _wanted(lines: Sequence[TrialLine], keep: int) -> list[TrialLine]:
+    """Those that the page shows or leads to.
+
+    These are its own, the worst of each scenario, and those with the first calls of each class.
+    """
+    seen: Counter[str] = Counter()
+    scenarios: set[str] = set()
+    found = []
+    for number, line in enumerate(lines):
+        errors = {} if line.trial.void else line.trial.errors
+        rare = any(seen[name] < CALLS for name, count in errors.items() if count)
+        if number < keep or rare or line.trial.scenario not in scenarios:
+            found.append(line)
+        scenarios.add(line.trial.scenario)
+        seen.update(errors)
     return found
 
 
-def calls_place(run: int, failure_class: str) -> str:
-    return f"c{run}-{failure_class}"
-
-
-def _call_list(
-    failure_class: str, at: int, run: RunView, found: Sequence[tuple[TrialLine, CallRecord]]
-) -> CallList:
-    calls = tuple(_call_line(line, record) for line, record in found[:CALLS])
-    return CallList(
-        calls_place(at, failure_class), failure_class, run, calls, len(found) - len(calls)
+def _placed(
+    lines: Sequence[TrialLine], keep: int, written: Collection[str], file: str
+) -> tuple[TrialLine, ...]:
+    """With the file that each is written into, a number of them in one."""
+    beside = [one.place for one in lines[keep:] if one.place in written]
+    files = {place: f"{file}-{at // BESIDE + 1}.html" for at, place in enumerate(beside)}
+    return tuple(
+        replace(one, file=files.get(one.place, ""), written=number < keep or one.place in files)
+        for number, one in enumerate(lines)
     )
 
 
-def _call_line(line: TrialLine, record: CallRecord) -> CallLine:
-    before, marked, after = marked_text(record.call, record.verdict)
-    if marked and len(before) > CALL_SHOWN:
-        before = f"(...) {before[-CALL_SHOWN:]}"
-    return CallLine(
-        f"{line.href}-{record.turn + 1}",
-        f"{line.trial.scenario} #{line.trial.number}, turn {record.turn + 1}",
-        *(shortened(part, CALL_SHOWN + 6) for part in (before, marked, after)),
-    )
+def read_trials(run: RunView, lines: Sequence[TrialLine]) -> Iterator[tuple[TrialLine, Trial]]:
+    """Their transcripts; one that was played again meanwhile has none any more."""
+    by_world = {line.trial.world: line for line in lines}
+    for trial in run.transcripts(list(by_world)) if run.transcripts else ():
+        if line := by_world.get((trial.scenario, trial.number, trial.seed)):
+            yield line, trial
 
 
 def prompts_of(trials: Sequence[TrialShown]) -> dict[str, str]:
@@ -205,9 +186,3 @@ def repeat_line(run: Run) -> str:
     }
     words += [f"--{name} {quoted(str(value))}" for name, value in given.items() if value]
     return " ".join(words) + ("" if asked.prefork else " --no-prefork")
-
-
-def quoted(word: str) -> str:
-    """As a shell reads it back."""
-    plain = word and all(one.isalnum() or one in "-_./:+,@=" for one in word)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"

@@ -8,7 +8,6 @@ from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
-from agenteval.core.served import as_served
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
@@ -34,7 +33,7 @@ Fold = Mapping[str, str]  # class to row of a coarser taxonomy, in the order of 
 
 
 def build_view(
-    runs: Sequence[Run],
+    runs: Sequence[Run | Side],
     *,
     classes: Sequence[ClassText] = (),
     fold: Fold | None = None,
@@ -45,7 +44,8 @@ def build_view(
     `classes` gives the rows their order and text; a class seen but not listed comes after them.
     `fold` shows the rows of a coarser taxonomy instead.
     """
-    view = _view([Side.of_run(run) for run in runs], classes, fold, about)
+    sides = [Side.of_run(run) if isinstance(run, Run) else run for run in runs]
+    view = _view(sides, classes, fold, about)
     view = as_one_family(view)
     return replace(view, sentences=(*caveats(view), *sentences(view.runs, view.pairs)))
 
@@ -91,9 +91,9 @@ def _view(
     models = tuple(_errors(side, rows, about) for side in shown)
     ends = {end for side in shown if side.score for end in side.score.outcomes}
     views = tuple(
-        _run_view(side.run, side.score, errors, about, ends)
+        _run_view(side, errors, about, ends)
         for side, errors in zip(shown, models, strict=True)
-        if side.run and side.score
+        if side.run
     )
     return View(
         title=_title(sides, scope(sides, about)),
@@ -177,18 +177,19 @@ def _called(side: Side, at: int) -> str:
     return f"trial {at + 1}"
 
 
-def _run_view(
-    run: Run, scored: Score, errors: Errors, about: Estimand, seen: Collection[Outcome]
-) -> RunView:
+def _run_view(side: Side, errors: Errors, about: Estimand, seen: Collection[Outcome]) -> RunView:
+    run, scored = side.known
     ends = [one for one in Outcome if one not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}]
     layout, observed = Layout(about, played(scored.counted)), scored.observed
     known = Layout(about, played(observed))
     return RunView(
         run=run,
         score=scored,
-        executions=executions(run.trials) if run.trials else None,
-        arrivals=arrivals_of(run, layout) if run.trials else None,
-        served=as_served(run.trials) if run.trials else None,
+        tallies=side.tallies,
+        transcripts=side.transcripts,
+        executions=executions(side.tallies) if side.tallies else None,
+        arrivals=arrivals_of(side.tallies, layout) if side.tallies else None,
+        served=side.tallies.served if side.tallies else None,
         errors=errors,
         any_denial=share_of([bool(errors) for errors in scored.errors.errors], layout),
         outcomes=tuple(

@@ -11,7 +11,6 @@ from agenteval.report.tables import Cell, Head, Row, Table, per_100
 from agenteval.report.view import RunView, View
 from agenteval.stats.incidence import Incidence
 from agenteval.stats.rates import Rate
-from agenteval.stats.speeds import useful_calls
 
 SERIES = 6  # colours that the stylesheet has
 WIDTH, HEIGHT = 520.0, 260.0  # of a canvas, in its own units
@@ -124,7 +123,7 @@ def _ticks(step: float, end: float) -> Iterator[float]:
 
 def useful(view: RunView) -> tuple[int, float | None]:
     """Calls that were allowed and ran, and how many of them a minute where that was measured."""
-    count = sum(map(useful_calls, view.run.trials))
+    count = view.tallies.useful if view.tallies else 0
     seconds = view.run.effort.seconds if view.run.effort else None
     return count, 60 * count / seconds if seconds else None
 

@@ -11,7 +11,8 @@ from markupsafe import Markup
 
 from agenteval.core.plain import visible
 from agenteval.errors import UsageError
-from agenteval.report.behind import Behind, CallList, behind, prompts_of, repeat_line
+from agenteval.report.behind import Behind, behind, prompts_of, read_trials, repeat_line
+from agenteval.report.denied_calls import CallList, calls_beside, gather
 from agenteval.report.details import detail_tables
 from agenteval.report.figures import (
     SERIES,
@@ -29,6 +30,7 @@ from agenteval.report.tables import (
     SAID,
     comparison_table,
 )
+from agenteval.report.transcripts import shown_trial
 from agenteval.report.view import RunView, View
 from agenteval.report.voids import void_lines
 from agenteval.stats.rates import Rate
@@ -119,7 +121,7 @@ def write(view: View, path: Path, told: "Told | None" = None) -> None:
     A verdict stands first, where there is one. Raises UsageError where nothing can be written.
     """
     try:
-        for name, text in pages(view, f"{path.stem}.trials", told):
+        for name, text in pages(view, path.name, told):
             file = path if not name else path.parent / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
@@ -148,23 +150,27 @@ class Told:
 
 def page(view: View, told: Told | None = None) -> str:
     """The page alone."""
-    return next(pages(view, "trials", told))[1]
+    return next(pages(view, "report.html", told))[1]
 
 
-def pages(view: View, folder: str, told: Told | None) -> Iterator[tuple[str, str]]:
-    """The page, whose name is empty, and those beside it by their files."""
+def pages(view: View, name: str, told: Told | None) -> Iterator[tuple[str, str]]:
+    """The page of this name, given as "", and those beside it by their files."""
+    folder = f"{Path(name).stem}.trials"
     seen = behind(view, folder)
     yield "", _main(view, seen, told)
+    calls = seen.inline
     for beside in seen.pages:
-        trials = beside.shown
-        yield (
-            beside.file,
-            _rendered("trials.html", beside=beside, shown=trials, prompts=prompts_of(trials)),
-        )
+        shown = []
+        for line, trial in read_trials(beside.run, beside.lines):
+            shown.append(shown_trial(trial, line.place))
+            gather(calls, beside.at, line, trial)
+        prompts = prompts_of(shown)
+        yield beside.file, _rendered("trials.html", beside=beside, shown=shown, prompts=prompts)
+    for more in calls_beside(seen.calls, calls):
+        yield more.file, _rendered("calls.html", beside=more, main=name)
 
 
 def _main(view: View, seen: Behind, told: Told | None) -> str:
-    shown, calls = seen.shown(), seen.calls()
     return _rendered(
         "report.html",
         view=view,
@@ -185,10 +191,8 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
         missed=(MISSED, missed_lines(view)),
         voids=void_lines(view),
         behind=seen,
-        shown=shown,
-        prompts=prompts_of([one for of in shown for one in of]),
-        calls=calls,
-        hrefs=_hrefs(view, calls),
+        prompts=prompts_of([one for of in seen.shown for one in of]),
+        hrefs=_hrefs(view, seen.calls),
     )
 
 

@@ -1,15 +1,18 @@
 """One model as it is compared: its counts, and its trials where a run stands behind them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.pairing import Pairing, pair
 from agenteval.core.run import Run
 from agenteval.core.scoring import Score, score, score_summaries
-from agenteval.core.summary import TrialSummary, without
-from agenteval.report.view import Groups
+from agenteval.core.summary import TrialSummary, World, without
+from agenteval.core.tally import Tallies
+from agenteval.core.trial import Trial
+from agenteval.report.view import Groups, Transcripts
 from agenteval.stats.comparison import compare_models
 from agenteval.stats.estimand import UNKNOWN, Estimand, Layout, these
 from agenteval.stats.rates import Rate, rate_of
@@ -19,7 +22,10 @@ UNPAIRED = Pairing((), (), paired=False)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """`run` and `score` are None for counts that no run gave; then nothing but them is known."""
+    """`run` and `score` are None for counts that no run gave; then nothing but them is known.
+
+    `tallies` and `transcripts` are None where nobody asked for them.
+    """
 
     label: str
     card: ModelCard
@@ -27,19 +33,48 @@ class Side:
     run: Run | None = None
     score: Score | None = None
     scenarios: tuple[str, ...] = ()  # of each trial of the errors; none: not known
+    tallies: Tallies | None = None
+    transcripts: Transcripts | None = None
 
     def layout(self, about: Estimand) -> Layout:
         return Layout(about, self.scenarios if self.errors.by_trial else ())
 
+    @property
+    def known(self) -> tuple[Run, Score]:
+        """Of a side that a run stands behind."""
+        if self.run is None or self.score is None:
+            raise ValueError(f"no run stands behind {self.label}")
+        return self.run, self.score
+
     @classmethod
-    def of_run(cls, run: Run, summaries: Iterable[TrialSummary] | None = None) -> "Side":
-        """`summaries` go with a run that was read without its trials."""
-        found = score(run.trials) if summaries is None else score_summaries(summaries)
+    def of_run(cls, run: Run) -> "Side":
+        """A run with its trials."""
+        tallies = Tallies.of(run.trials) if run.trials else None
+        return cls._of(run, score(run.trials), tallies, partial(_chosen, run.trials))
+
+    @classmethod
+    def of_stored(
+        cls,
+        run: Run,
+        summaries: Iterable[TrialSummary],
+        tallies: Tallies | None = None,
+        transcripts: Transcripts | None = None,
+    ) -> "Side":
+        """A run that was read without its trials."""
+        return cls._of(run, score_summaries(summaries), tallies, transcripts)
+
+    @classmethod
+    def _of(
+        cls, run: Run, found: Score, tallies: Tallies | None, transcripts: Transcripts | None
+    ) -> "Side":
         if (
             run.source and not run.source.judged and not run.policies
         ):  # nothing tells which calls were errors
             found = replace(found, errors=found.errors.unknown())
-        return cls(run.model.name, run.model, found.errors, run, found, played(found.counted))
+        known = played(found.counted)
+        return cls(
+            *(run.model.name, run.model, found.errors, run, found, known, tallies, transcripts)
+        )
 
     def without(self, classes: Sequence[str]) -> "Side":
         """The same with no error of these classes."""
@@ -54,6 +89,11 @@ class Side:
         cls, card: ModelCard, counts: ErrorCounts, scenarios: Sequence[str] = ()
     ) -> "Side":
         return cls(card.name, card, counts, scenarios=tuple(scenarios))
+
+
+def _chosen(trials: Sequence[Trial], worlds: Sequence[World]) -> Iterator[Trial]:
+    by_world = {(one.scenario, one.number, one.seed): one for one in trials}
+    return map(by_world.__getitem__, worlds)
 
 
 def played(trials: Iterable[TrialSummary]) -> tuple[str, ...]:

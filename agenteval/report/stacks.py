@@ -6,6 +6,7 @@ from typing import Final
 
 from agenteval.core.malformed import Blame
 from agenteval.core.run import Run
+from agenteval.core.tally import Tallies
 from agenteval.report.arrivals import FAULTY, Arrived, arrived
 from agenteval.report.provenance import model_facts
 from agenteval.report.view import Pair, View
@@ -91,7 +92,7 @@ def _differing(facts: Sequence[dict[str, str]], unlike: Sequence[str]) -> Iterat
 
 def measured_of(runs: tuple[Run, Run], pair: Pair) -> Iterator[Measured]:
     """Calls that arrived broken, by whom it blames, and the classes of error; as one family."""
-    seen = [arrived(run.trials, FAULTS) for run in runs]
+    seen = [arrived(Tallies.of(run.trials), FAULTS) for run in runs]
     found: list[tuple[str, Difference, bool]] = []
     if all(any(one.faulty.calls) for one in seen):
         found += [(name, found, True) for name, found in _arrivals(seen[0], seen[1])]

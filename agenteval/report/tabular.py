@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
@@ -177,8 +178,21 @@ def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
     if rows:
         writer.writerow(rows[0])
     for row in rows:
-        writer.writerow(_legible(value) for value in row.values())
+        writer.writerow(_no_formula(_legible(value)) for value in row.values())
     return out.getvalue()
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a cell begins with that a spreadsheet computes
+
+
+def _no_formula(value: Any) -> Any:
+    """Behind an apostrophe a spreadsheet takes a cell as text; a number stays what it is."""
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
+
+
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 def _lines(rows: Sequence[Row]) -> str:

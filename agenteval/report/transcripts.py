@@ -99,12 +99,8 @@ class TrialShown:
         return ENDED[self.trial.ending]
 
 
-def worst_first(trials: Sequence[Trial]) -> list[Trial]:
-    """Those that did not complete, then the void, then the others; each by their denials."""
-    return sorted(trials, key=lambda one: (_rank(one.outcome), -denials(one)))
-
-
-def _rank(outcome: Outcome) -> int:
+def rank(outcome: Outcome) -> int:
+    """What a reader looks at first: what did not complete, then what is void."""
     return {Outcome.VOID: 1, Outcome.COMPLETED: 2}.get(outcome, 0)
 
 

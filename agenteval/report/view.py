@@ -1,6 +1,6 @@
 """The one view of some runs that every renderer shows: all its numbers are computed once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +10,9 @@ from agenteval.core.recovery import Recovery
 from agenteval.core.run import Run
 from agenteval.core.scoring import Executions, Score
 from agenteval.core.served import AsServed
+from agenteval.core.summary import World
+from agenteval.core.tally import Tallies
+from agenteval.core.trial import Trial
 from agenteval.stats.comparison import Difference, MeanDifference, ModelsDifference
 from agenteval.stats.estimand import Estimand, Layout
 from agenteval.stats.incidence import Incidence
@@ -180,15 +183,21 @@ class Arrivals:
     repairs: int
 
 
+Transcripts = Callable[[Sequence[World]], Iterable[Trial]]  # in the order that is asked for
+
+
 @dataclass(frozen=True, slots=True)
 class RunView:
     """One run as shown; `score` keeps the counts behind its rates.
 
-    `executions`, `arrivals` and `served` are None where only the summaries were read.
+    `tallies`, and what is made of them, `executions`, `arrivals` and `served`, are None where only
+    the summaries were read. `transcripts` gives trials, where a page asks for some.
     """
 
     run: Run
     score: Score
+    tallies: Tallies | None
+    transcripts: Transcripts | None
     executions: Executions | None
     arrivals: Arrivals | None
     served: AsServed | None

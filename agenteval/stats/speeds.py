@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from agenteval.core.run import Run
+from agenteval.core.tally import useful_calls, was_useful
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.stats.loads import Stint, Timeline, timeline
 from agenteval.stats.quantiles import Samples, samples
@@ -34,17 +35,6 @@ def all_turns(trial: Trial) -> Iterator[Turn]:
     yield from trial.turns
     for agent in trial.agents:
         yield from agent.turns
-
-
-def useful_calls(trial: Trial) -> int:
-    """Calls of all agents that were allowed and ran: generating denied ones is no work done."""
-    calls = [*trial.calls, *(call for agent in trial.agents for call in agent.calls)]
-    return sum(was_useful(call) for call in calls)
-
-
-def was_useful(record: CallRecord) -> bool:
-    """Whether it was allowed and ran."""
-    return record.verdict.allowed and record.execution is not None
 
 
 JOULES_PER_KWH = 3.6e6

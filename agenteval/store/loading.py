@@ -5,7 +5,7 @@ longer than most commands may.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from string import ascii_lowercase, digits
 from types import SimpleNamespace
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from agenteval.core.cards import ArmCard, ModelCard, Source
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.run import Crash, Effort, Look, Options, Run
-from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary
-from agenteval.core.trial import Trial
+from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, World
+from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
 from agenteval.store.gate_looks import READ
 from agenteval.store.kept_prompts import messages_of, prompts_of
@@ -139,12 +139,32 @@ def _requests(query: Query, run: str) -> int:
     return answered + sum(int(again) + (cause not in NO_REQUEST) for cause, again in trials)
 
 
+def transcripts(query: Query, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
+    """Those trials of the run with this id that are in force, in the order of these worlds."""
+    one = "FROM trial AS one WHERE run_id = :run AND scenario = :scenario AND number = :number"
+    for start in range(0, len(worlds), TOGETHER):
+        rows = [
+            row
+            for scenario, number, _ in worlds[start : start + TOGETHER]
+            for row in _rows(
+                query, TRIAL, f"{one} AND NOT replaced", run, scenario=scenario, number=number
+            )
+        ]
+        wanted = {digest for row in rows for of in row.prompts.values() for digest in of}
+        yield from _made(query, rows, messages_of(query, run, wanted), raw=False)
+
+
 def _trials(query: Query, run: str, *, raw: bool) -> Iterator[Trial]:
-    """Some at a time: their rows are three times as large as what is made of them."""
     of_run = "FROM trial AS one WHERE run_id = :run AND NOT replaced ORDER BY scenario, number"
-    messages = messages_of(query, run)
-    turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
     rows = list(_rows(query, TRIAL, of_run, run))
+    return _made(query, rows, messages_of(query, run), raw=raw)
+
+
+def _made(
+    query: Query, rows: Sequence[Any], messages: Mapping[str, Message], *, raw: bool
+) -> Iterator[Trial]:
+    """Some at a time: their rows are three times as large as what is made of them."""
+    turn = TURN if raw else " ".join(one for one in TURN.split() if one != RAW)
     for start in range(0, len(rows), TOGETHER):
         some = rows[start : start + TOGETHER]
         ids = ", ".join(str(trial.id) for trial in some)

@@ -68,7 +68,7 @@ def turn_value(row: "TurnRow") -> Turn:
         raw=row.raw,
         seconds=row.seconds,
         timing=_timing(row),
-        malformed=tuple(_malformed(one) for one in row.garbles),
+        malformed=tuple(map(malformed_value, row.garbles)),
         repairs=tuple(Repair(**repair) for repair in row.repairs),
         repeats=row.repeats,
         model=row.model,
@@ -84,7 +84,7 @@ def _timing(row: "TurnRow") -> Timing | None:
     return Timing(row.first_piece, row.pieces, *gaps)
 
 
-def _malformed(stored: dict[str, Any]) -> MalformedCall:
+def malformed_value(stored: dict[str, Any]) -> MalformedCall:
     return MalformedCall(**(stored | {"blame": Blame(stored["blame"])}))
 
 

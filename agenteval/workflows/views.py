@@ -1,14 +1,16 @@
 """Stored runs as they are shown: side by side, compared, by their speed, or only listed."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from agenteval import workflows
 from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
 from agenteval.core.run import Conditions, Run
+from agenteval.core.summary import World
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
@@ -22,6 +24,7 @@ from agenteval.stats.speeds import run_speed
 from agenteval.store import loading
 from agenteval.store.location import Location, meant
 from agenteval.store.summaries import Query, known, opened, tables_known
+from agenteval.store.tallies import tallied
 from agenteval.taxonomy.catalogue import ARTICLE_ROWS, article_row, failure_classes
 from agenteval.workflows.gating import check_arms, declared, left_out
 
@@ -35,18 +38,52 @@ def loaded(names: Sequence[str], store: str) -> list[Run]:
         return [loading.load(query, name, where=where, raw=False) for name in names]
 
 
-def view_of(runs: Sequence[Run], taxonomy: str, about: str | None = None) -> View:
+def sides(names: Sequence[str], store: str) -> list[Side]:
+    """Runs as a report shows them, by what names them: transcripts are read when a page asks.
+
+    Raises UsageError.
+    """
+    where = str(Location(store))
+    with opened(store) as query:
+        return [_side(query, name, store, where) for name in names]
+
+
+def sides_of(runs: Sequence[Run]) -> list[Side]:
+    return [Side.of_run(run) for run in runs]
+
+
+def whole(sides: Sequence[Side]) -> list[Run]:
+    """Their runs with all trials."""
+    return [
+        run
+        if run.trials or not side.transcripts
+        else replace(run, trials=tuple(side.transcripts(sorted(score.worlds))))
+        for side in sides
+        for run, score in [side.known]
+    ]
+
+
+def _side(query: Query, name: str, store: str, where: str) -> Side:
+    run, summaries = loading.summarized(query, name, where=where)
+    return Side.of_stored(
+        run, summaries, tallied(query, run.id), partial(_transcripts, store, run.id)
+    )
+
+
+def _transcripts(store: str, run: str, worlds: Sequence[World]) -> Iterator[Trial]:
+    with opened(store) as query:
+        yield from loading.transcripts(query, run, worlds)
+
+
+def view_of(runs: Sequence[Side], taxonomy: str, about: str | None = None) -> View:
     return build_view(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
 
 
-def as_compared(runs: Sequence[Run], view: View, taxonomy: str, about: str | None = None) -> View:
+def as_compared(runs: Sequence[Side], view: View, taxonomy: str, about: str | None = None) -> View:
     """The view of one run as it is; of several with all claims that `compare` makes of them."""
     if len(runs) < 2:
         return view
-    sides = [Side.of_run(run) for run in runs]
-    return build_comparison(
-        sides, classes=class_texts(), fold=fold(taxonomy), about=declared(about)
-    )
+    return build_comparison(runs, classes=class_texts(), fold=fold(taxonomy), about=declared(about))
 
 
 def of_verdict(gate: GateView, store: str) -> View:
@@ -56,7 +93,7 @@ def of_verdict(gate: GateView, store: str) -> View:
     names = [one.id for one in (gate.candidate, gate.baseline) if one.id in there]
     if not names:
         raise UsageError(f"--report: {gate.candidate.id} is not in {Location(store)}; give --store")
-    return view_of(loaded(names, store), "full")
+    return view_of(sides(names, store), "full")
 
 
 def compared(
@@ -69,21 +106,21 @@ def compared(
 ) -> View:
     """Two or more models, pair by pair. Raises UsageError."""
     if all(name.endswith(".csv") for name in names):
-        sides = [side for name in names for side in _of_file(name)]
+        found = [side for name in names for side in _of_file(name)]
     else:
         with opened(store) as query:
-            sides = [side for name in names for side in _sides(name, query, str(Location(store)))]
-    if len(sides) < 2:
+            found = [side for name in names for side in _sides(name, query, str(Location(store)))]
+    if len(found) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
-    runs = [side.run for side in sides if side.run]
+    runs = [side.run for side in found if side.run]
     ids, conditions = [run.id for run in runs], [Conditions.of(run) for run in runs]
     if not across_arms:
         check_arms(ids, conditions)
     left = left_out(ids, conditions, across=across_arms)
     view = build_comparison(
-        [side.without(left) for side in sides] if left else sides,
+        [side.without(left) for side in found] if left else found,
         classes=[one for one in class_texts() if one.id not in left],
         fold=fold(taxonomy),
         about=declared(about),
@@ -107,7 +144,7 @@ def _sides(name: str, query: Query, where: str) -> list[Side]:
         table = loading.imported(query, found)
         scenarios = [scenario for scenario, _ in table.trials]
         return [Side.of_counts(table.model, table.counts, scenarios)]
-    return [Side.of_run(*loading.summarized(query, found, where=where))]
+    return [Side.of_stored(*loading.summarized(query, found, where=where))]
 
 
 def _of_file(name: str) -> list[Side]:

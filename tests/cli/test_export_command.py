@@ -172,3 +172,37 @@ def test_the_summary_of_a_job_gets_what_is_printed_as_markdown(told, tmp_path, m
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     said = told("compare", "r1", "r2", "--github")
     assert (said.code, "GITHUB_STEP_SUMMARY is not set" in said.err) == (2, True)
+
+
+def test_run_and_show_add_to_the_summary_of_a_job_too(told, cli, project, tmp_path, monkeypatch):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    play = ("run", "-m", "sim/qwen3.6-35b", "--trials", "1", "media/rendered-plot", "--github")
+    refused = cli(*play)
+    assert (refused.code, "GITHUB_STEP_SUMMARY is not set" in refused.err) == (2, True)
+    assert not (project / "reports").exists(), "it is refused before anything is played"
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert (cli(*play).code, told("show", "r1", "--github").code) == (0, 0)
+    assert summary.read_text().count("# Tool-call errors") == 2
+
+
+def test_show_writes_a_page_only_where_one_is_asked_for(told, project):
+    shown = told("show", "r1")
+    assert (shown.code, "Report: " in shown.out, list(project.rglob("*.html"))) == (0, False, [])
+    asked = told("show", "r1", "--report", "r1.html")
+    assert asked.out == f"{shown.out}Report: r1.html\n"
+    assert "uv run notes.py list" in (project / "r1.html").read_text()
+
+
+def test_a_cell_of_csv_is_no_formula(cli, tmp_path):
+    texts = ("=1+1", "+cmd", "-x", "@sum", "\ttab", "1-1", "ls")
+    store = stored(str(tmp_path / "s.db"), run(trial(*texts)))
+    file, lines = tmp_path / "calls.csv", tmp_path / "calls.jsonl"
+    for one in (file, lines):
+        cli("export", "calls", "r1", "--file", str(one), "--store", store)
+    assert [one["command"] for one in read(file)] == [
+        *("'=1+1", "'+cmd", "'-x", "'@sum", "'\ttab"),
+        *("1-1", "ls"),
+    ]
+    assert [one["command"] for one in read(lines)] == list(texts)
+    assert {one["seconds"] for one in read(file)} == {"0.1"}

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from agenteval.core.malformed import Blame, MalformedCall, Repair
 from agenteval.core.outcome import Outcome
+from agenteval.core.tally import Tallies
 from agenteval.report.arrivals import FAULTY, arrived
 from agenteval.testing import says, trial
 
@@ -26,12 +27,14 @@ def played(*malformed: MalformedCall, repairs: tuple[Repair, ...] = (), **known:
 def test_a_call_counts_once_a_kind_and_lost_ones_are_among_the_calls_that_were_tried() -> None:
     mended = Repair(0, "arguments", "{", "{}")
     counts = arrived(
-        [
-            played(BROKEN, OTHER, NOTE, repairs=(mended,)),
-            played(LEFT, LEFT),
-            played(),
-            played(BROKEN, outcome=Outcome.VOID),
-        ],
+        Tallies.of(
+            [
+                played(BROKEN, OTHER, NOTE, repairs=(mended,)),
+                played(LEFT, LEFT),
+                played(),
+                played(BROKEN, outcome=Outcome.VOID),
+            ]
+        ),
         FAULTS,
     )
     assert (

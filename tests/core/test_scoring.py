@@ -5,6 +5,7 @@ from dataclasses import replace
 from agenteval.core.counts import ErrorCounts, influence
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scoring import Funnel, executions, score
+from agenteval.core.tally import Tallies
 from agenteval.core.trial import HandshakeStep
 from agenteval.testing import denied, failing, trial
 
@@ -42,14 +43,14 @@ def test_void_trials_are_left_out_of_every_count_and_listed():
     assert scored.worlds == {("notes", 1, 1001), ("notes", 2, 1002)}
     assert scored.errors.total() == ((0, 1),)
     assert scored.outcomes == {Outcome.COMPLETED: 1}
-    assert (scored.turns, executions([trial(LIST), void]).completion_tokens) == (1, 20)
+    assert (scored.turns, executions(Tallies.of([trial(LIST), void])).completion_tokens) == (1, 20)
 
 
 def test_tool_errors_and_limits_are_counted_apart_out_of_what_was_executed():
     ended = trial(
         LIST, failing("uv run a.py"), failing("uv run b.py", limit="memory"), denied("ls")
     )
-    ran = executions([ended])
+    ran = executions(Tallies.of([ended]))
     assert (ran.tool_errors, ran.limits, ran.objections) == (((1, 3),), {"memory": 1}, 0)
     assert score([ended]).errors.total() == ((1, 4),)
 

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.served import AsServed, Spread, as_served, spread
+from agenteval.core.served import AsServed, Spread, spread
+from agenteval.core.tally import Tallies
 from agenteval.core.trial import AgentPart, Timing, Turn, Usage
 from agenteval.testing import trial
 
@@ -32,7 +33,7 @@ def test_speed_is_of_all_requests_of_the_trials_that_are_not_void() -> None:
     part = AgentPart("helper", 1, 0, 1, Ending.STOPPED, turns=(of_a_helper,))
     played = replace(trial(), turns=(one_piece, pieces), agents=(part,))
     void = replace(played, outcome=Outcome.VOID)
-    assert as_served([played, void]) == AsServed(
+    assert Tallies.of([played, void]).served == AsServed(
         first_piece=Spread(2, 1.0, 0.5, 1.5),
         gap_median=Spread(1, 0.2, 0.2, 0.2),
         gap_p95=Spread(1, 0.4, 0.4, 0.4),
@@ -44,4 +45,4 @@ def test_speed_is_of_all_requests_of_the_trials_that_are_not_void() -> None:
 
 def test_what_no_server_told_was_not_seen() -> None:
     silent = replace(trial(), turns=(asked(Usage(0, 0)), asked(Usage(7, 3), seconds=0.0)))
-    assert as_served([silent]) == AsServed(None, None, None, None, None, None)
+    assert Tallies.of([silent]).served == AsServed(None, None, None, None, None, None)

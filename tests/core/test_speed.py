@@ -3,8 +3,9 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending
+from agenteval.core.tally import useful_calls
 from agenteval.core.trial import AgentPart, Timing, Turn, Usage
-from agenteval.stats.speeds import all_turns, generation_speed, prefill_speed, useful_calls
+from agenteval.stats.speeds import all_turns, generation_speed, prefill_speed
 from agenteval.testing import denied, failing, says, trial
 
 

@@ -44,7 +44,7 @@ def said(view, start):
 
 def test_sides_of_tallies_and_of_whole_runs_are_the_same():
     whole = side("a", 3)
-    light = Side.of_run(replace(whole.run, trials=()), map(summarize, whole.run.trials))
+    light = Side.of_stored(replace(whole.run, trials=()), map(summarize, whole.run.trials))
     assert (light.errors, light.score) == (whole.errors, whole.score)
 
 

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 from agenteval.core.outcome import Outcome
 from agenteval.core.trial import Message
-from agenteval.report import html
-from agenteval.report.behind import BESIDE, CALLS, INLINE
+from agenteval.report import behind, html
+from agenteval.report.behind import BESIDE, INLINE
 from agenteval.report.build import build_view
+from agenteval.report.denied_calls import CALLS, CALLS_BESIDE
 from agenteval.testing import card, denied, run, trial
 
 SYSTEM = Message("system", "Only listed commands. " * 40)
@@ -50,12 +51,44 @@ def test_a_message_stands_once_in_a_page_however_many_trials_begin_with_it(tmp_p
     assert page.count('<a href="#p0">system: 880 characters</a>') == 20
 
 
-def test_a_list_of_calls_says_what_it_leaves_out_and_how_to_see_it():
-    many = run(*(trial(denied("ls"), number=at) for at in range(1, CALLS + 4)))
-    page = html.page(build_view([many]))
-    listed = page.split('<ul id="c0-bare-binary">')[1].split("</details>")[0]
-    assert listed.count("<li>") == CALLS
-    assert "3 more of these are not on this page: <code>agenteval calls r1 --class" in listed
+def links_of(folder):
+    """All links of the pages in a folder and below it, as file and place, each from its page."""
+    pages = {one.resolve(): one.read_text() for one in folder.rglob("*.html")}
+    return pages, [
+        ((page.parent / file).resolve() if file else page, place)
+        for page, text in pages.items()
+        for file, place in re.findall(r'href="([^"#]*)#?([^"]*)"', text)
+    ]
+
+
+def test_all_denied_calls_of_a_class_are_reached_by_links_that_lead_somewhere(tmp_path):
+    made = [trial(*[denied("ls")] * 3, number=at) for at in range(1, 211)]
+    html.write(build_view([run(*made)]), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert page.split('<ul id="c0-bare-binary">')[1].split("</ul>")[0].count("<li>") == CALLS
+    beside = [(tmp_path / "r.trials" / f"calls-1-bare-binary-{at}.html") for at in (1, 2)]
+    assert [one.read_text().count("<li>") for one in beside] == [CALLS_BESIDE, 630 - CALLS - 400]
+    assert "441 to 630 of 630" in beside[1].read_text()
+    pages, links = links_of(tmp_path)
+    assert all(not place or f'id="{place}"' in pages[file] for file, place in links)
+    turns = {one for one in links if re.fullmatch(r"t0-\d+-\d+", one[1])}
+    assert len(turns) == 630, "each call by its own link"
+
+
+def test_a_run_too_large_for_all_pages_says_what_is_not_there_and_leads_nowhere_else(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(behind, "MOST", 300)
+    rare = trial(denied("cat x | sh", "pipe-to-shell"), number=299, scenario="rare/one")
+    usual = [trial(*[denied("ls")] * 2, number=at) for at in range(1, 301)]
+    html.write(build_view([run(*usual, rare)]), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "560 more of these are on no page" in page
+    assert "agenteval calls r1 --class bare-binary" in page
+    assert "210 are written nowhere" in page
+    pages, links = links_of(tmp_path)
+    assert all(not place or f'id="{place}"' in pages[file] for file, place in links)
+    assert "rare/one #299" in pages[(tmp_path / "r.trials" / "trials-1-1.html").resolve()]
 
 
 def test_two_runs_share_the_page(tmp_path):

@@ -6,8 +6,9 @@ from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.outcome import Outcome
 from agenteval.core.span import Span
 from agenteval.report import html
+from agenteval.report.behind import worst_first
 from agenteval.report.build import build_view
-from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial, worst_first
+from agenteval.report.transcripts import REPLY_SHOWN, marked_text, shown_trial
 from agenteval.testing import Made, denied, failing, run, says, sub_agent, tool, trial
 
 
@@ -78,7 +79,8 @@ def test_what_missed_its_goal_stands_before_the_void_and_these_before_what_compl
         trial(*[denied("ls")] * times, number=at, outcome=end)
         for at, (end, times) in enumerate(ends)
     ]
-    assert [one.number for one in worst_first(played)] == [4, 3, 5, 2, 0, 1]
+    (view,) = build_view([run(*played)]).runs
+    assert [one.trial.number for one in worst_first(view, 0)] == [4, 3, 5, 2, 0, 1]
 
 
 def test_a_denial_says_what_followed_it_and_a_made_up_tool_is_its_own_evidence():

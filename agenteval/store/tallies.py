@@ -1,0 +1,115 @@
+"""What the turns and calls of a stored run add up to, by SQL: no transcript is read."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from agenteval.core.malformed import MalformedCall
+from agenteval.core.outcome import Outcome
+from agenteval.core.served import Request, as_served
+from agenteval.core.tally import Tallies, Tally
+from agenteval.store.mapping import malformed_value
+from agenteval.store.summaries import Query, decoded
+
+TOGETHER = 500  # trials that are asked about at a time
+Turns = dict[int, tuple[int, int, tuple[tuple[int, MalformedCall], ...], int]]  # by trial
+
+_TRIALS = """SELECT id, outcome FROM trial WHERE run_id = :run AND NOT replaced
+    ORDER BY scenario, number"""
+_CALLS = """SELECT trial_id, CASE WHEN own AND ran THEN "limit" ELSE '' END, count(*),
+    sum(CASE WHEN own AND NOT allowed THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND ran THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND ran AND (exit_code IS NULL OR exit_code <> 0) THEN 1 ELSE 0 END),
+    sum(CASE WHEN own AND objected THEN 1 ELSE 0 END),
+    sum(CASE WHEN allowed AND ran THEN 1 ELSE 0 END)
+    FROM (SELECT trial_id, "limit", exit_code, allowed, objection <> '' AS objected,
+        agent = '' AS own, output IS NOT NULL AND seconds IS NOT NULL AS ran
+        FROM "call" WHERE trial_id IN (%s)) AS made
+    GROUP BY 1, 2"""
+_TURNS = """SELECT trial_id, agent, number, garbles, repairs, calls, seconds, first_piece, pieces,
+    gap_median, gap_p95, prompt_tokens, completion_tokens, reasoning_tokens, cached_tokens
+    FROM turn WHERE trial_id IN (%s) ORDER BY id"""
+
+
+def tallied(query: Query, run: str) -> Tallies | None:
+    """Of the run with this id, in the order of its summaries; None where it has no trial."""
+    trials = [(int(one), outcome) for one, outcome in query(_TRIALS, run=run)]
+    if not trials:
+        return None
+    made: list[Tally] = []
+    served = as_served(_requests(query, trials, made))
+    return Tallies(tuple(made), served)
+
+
+def _requests(
+    query: Query, trials: Sequence[tuple[int, str]], made: list[Tally]
+) -> Iterator[Request]:
+    """Those of trials that are not void; the tallies of all are put into `made` meanwhile."""
+    for start in range(0, len(trials), TOGETHER):
+        some = trials[start : start + TOGETHER]
+        ids = ", ".join(str(one) for one, _ in some)
+        void = {one for one, outcome in some if outcome in {"", Outcome.VOID}}
+        rows = query(_TURNS % ids)
+        turns, calls = _turns(rows), _calls(query(_CALLS % ids))
+        made += [_tally(turns.get(one), calls.get(one, ()), void=one in void) for one, _ in some]
+        yield from (Request(*row[6:]) for row in rows if row[0] not in void)
+
+
+def _turns(rows: Sequence[Sequence[Any]]) -> Turns:
+    """Of each trial's first agent: tokens, calls written, what was malformed, and repairs."""
+    found: Turns = {}
+    for trial, agent, number, garbles, repairs, calls, *_, completion, _, _ in rows:
+        if agent:
+            continue
+        tokens, written, malformed, mended = found.get(trial, (0, 0, (), 0))
+        if garbles not in ("[]", []):
+            malformed += tuple((number, malformed_value(one)) for one in decoded(garbles))
+        found[trial] = (
+            tokens + completion,
+            written + _length(calls),
+            malformed,
+            mended + _length(repairs),
+        )
+    return found
+
+
+def _length(column: Any) -> int:
+    """Of a JSON list, whose entries stay unread: SQLite gives its text."""
+    if not isinstance(column, str):
+        return len(column)
+    try:
+        return 0 if column == "[]" else len(msgspec.json.decode(column, type=list[msgspec.Raw]))
+    except msgspec.DecodeError:  # NaN, which Python writes
+        return len(decoded(column))
+
+
+def _calls(rows: Sequence[Sequence[Any]]) -> dict[int, list[Sequence[Any]]]:
+    """A row for each trial and limit that ended calls of it."""
+    found: dict[int, list[Sequence[Any]]] = defaultdict(list)
+    for trial, *counted in rows:
+        found[trial].append(counted)
+    return found
+
+
+def _tally(
+    turns: tuple[int, int, tuple[tuple[int, MalformedCall], ...], int] | None,
+    calls: Sequence[Sequence[Any]],
+    *,
+    void: bool,
+) -> Tally:
+    tokens, written, malformed, repairs = turns or (0, 0, (), 0)
+    return Tally(
+        void=void,
+        denied=sum(int(row[2]) for row in calls),
+        ran=sum(int(row[3]) for row in calls),
+        failed=sum(int(row[4]) for row in calls if not row[0]),
+        limits={limit: int(count) for limit, count, *_ in calls if limit},
+        objections=sum(int(row[5]) for row in calls),
+        useful=sum(int(row[6]) for row in calls),
+        completion_tokens=tokens,
+        written=written,
+        malformed=malformed,
+        repairs=repairs,
+    )
