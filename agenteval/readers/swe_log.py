@@ -21,6 +21,9 @@ from agenteval.readers.json_source import (
 )
 
 Object = Mapping[str, Any]
+_MOST = 20_000  # turns: a trajectory is one task
+# Where the messages stand; `history` and `trajectory` tell of one session, the first with ids.
+_WAYS = ("messages", "", "history", "trajectory")
 _FENCE = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _CODE = re.compile(r"<returncode>\s*(-?\d{1,9})\s*</returncode>")
 _BLOCKED = re.compile(r"Operation '.*' is not supported|is blocked|not allowed", re.DOTALL)
@@ -42,17 +45,14 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield one
             continue
         key, value = one
-        if key in {"", "messages", "history", "trajectory"}:
+        if key in _WAYS:
             building = ways.setdefault(key, Building(Session(path.name, path=str(path))))
             take = _step if key == "trajectory" else _message
             if isinstance(value, dict) and len(building.session.turns) < _MOST:
                 take(building, value)
         else:
             _begin(session, key, value)
-    # `history` and `trajectory` tell of the same session; the first has the ids of calls.
-    told = next(
-        (ways[k].session for k in ("messages", "", "history", "trajectory") if k in ways), None
-    )
+    told = next((ways[key].session for key in _WAYS if key in ways), None)
     if told is not None:
         if "history" in ways or "trajectory" in ways:
             session.agent = "swe-agent"
@@ -61,9 +61,6 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             if call.recorded is Recorded.PENDING:
                 call.recorded = Recorded.UNKNOWN
         yield session
-
-
-_MOST = 20_000  # turns: a trajectory is one task
 
 
 def _begin(session: Session, key: str, value: object) -> None:
