@@ -202,8 +202,7 @@ class Session:
 
     def _keys(self, run: Run) -> Sequence[TrialKey]:
         """The trials that are still to be played; those in flight when it died are among them."""
-        options = self.plan.options
-        names = [stage.scenario.name for stage in self.stages]
+        names, options = [stage.scenario.name for stage in self.stages], self.plan.options
         keys = trial_keys(names, options.trials, options.seed)
         if self.plan.resume is None:  # shards too: which of them are left, changes all the time
             return keys
