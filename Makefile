@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(W
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ harnesses: $(READY) ## get the real harnesses that tests/harness plays with, int
 
 inspect: $(READY) ## get Inspect AI for tests/hook, into an environment of its own (400 MB)
 	@$(BIN)/python tests/hook/inspect_place.py
+
+ray: $(READY) ## get Ray for the tests of --executor ray, into an environment of its own (500 MB)
+	@$(BIN)/python tests/cli/ray_place.py
 
 dialects: $(READY) ## ask the real harnesses again: DIALECTS="codex@0.170.0", ALL=1 for all calls (minutes)
 	@$(BIN)/python tests/ask_dialects.py $(DIALECTS) $(if $(ALL),--all) $(if $(WRITE),--write)

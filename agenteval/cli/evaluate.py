@@ -41,6 +41,8 @@ Examples:
 
 - `agenteval run -m my-model --store postgresql://HOST/runs --shard 1/8`, and so on to 8/8
 
+- `agenteval run -m my-model --store postgresql://HOST/runs --executor ray --concurrency 64`
+
 - `agenteval run -m my-model --trials 50 --gate gate.toml --baseline 20261121-101500-mine`
 """
 
@@ -73,21 +75,30 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     resume: o.Resume = None,
     retry_void: o.RetryVoid = False,
     shard: o.Shard = None,
+    executor: o.Executor = "local",
     job: o.Job = "",
     lease: o.Lease = 60,
     allow_simulated: o.AllowSimulated = False,
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    plan = _plan(called, report, _part(called, shard, job, lease))
+    plan = _plan(called, report, _part(called, shard, executor, job, lease))
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-    with output.playing(quiet=as_json) as progress:
-        runs, interrupted = workflows.evaluate.run_models(plan, watch, progress)
+    runs, interrupted = _played(plan, executor, watch, quiet=as_json)
     _show(called, runs)
     raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP
+
+
+def _played(
+    plan: "Plan", executor: str, watch: "InterimLooks | None", *, quiet: bool
+) -> "tuple[Sequence[Run], bool]":
+    with output.playing(quiet=quiet) as progress:
+        if executor == "ray":
+            return workflows.ray_cluster.run_models(plan, progress)
+        return workflows.evaluate.run_models(plan, watch, progress)
 
 
 def _watch(
@@ -97,11 +108,13 @@ def _watch(
     return looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
 
 
-def _part(called: typer.Context, shard: str | None, job: str, lease: float) -> "Part | None":
-    if shard is None:
+def _part(
+    called: typer.Context, shard: str | None, executor: str, job: str, lease: float
+) -> "Part | None":
+    if shard is None and executor == "local":
         return None
     workflows.sharding.check_alone(**called.params)
-    return workflows.sharding.part_of(shard, job, lease, __version__)
+    return workflows.sharding.part_of(shard or "1/1", job, lease, __version__)
 
 
 def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> "Plan":

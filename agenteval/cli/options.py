@@ -159,6 +159,13 @@ Shard = Annotated[
         "trials are taken over.",
     ),
 ]
+Executor = Annotated[
+    Literal["local", "ray"],
+    Option(
+        help="Who plays: this process, or workers over the Ray cluster that this machine belongs "
+        "to (RAY_ADDRESS), which --concurrency then is of."
+    ),
+]
 Job = Annotated[
     str,
     Option(

@@ -44,15 +44,23 @@ class _Endpoint:
 
 @dataclass(slots=True)
 class Endpoints:
-    """All of them as one. Implements `protocols.Model`, `Relay` and `Pace`."""
+    """All of them as one. Implements `protocols.Model`, `Relay` and `Pace`.
+
+    Of several processes that ask them, each begins with another one: by how many trials, `before`
+    its own, the others play.
+    """
 
     entry: ModelEntry
     note: Callable[[str], None]
+    before: int = 0
     _all: list[_Endpoint] = field(init=False)
     _seats: OrderedDict[int, _Endpoint] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
-        self._all = [_Endpoint(one.base_url, OpenAIModel(one)) for one in self.entry.each]
+        every = self.entry.each
+        begin = self.before % len(every)
+        turned = [*every[begin:], *every[:begin]]
+        self._all = [_Endpoint(one.base_url, OpenAIModel(one)) for one in turned]
 
     async def __aenter__(self) -> Self:
         return self
@@ -159,8 +167,10 @@ class EndpointsHealth:
         return min((one for one in found if one), default=None)
 
 
-def model_of(entry: ModelEntry, note: Callable[[str], None]) -> OpenAIModel | Endpoints:
-    return Endpoints(entry, note) if len(entry.each) > 1 else OpenAIModel(entry)
+def model_of(
+    entry: ModelEntry, note: Callable[[str], None], before: int = 0
+) -> OpenAIModel | Endpoints:
+    return Endpoints(entry, note, before) if len(entry.each) > 1 else OpenAIModel(entry)
 
 
 def health_of(entry: ModelEntry, keep: Callable[[Crash], None]) -> ServerHealth | EndpointsHealth:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agenteval.errors import UsageError
 
-SCHEMA = 15  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 16  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 

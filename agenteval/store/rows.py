@@ -75,7 +75,8 @@ class RunRow(SQLModel, table=True):
 class ShardRow(SQLModel, table=True):
     """A process that plays a part of a run beside others.
 
-    It is taken for gone when `lease` seconds of the database's clock have passed since `seen`.
+    It is taken for gone when `lease` seconds of the database's clock have passed since `seen`,
+    which is negative of one that has ended.
     """
 
     __tablename__ = "shard"
@@ -89,6 +90,7 @@ class ShardRow(SQLModel, table=True):
     version: str  # of agenteval
     lease: float
     seen: float
+    came: float = Field(default=0.0, sa_column_kwargs={"server_default": "0"})
 
 
 class TrialRow(SQLModel, table=True):

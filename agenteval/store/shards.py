@@ -26,9 +26,17 @@ _JOB = """SELECT run.id, run.complete FROM run WHERE model = :model AND EXISTS
     (SELECT 1 FROM shard WHERE run_id = run.id AND job = :job) ORDER BY started DESC, id DESC"""
 _FIRST = "SELECT shards, version FROM shard WHERE run_id = :run ORDER BY id LIMIT 1"
 _CAME = "SELECT count(*) FROM shard WHERE run_id = :run AND number = :number"
-_ARRIVES = """INSERT INTO shard (run_id, number, shards, job, host, version, lease, seen)
-    VALUES (:run, :number, :shards, :job, :host, :version, :lease, {clock}) RETURNING id"""
+_ARRIVES = """INSERT INTO shard (run_id, number, shards, job, host, version, lease, seen, came)
+    VALUES (:run, :number, :shards, :job, :host, :version, :lease, {clock}, {clock}) RETURNING id"""
 _BEATS = "UPDATE shard SET seen = {clock} WHERE id = :shard"
+_ENDS = "UPDATE shard SET seen = -{clock} WHERE id = :shard"
+_SPANS = """SELECT came, CASE WHEN id = :shard THEN {clock} ELSE abs(seen) END AS seen, lease
+    FROM shard WHERE run_id = :run ORDER BY came"""
+_ALONE = "SELECT count(*) FROM trial WHERE run_id = :run AND shard IS NULL"
+BEATS = 4  # in the time of a lease
+_PLAYED = """SELECT id FROM run WHERE id IN (SELECT run_id FROM shard WHERE job = :job)
+    ORDER BY started, id"""
+_LET_GO = "UPDATE shard SET seen = -abs(seen) WHERE job = :job"
 # Without a shard it was begun by one process alone, which is gone: it would hold the whole run.
 _TAKES_OVER = """UPDATE trial SET replaced = true, ending = :broken, outcome = :void,
     reason = :reason, cause = :cause
@@ -36,6 +44,14 @@ _TAKES_OVER = """UPDATE trial SET replaced = true, ending = :broken, outcome = :
     (SELECT id FROM shard WHERE run_id = :run AND seen + lease < {clock}))"""
 _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
+
+
+def clock_of(connection: Connection) -> str:
+    """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
+    name = connection.dialect.name
+    if name not in _CLOCK:
+        raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
+    return _CLOCK[name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +63,22 @@ class Part:
     job: str = ""
     lease: float = LEASE  # seconds
     version: str = ""  # of agenteval
+    trials: int = 0  # at a time, of a worker of a cluster; others have each as many as the run
+    before: int = 0  # how many at a time the workers before it have
+    run: str = ""  # that the workers are to go on with, whatever its job
 
     @property
     def told(self) -> str:
         return f"{self.number}/{self.of}"
 
+    @property
+    def agreed(self) -> int:
+        """Of how many it is, where all must say the same; a cluster may have more tomorrow."""
+        return 0 if self.trials else self.of
+
     def __str__(self) -> str:
-        return f"--shard {self.told} on {os.uname().nodename}"
+        what = "worker" if self.trials else "--shard"
+        return f"{what} {self.told} on {os.uname().nodename}"
 
 
 @dataclass
@@ -67,17 +92,15 @@ class Shard:
 
     @cached_property
     def _clock(self) -> str:
-        """Raises UsageError for a database that shards cannot share."""
-        name = self.connection.dialect.name
-        if name not in _CLOCK:
-            raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
-        return _CLOCK[name]
+        return clock_of(self.connection)
 
     def joins(self, model: str) -> str | None:
         """The run of this job that is to be played; None where it is to be begun.
 
         Without the name of a job it is the newest one, unless that has ended with this very shard.
         """
+        if self.part.run:
+            return self.part.run
         found = self._ask(_JOB, model=model, job=self.part.job).first()
         if found is None:
             return None
@@ -89,7 +112,7 @@ class Shard:
         values = {
             "run": run,
             "number": self.part.number,
-            "shards": self.part.of,
+            "shards": self.part.agreed,
             "job": self.part.job,
             "host": os.uname().nodename,
             "version": self.part.version,
@@ -100,7 +123,7 @@ class Shard:
     def check(self, run: str) -> None:
         """Raises UsageError where the others are of another number or version."""
         first = self._ask(_FIRST, run=run).first()
-        if first and first.shards != self.part.of:
+        if first and first.shards and self.part.agreed not in {0, first.shards}:
             raise UsageError(
                 f"{self.part}: run {run} is played by {first.shards} shards. Give each of them the "
                 "same number, or another --job to begin a new run"
@@ -124,5 +147,32 @@ class Shard:
         """The trials of the run that somebody plays."""
         return int(self._ask(_IN_FLIGHT, run=self.run).scalar_one())
 
+    def played(self) -> list[str]:
+        """The runs of this job, in the order in which they began."""
+        return [str(row.id) for row in self._ask(_PLAYED, job=self.part.job)]
+
+    def let_go(self) -> None:
+        """Free what all shards of this job play, which are known to be gone."""
+        self._ask(_LET_GO, job=self.part.job)
+
     def _ask(self, sql: str, **values: Any) -> Any:
         return usable(self.connection).execute(text(sql.format(clock=self._clock)), values)
+
+
+def end(connection: Connection, shard: int) -> None:
+    """Free what this shard plays, at once. By any connection: its own may be what broke."""
+    connection.execute(text(_ENDS.format(clock=clock_of(connection))), {"shard": shard})
+
+
+def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
+    """From the coming of the first shard to now; None where for a time nobody played the run."""
+    if connection.execute(text(_ALONE), {"run": run}).scalar_one():
+        return None
+    asked = text(_SPANS.format(clock=clock_of(connection)))
+    spans = connection.execute(asked, {"run": run, "shard": closing}).fetchall()
+    until = spans[0].came
+    for span in spans:
+        if span.came > until or not span.came:  # as older releases did not keep
+            return None
+        until = max(until, span.seen + span.lease / BEATS)
+    return float(max(span.seen for span in spans) - spans[0].came)

@@ -20,14 +20,14 @@ from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
 from agenteval.store.reviews import put
-from agenteval.store.rows import CrashRow, RunRow, ShardRow, TagsRow, TrialRow
+from agenteval.store.rows import CrashRow, RunRow, TagsRow, TrialRow
 from agenteval.store.run_mapping import (
     IN_FORCE,
     ImportedRow,
     imported_row,
     set_aside,
 )
-from agenteval.store.shards import Part, Shard
+from agenteval.store.shards import Part, Shard, end, seconds_together
 from agenteval.store.summaries import Query, known, tables_known
 
 
@@ -140,10 +140,12 @@ class SqlStore:
         """
         with self.claimed(f"{run_id}: closing", Hold.WAITING), Session(self._engine) as session:
             row = session.get_one(RunRow, run_id)
-            row.complete = row.complete or complete
             row.second_reader = dict(Counter(row.second_reader) + Counter(second_reader))
-            if shard:  # by no connection of its own, which may be what broke
-                session.get_one(ShardRow, shard.id).seen = 0.0
+            if shard:
+                if complete and not row.complete:
+                    row.seconds = seconds_together(session.connection(), run_id, shard.id)
+                end(session.connection(), shard.id)
+            row.complete = row.complete or complete
             session.commit()
 
     def look(self, run_id: str, look: Look) -> None:

@@ -132,7 +132,7 @@ class Session:
         for name, entry in entries.items():
             async with (
                 self._serving(name, entry) as ready,
-                model_of(ready, self.progress.note) as model,
+                model_of(ready, self.progress.note, self.plan.before) as model,
             ):
                 card = await served_card(name, ready, self.progress.note, again=self.plan.resume)
                 setting = await self._measured(model, put)
@@ -202,8 +202,7 @@ class Session:
 
     def _keys(self, run: Run) -> Sequence[TrialKey]:
         """The trials that are still to be played; those in flight when it died are among them."""
-        options = self.plan.options
-        names = [stage.scenario.name for stage in self.stages]
+        names, options = [stage.scenario.name for stage in self.stages], self.plan.options
         keys = trial_keys(names, options.trials, options.seed)
         if self.plan.resume is None:  # shards too: which of them are left, changes all the time
             return keys
@@ -226,9 +225,9 @@ class Session:
         setting: Setting,
         health: Health,
     ) -> None:
-        keys, card, note = self._keys(run), run.model, self.progress.note
+        keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
         setting = replace(setting, per_token=run.per_token)  # another shard's, where it began
-        label = f"{card.name} {self.shard.part.told}" if self.shard else card.name
+        label = f"{card.name} {part.told}" if part and part.agreed else card.name
         observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
         async with SecondReader() as second_reader:
             orchestrator = Orchestrator(
@@ -238,7 +237,7 @@ class Session:
                 second_reader=second_reader,
                 recorder=self.store.recorder(run, judges(self.stages), self.shard),
                 observer=observer,
-                concurrency=run.concurrency,
+                concurrency=(part and part.trials) or run.concurrency,
                 setting=setting,
                 max_turns=self.plan.options.max_turns,
                 health=health,

@@ -12,7 +12,7 @@ from agenteval.core.run import Options, Run
 from agenteval.errors import HostError, UsageError, first
 from agenteval.protocols import TrialKey
 from agenteval.store.recorder import Hold
-from agenteval.store.shards import Part, Shard
+from agenteval.store.shards import BEATS, Part, Shard
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.resuming import agreed, check_same, check_served
 
@@ -24,7 +24,13 @@ _ALONE = {
     "gate": "no shard sees the whole run: hold it against a gate when it is closed",
     "baseline": "no shard sees the whole run: hold it against a gate when it is closed",
 }
-_BEATS = 4  # in the time of a lease
+_ON_A_CLUSTER = {
+    "shard": "the cluster says who plays what",
+    "retry_void": "when the run is closed, --resume RUN --retry-void plays its voids again",
+    "power": "no worker sees what the others' machines draw",
+    "gate": "no worker sees the whole run: hold it against a gate when it is closed",
+    "baseline": "no worker sees the whole run: hold it against a gate when it is closed",
+}
 _LONGEST = 2.0  # seconds between two looks at what others play
 
 
@@ -38,10 +44,12 @@ def part_of(text: str, job: str, lease: float, version: str = "") -> Part:
 
 
 def check_alone(**given: object) -> None:
-    """Raises UsageError for an option that no shard can have, by its name."""
-    for name, why in _ALONE.items():
+    """Raises UsageError for an option that no shard or worker can have, by its name."""
+    local = given["executor"] == "local"
+    for name, why in (_ALONE if local else _ON_A_CLUSTER).items():
         if given[name]:
-            raise UsageError(f"--{name.replace('_', '-')} and --shard: {why}")
+            beside = "--shard" if local else f"--executor {given['executor']}"
+            raise UsageError(f"--{name.replace('_', '-')} and {beside}: {why}")
 
 
 @contextmanager
@@ -92,7 +100,7 @@ async def play_beside_others(
 
 async def _tell(shard: Shard) -> None:
     while True:
-        await asyncio.sleep(shard.part.lease / _BEATS)
+        await asyncio.sleep(shard.part.lease / BEATS)
         shard.beat()
 
 
@@ -114,10 +122,10 @@ async def _play_what_is_left(
         elif not (others := shard.in_flight()):
             return
         else:
-            if not waited:
+            if not waited and shard.part.agreed:  # a worker's driver shows who plays what
                 note(f"{shard.run}: nothing is left to begin; waiting for {others} under way")
             waited = True
-            await asyncio.sleep(min(_LONGEST, shard.part.lease / _BEATS))
+            await asyncio.sleep(min(_LONGEST, shard.part.lease / BEATS))
 
 
 def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:

@@ -74,6 +74,11 @@ class Plan:
     part: Part | None = None  # where several processes play it together
     more: Relaxation = NOTHING  # what each allow list has beside its own rules
 
+    @property
+    def before(self) -> int:
+        """How many trials others play at a time, before those of this process."""
+        return self.part.before if self.part else 0
+
 
 def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
     plan: Plan,

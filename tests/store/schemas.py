@@ -51,6 +51,7 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
         "run": {"source": _OBJECT},
         "call": dict.fromkeys(("derived", "offending", "shape"), _TEXT),
     },
+    15: {},
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (
@@ -67,6 +68,19 @@ _LOOKS = """CREATE TABLE look (
     UNIQUE (run_id, number)
 );
 """
+_SHARDS = """CREATE TABLE shard (
+    id INTEGER NOT NULL,
+    run_id VARCHAR NOT NULL,
+    number INTEGER NOT NULL,
+    shards INTEGER NOT NULL,
+    job VARCHAR NOT NULL,
+    host VARCHAR NOT NULL,
+    version VARCHAR NOT NULL,
+    lease FLOAT NOT NULL,
+    seen FLOAT NOT NULL,
+    PRIMARY KEY (id)
+);
+"""
 _ONCE = "    UNIQUE (run_id, scenario, number),\n"  # until trials could be played again
 
 
@@ -77,6 +91,8 @@ def sqlite_schema(version: int) -> str:
         made = made.replace(_ONCE, "")
     if version >= 8:
         made += _LOOKS
+    if version >= 13:
+        made += _SHARDS
     for brought in range(OLDEST + 1, version + 1):
         for table, columns in BROUGHT[brought].items():
             for name, kind in columns.items():

@@ -177,3 +177,29 @@ def test_after_a_lost_connection_each_word_is_said_anew_or_fails_as_the_machine_
             shard.beat()
         shard.beat()
         assert written(store, shard).begin(KEY)
+
+
+def test_the_seconds_of_a_run_are_from_the_first_shards_coming_to_the_last_ones_end(stores) -> None:
+    first = arrived(stores[0], 1)
+    with stores[0].connect() as connection, connection.begin():
+        connection.exec_driver_sql("UPDATE shard SET came = came - 100, seen = seen - 90")
+    gone(stores[0], first)
+    last = arrived(stores[1], 2)
+    stores[1].close_part("r1", last, complete=True, second_reader={})
+    (run,) = stores[0].runs()
+    assert run.effort is not None
+    assert 100 <= run.effort.seconds < 160
+
+
+@pytest.mark.parametrize("left", ["no shard", "another process"])
+def test_what_was_played_in_parts_has_no_seconds(stores, left) -> None:
+    if left == "no shard":  # for an hour
+        first = arrived(stores[0], 1)
+        written(stores[0], first).begin(KEY)
+        with stores[0].connect() as connection, connection.begin():
+            connection.exec_driver_sql("UPDATE shard SET came = came - 4000, seen = seen - 3600")
+    else:
+        written(stores[0], None).begin(KEY)
+    last = arrived(stores[1], 2)
+    stores[1].close_part("r1", last, complete=True, second_reader={})
+    assert [(run.complete, run.effort) for run in stores[0].runs()] == [(True, None)]

@@ -1,0 +1,161 @@
+"""A worker of a cluster: an actor that plays a part of a run, and what it tells its driver."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agenteval import workflows
+from agenteval.core.run import Options
+from agenteval.errors import UsageError
+from agenteval.protocols import Observer, Progress, TrialKey
+from agenteval.store.shards import Part
+from agenteval.store.sql import SqlStore
+from agenteval.workflows.stages import digests, plan_of, policies_of
+
+if TYPE_CHECKING:
+    from agenteval.workflows.evaluate import Session
+
+Event = tuple[str, tuple[Any, ...]]  # a method of an Observer, or of a Progress, and its arguments
+Order = Mapping[str, Any]  # plain values, so that another version of agenteval can read its number
+EVERY = 0.5  # seconds between two reports of a worker
+
+
+@dataclass(slots=True)
+class Telling:
+    """A Progress, and the Observer of each of its runs; `send` carries its words to the driver."""
+
+    send: Callable[[list[Event]], None]
+    model: str = ""
+    _kept: list[Event] = field(default_factory=list)
+    _sent: float = 0.0
+
+    def run(self, model: str, *, trials: int, simulated: bool) -> "Telling":
+        self.model = model
+        self._tell("run", model, trials, simulated)
+        return self
+
+    def note(self, line: str) -> None:
+        self._tell("note", line)
+
+    def wrote(self, trial: TrialKey, tokens: int) -> None:
+        self._tell("wrote", self.model, trial, tokens)
+
+    def called(self, trial: TrialKey, *, failure_class: str) -> None:
+        self._tell("called", self.model, trial, failure_class)
+
+    def finished(self, trial: TrialKey, *, void: str) -> None:
+        self._tell("finished", self.model, trial, void)
+
+    def flush(self) -> None:
+        self._sent = time.monotonic()
+        if self._kept:
+            self.send(self._kept)
+            self._kept = []
+
+    def _tell(self, what: str, *said: Any) -> None:
+        self._kept.append((what, said))
+        if time.monotonic() - self._sent >= EVERY:
+            self.flush()
+
+
+class Worker:
+    """An actor: plays what nobody else has begun, in a sandbox of its own node."""
+
+    def play(self, order: Order, told: Any) -> None:
+        """Until every trial has ended, whoever played it. Raises UsageError and HostError."""
+        part = Part(**order["part"])
+        check_like_driver(part, order)
+        if Path(order["folder"]).is_dir():
+            os.chdir(order["folder"])
+        telling = Telling(told.put_nowait_batch)
+        try:
+            with closing(SqlStore(order["store"])) as store:
+                plan = plan_of(Options(**order["options"]), order["store"], part=part)
+                session = workflows.evaluate.session_of(plan, store, None, telling)
+                check_suite(part, suite_of(session), order["suite"])
+                asyncio.run(session.play())
+        except UsageError as error:
+            said = str(error)
+            raise UsageError(said if said.startswith(str(part)) else f"{part}: {said}") from None
+        finally:
+            telling.flush()
+
+
+def check_like_driver(part: Part, order: Order) -> None:
+    """Raises UsageError where this node could not play what the driver wants played."""
+    version = import_module("agenteval").__version__  # of the package, which is above this layer
+    if version != order["version"]:
+        raise UsageError(
+            f"{part}: this is agenteval {version}, and the driver's is {order['version']}. "
+            "Install the same on each node"
+        )
+    if order["host"] not in {"", os.uname().nodename}:
+        raise UsageError(
+            f"{part}: --store {order['store']} is a file of {order['host']}. Workers on several "
+            "machines need a database that all reach: --store postgresql://HOST/runs"
+        )
+
+
+def check_suite(part: Part, own: Mapping[str, str], driver: Mapping[str, str]) -> None:
+    """Raises UsageError for what differs, by its name."""
+    for name in sorted({*own, *driver}):
+        if own.get(name) != driver.get(name):
+            raise UsageError(
+                f"{part}: {name} is another one than where the run was begun. Have the same "
+                "project on each node, in a folder of the same name"
+            )
+
+
+def suite_of(session: "Session") -> dict[str, str]:
+    """What all workers must have alike, by name."""
+    return {
+        **{f"allow list {name!r}": one for name, one in policies_of(session.stages).items()},
+        **{f"scenario {name!r}": one for name, one in digests(session.stages).items()},
+        "the prompt": session.plan.setting.protocol,
+    }
+
+
+@dataclass(slots=True)
+class Shown:
+    """What workers tell, as one display of one command shows it."""
+
+    progress: Progress
+    _runs: dict[str, Observer] = field(default_factory=dict)
+    _notes: set[str] = field(default_factory=set)
+
+    def all(self, events: Sequence[Event]) -> None:
+        for what, said in events:
+            match what:
+                case "note":
+                    self.note(*said)
+                case "run":
+                    self._run(*said)
+                case _:
+                    model, *heard = said
+                    _heard(self._runs[model], what, *heard)
+
+    def note(self, line: str) -> None:
+        """Once, whoever else says it."""
+        if line not in self._notes:
+            self.progress.note(line)
+        self._notes.add(line)
+
+    def _run(self, model: str, trials: int, simulated: bool) -> None:  # noqa: FBT001 -- as it was sent
+        if model not in self._runs:
+            self._runs[model] = self.progress.run(model, trials=trials, simulated=simulated)
+
+
+def _heard(observer: Observer, what: str, key: TrialKey, said: Any) -> None:
+    match what:
+        case "wrote":
+            observer.wrote(key, said)
+        case "called":
+            observer.called(key, failure_class=said)
+        case _:
+            observer.finished(key, void=said)
