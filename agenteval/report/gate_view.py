@@ -92,9 +92,17 @@ def goals(run: RunSummary) -> Rate:
     return Rate(sum(known), len(known))
 
 
+def _logged(run: RunSummary) -> bool:
+    """Whether it comes out of logs, in which no world was looked at."""
+    return bool(run.counted) and not any(trial.observed for trial in run.counted)
+
+
 def goals_told(view: GateView) -> str:
     """The first thing to know of two models: which of them does its work."""
-    candidate = f"Goal reached: {view.candidate.model} {goals(view.candidate)}"
+    reached = goals(view.candidate)
+    if _logged(view.candidate):
+        return f"Goal reached: not observable in the logs of {view.candidate.model}."
+    candidate = f"Goal reached: {view.candidate.model} {reached}"
     arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
     if view.goals is None:
         return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
@@ -124,6 +132,8 @@ def _bounds(bounds: tuple[float, float], scale: int) -> str:
 
 
 def _needed(one: Result, candidate: RunSummary, never: str) -> str:
+    if not one.measure.n and _logged(candidate):
+        return "a log does not show it: play a run of both models"
     if (times := needed(one)) is None:
         return ""
     trials, (as_seen, half) = one.bearing(candidate), times

@@ -177,6 +177,8 @@ def test_two_models_of_logs_are_compared_and_the_gate_says_what_is_not_known(her
     assert "makes" in compared or "made" in compared
     told = agenteval("gate", "--baseline", "qwen", "--candidate", "opus", code=3)
     assert re.search(r"margin.completed .* 0/0 trials +INCONCLUSIVE", told)
+    assert "Goal reached: not observable in the logs of " in told
+    assert "a log does not show it: play a run of both models" in " ".join(told.split())
 
 
 def test_where_list_and_record_differ_is_counted_and_named(here) -> None:
