@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(W
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect bench-sandbox bench-classify bench-compare bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ servers: $(READY) ## get the real servers that tests/servers asks, into a cache 
 	@$(BIN)/python tests/servers/llama.py
 	@$(BIN)/python tests/servers/proxy.py
 	@$(BIN)/python tests/servers/mlx_place.py
+
+parsers: $(READY) ## run vLLM's and SGLang's own parsers on replies again, and renew their table (600 MB)
+	@$(BIN)/python tests/servers/parsers.py
 
 harnesses: $(READY) ## get the real harnesses that tests/harness plays with, into a cache of their own (800 MB)
 	@$(BIN)/python tests/harness/real.py $(HARNESSES)

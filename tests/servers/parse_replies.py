@@ -1,0 +1,251 @@
+"""What the parsers of vLLM and SGLang make of replies: run from unpacked wheels, without a server.
+
+`make parsers` runs this in an environment of its own and writes parser_table.json. What a parser
+never calls (tensors, grammars, an engine) is given as empty stand-ins; a tokenizer knows marks as
+tokens and all else as characters, so that a parser that looks deeper may do otherwise than here.
+"""
+
+import importlib.abc
+import importlib.machinery
+import json
+import logging
+import re
+import signal
+import sys
+import types
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import core_schema
+
+_HIDDEN = """
+    torch torchvision xgrammar triton tvm_ffi IPython prometheus_client opentelemetry anthropic
+    prometheus_fastapi_instrumentator llguidance outlines_core cv2 numba ray gguf blake3
+    vllm.platforms vllm._C vllm.config vllm.multimodal vllm.model_executor vllm.env_override
+    vllm.v1 vllm.distributed vllm.compilation vllm.forward_context vllm.renderers.base
+    vllm.renderers.registry vllm.utils.torch_utils vllm.inputs vllm.lora vllm.outputs vllm.engine
+    vllm.sampling_params vllm.pooling_params vllm.sequence
+"""
+STANDINS = tuple(_HIDDEN.split())
+SECONDS = 10  # of the processor, for one reply
+Calls = list[tuple[str, str]]
+Parse = Callable[[str, str, bool], tuple[str, Calls]]
+
+
+class _Anything(type):
+    def __getattr__(cls, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _thing(name)
+
+    __or__ = __ror__ = lambda _cls, _other: object
+
+
+def _thing(name: str) -> type:
+    def make(cls: type, *given: object, **_: object) -> object:  # as a decorator it changes nothing
+        return given[0] if len(given) == 1 and callable(given[0]) else object.__new__(cls)
+
+    schema = classmethod(lambda *_a: core_schema.any_schema())
+    parts = {
+        "__new__": make,
+        "__init__": lambda *_a, **_k: None,
+        "__call__": make,
+        "__class_getitem__": classmethod(lambda cls, _key: cls),
+        "__getattr__": lambda _self, part: _thing(part),
+        "__get_pydantic_core_schema__": schema,
+    }
+    return _Anything(name, (), parts)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name: str, path: object, target: object = None) -> Any:
+        hidden = any(name == top or name.startswith(f"{top}.") for top in STANDINS)
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if hidden else None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        module.__version__ = "0"  # type: ignore[attr-defined]
+        module.__getattr__ = lambda name: _Anything.__getattr__(_Anything, name)  # type: ignore[method-assign]
+
+
+def open_package(home: Path) -> None:
+    """Make a package importable without running the code of its own first file."""
+    sys.modules[home.name] = types.ModuleType(home.name)
+    sys.modules[home.name].__path__ = [str(home)]
+
+
+BASH = {
+    "type": "function",
+    "function": {
+        "name": "bash",
+        "description": "run",
+        "parameters": {
+            "type": "object",
+            "properties": {"command": {"type": "string"}},
+            "required": ["command"],
+        },
+    },
+}
+_PLAIN = """
+    <think> </think> <tool_call> </tool_call> [TOOL_CALLS] [ARGS] <|python_tag|>
+    <|tool_calls_section_begin|> <|tool_calls_section_end|> <|tool_call_begin|>
+    <|tool_call_argument_begin|> <|tool_call_end|>
+"""
+_BEGIN, _ONE, _SEP, _DONE, _END = (
+    f"<\uff5c{name.replace('_', chr(0x2581))}\uff5c>"  # as DeepSeek writes its marks
+    for name in (
+        "tool_calls_begin",
+        "tool_call_begin",
+        "tool_sep",
+        "tool_call_end",
+        "tool_calls_end",
+    )
+)
+MARKS = [*_PLAIN.split(), _BEGIN, _ONE, _SEP, _DONE, _END]
+_K = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>"
+FORMS = {  # before the command, behind it
+    "hermes": ('<tool_call>\n{"name": "bash", "arguments": {"command": "', '"}}\n</tool_call>'),
+    "qwen3_coder": (
+        "<tool_call>\n<function=bash>\n<parameter=command>\n",
+        "\n</parameter>\n</function>\n</tool_call>",
+    ),
+    "glm45": (
+        "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>",
+        "</arg_value>\n</tool_call>",
+    ),
+    "kimi_k2": (f'{_K}{{"command": "', '"}<|tool_call_end|><|tool_calls_section_end|>'),
+    "deepseek_v31": (f'{_BEGIN}{_ONE}bash{_SEP}{{"command": "', f'"}}{_DONE}{_END}'),
+    "llama3_json": ('{"name": "bash", "parameters": {"command": "', '"}}'),
+    "mistral": ('[TOOL_CALLS][{"name": "bash", "arguments": {"command": "', '"}}]'),
+    "pythonic": ('[bash(command="', '")]'),
+}
+SCRIPT = "uv run scripts/notes.py list --notebook kitchen | head -5"
+CUT = SCRIPT.removesuffix(" -5")
+REPLIES = {
+    **{f"{name}: good": head + SCRIPT + tail for name, (head, tail) in FORMS.items()},
+    **{f"{name}: cut": head + CUT for name, (head, _) in FORMS.items()},
+    "hermes: quotes not escaped": FORMS["hermes"][0] + 'echo "a"' + FORMS["hermes"][1],
+    "no call": "I have looked at every note of the kitchen, "
+    "and there is none that is left to read.",
+}
+
+
+class Words:
+    """As much of a tokenizer as a parser asks for: marks are tokens, the rest are characters."""
+
+    def __init__(self, text: str) -> None:
+        marks = r"<[^<>\s]+>|\[TOOL_CALLS\]|\[ARGS\]|."
+        self.pieces = re.findall(marks, text, flags=re.DOTALL)
+        self.vocab = {piece: at for at, piece in enumerate(dict.fromkeys([*self.pieces, *MARKS]))}
+        self.get_vocab, self.convert_tokens_to_ids = self.vocab.copy, self.vocab.get
+        self.text_of = {at: piece for piece, at in self.vocab.items()}
+        self.all_special_tokens: list[str] = []
+        self.all_special_ids: list[int] = []
+        self.eos_token_id = None
+
+    def encode(self, text: str, **_: object) -> list[int]:
+        return [self.vocab[piece] for piece in Words(text).pieces if piece in self.vocab]
+
+    def decode(self, ids: Sequence[int] | int, **_: object) -> str:
+        return "".join(self.text_of[at] for at in ([ids] if isinstance(ids, int) else ids))
+
+
+def vllm(name: str, text: str, streamed: bool) -> tuple[str, Calls]:  # noqa: FBT001
+    """The content, and each call's name and raw arguments."""
+    protocol = import_module("vllm.entrypoints.openai.chat_completion.protocol")
+    said = [{"role": "user", "content": "go"}]
+    request = protocol.ChatCompletionRequest(model="m", messages=said, tools=[BASH])
+    words = Words(text)
+    manager = import_module("vllm.tool_parsers").ToolParserManager
+    parser = manager.get_tool_parser(name)(words, request.tools)
+    if not streamed:
+        found = parser.extract_tool_calls(text, request)
+        calls = [(one.function.name, one.function.arguments) for one in found.tool_calls or []]
+        return found.content or "", calls
+    before, ids, content, made = "", [], "", {}
+    for piece in words.pieces:
+        after, new = before + piece, [words.vocab[piece]]
+        delta = parser.extract_tool_calls_streaming(
+            before, after, piece, ids, ids + new, new, request
+        )
+        before, ids = after, ids + new
+        if delta is not None:
+            content += delta.content or ""
+            for one in delta.tool_calls or []:
+                _add(made, one.index, one.function.name, one.function.arguments)
+    if made and (rest := parser.get_remaining_unstreamed_args()):  # sent with the finish
+        _add(made, max(made), "", rest)
+    return content, list(made.values())
+
+
+def sglang(name: str, text: str, streamed: bool) -> tuple[str, Calls]:  # noqa: FBT001
+    module = import_module("sglang.srt.function_call.function_call_parser")
+    protocol = import_module("sglang.srt.entrypoints.openai.protocol")
+    parser = module.FunctionCallParser([protocol.Tool(**BASH)], name)
+    if not streamed:
+        content, found = parser.parse_non_stream(text)
+        return content, [(call.name, call.parameters) for call in found]
+    content, made = "", {}
+    for piece in [*Words(text).pieces, None]:
+        ends = piece is None
+        part, found = parser.parse_stream_end() if ends else parser.parse_stream_chunk(piece)
+        content += part
+        for call in found:
+            _add(made, call.tool_index, call.name, call.parameters)
+    return content, list(made.values())
+
+
+def _add(
+    calls: dict[int, tuple[str, str]], at: int, name: str | None, arguments: str | None
+) -> None:
+    known = calls.get(at, ("", ""))
+    calls[at] = (known[0] + (name or ""), known[1] + (arguments or ""))
+
+
+def names(server: str) -> list[str]:
+    if server == "sglang":
+        module = import_module("sglang.srt.function_call.function_call_parser")
+        return sorted(module.FunctionCallParser.ToolCallParserEnum)
+    manager = import_module("vllm.tool_parsers").ToolParserManager
+    return sorted({*manager.tool_parsers, *manager.lazy_parsers})
+
+
+def outcome(parse: Parse, name: str, text: str, *, streamed: bool) -> dict[str, Any]:
+    """The message, or how the parser failed: a server then answers with an error."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        content, calls = parse(name, text, streamed)
+    except Exception as error:  # noqa: BLE001 -- of somebody else's code, and a finding
+        return {"error": type(error).__name__}
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return {"content": content, "calls": [list(call) for call in calls]}
+
+
+def table(server: str, parse: Parse) -> Iterator[tuple[str, dict[str, Any]]]:
+    """By reply the messages that came, each with the parsers and ways that gave it."""
+    for reply, text in REPLIES.items():
+        seen: dict[str, list[str]] = {}
+        for name in names(server):
+            for way in ("whole", "streamed"):
+                message = outcome(parse, name, text, streamed=way == "streamed")
+                seen.setdefault(json.dumps(message, ensure_ascii=False), []).append(f"{name} {way}")
+        yield reply, [{**json.loads(message), "by": by} for message, by in seen.items()]
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError
+
+
+if __name__ == "__main__":
+    wheels, versions, target = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
+    logging.disable(logging.CRITICAL)
+    signal.signal(signal.SIGPROF, _late)
+    sys.path.insert(0, str(wheels))
+    sys.meta_path.insert(0, _Finder())
+    made: dict[str, Any] = {"versions": versions, "replies": REPLIES, "messages": {}}
+    for one, parse_one in (("vllm", vllm), ("sglang", sglang)):
+        open_package(wheels / one)
+        made["messages"][one] = dict(table(one, parse_one))
+    target.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

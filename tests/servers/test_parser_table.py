@@ -1,0 +1,103 @@
+"""What vLLM's and SGLang's own parsers made of replies, as our arrival layer reads it.
+
+The table is renewed by `make parsers`. A tokenizer stands in there for a model's: a parser that
+looks into one fails in the table, which says nothing of its server.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from parsers import TABLE, WHEELS
+from scripted_server import TOOLS
+
+from agenteval.core.malformed import Asked, Blame
+from agenteval.models.chat_completions import read_reply, schemas_of
+from agenteval.models.turns import turn_of
+
+DATA = json.loads(TABLE.read_text(encoding="utf-8"))
+ASKED = Asked(schemas_of(TOOLS), None, "", "", ())
+COMMAND = "uv run scripts/notes.py list --notebook kitchen | head -5"
+GOOD = ("bash", {"command": COMMAND})
+OF_NO_MODEL = {Blame.PARSER, Blame.SERVER}
+
+
+def messages() -> Iterator[tuple[str, str, dict]]:
+    for server, replies in DATA["messages"].items():
+        for reply, seen in replies.items():
+            for message in seen:
+                if "error" not in message:
+                    yield server, reply, message
+
+
+def arrived(reply: str, message: dict):
+    """The turn that a client has, as the server of this parser would send it, whole."""
+    calls = [
+        {"id": f"call-{at}", "function": {"name": name, "arguments": arguments}}
+        for at, (name, arguments) in enumerate(message["calls"])
+    ]
+    said = {"content": message["content"] or None, "tool_calls": calls or None}
+    finish = "tool_calls" if calls else "stop"
+    usage = {"prompt_tokens": 90, "completion_tokens": len(DATA["replies"][reply]) // 4}
+    body = {"choices": [{"message": said, "finish_reason": finish}], "usage": usage}
+    received, used = read_reply(json.dumps(body).encode())
+    return turn_of(received, ASKED, usage=used, raw="", seconds=1.0)
+
+
+def test_the_table_is_of_these_versions_and_has_every_parser() -> None:
+    assert DATA["versions"] == WHEELS
+    seen = {
+        server: len({one.split()[0] for message in replies["no call"] for one in message["by"]})
+        for server, replies in DATA["messages"].items()
+    }
+    assert seen == {"vllm": 54, "sglang": 44}
+
+
+def test_a_reply_that_a_parser_lost_is_blamed_on_no_model() -> None:
+    lost = [
+        (reply, arrived(reply, message))
+        for _, reply, message in messages()
+        if not message["content"].strip() and not message["calls"]
+    ]
+    blames = [{one.blame for one in turn.malformed} for _, turn in lost]
+    assert len(lost) > 20
+    assert [one for one in blames if not one or not one <= OF_NO_MODEL] == []
+
+
+def test_a_call_that_its_own_parser_read_is_that_call_without_a_fault() -> None:
+    read: dict[str, set[str]] = {}
+    for server, reply, message in messages():
+        turn = arrived(reply, message)
+        calls = [(call.name, call.arguments) for call in turn.calls]
+        if reply.endswith(": good") and calls == [GOOD] and not turn.malformed:
+            read.setdefault(reply, set()).update(f"{server} {one}" for one in message["by"])
+    ways = {f"{server} hermes {way}" for server in WHEELS for way in ("whole", "streamed")}
+    assert ways <= read["hermes: good"]
+    assert set(read) == {reply for reply in DATA["replies"] if reply.endswith(": good")}
+
+
+@pytest.mark.parametrize("reply", [name for name in DATA["replies"] if name.endswith(": good")])
+def test_a_call_that_a_parser_left_in_the_text_is_told_so(reply) -> None:
+    whole = DATA["replies"][reply]
+    left = [one for _, name, one in messages() if name == reply and one["content"] == whole]
+    turns = [arrived(reply, one) for one in left]
+    kinds = {tuple((one.kind, one.blame) for one in turn.malformed) for turn in turns}
+    assert (bool(left), kinds) == (True, {(("call-in-text", Blame.PARSER),)})
+
+
+# Nothing in the message of these says that the model was cut within the command.
+COMPLETED = {
+    "sglang": {"nanbeige whole", "qwen3_coder whole", "step3p5 whole"},
+    "vllm": {"llama3_json streamed", "llama4_json streamed", "poolside_v1 streamed"},
+}
+
+
+def test_parsers_that_complete_a_cut_command_are_known() -> None:
+    cut = {"command": COMMAND.removesuffix(" -5")}
+    completed: dict[str, set[str]] = {}
+    for server, reply, message in messages():
+        if reply.endswith(": cut"):
+            turn = arrived(reply, message)
+            if [call.arguments for call in turn.calls] == [cut] and not turn.malformed:
+                completed.setdefault(server, set()).update(message["by"])
+    assert completed == COMPLETED
