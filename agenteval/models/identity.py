@@ -64,7 +64,7 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
     except FAILURES as error:
         raise _absent(url, " ".join(str(error).split()) or type(error).__name__) from error
     body = content.decode("utf-8", "replace")
-    if status in {404, 405, 501} or not content:  # mlx-lm, where no model was ever downloaded
+    if status in {404, 405, 501}:
         return {}
     if status >= 400:
         refused = RefusedError(status, body)

@@ -1,0 +1,69 @@
+"""The world of a seed: made once for a trial, and the same bytes however often it is asked for."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from test_sub_agents import SCENARIO
+
+from agenteval.core.prompt.variant import WorldError, columns, database, variables
+
+WORLD = """\
+CREATE TABLE notes (id INTEGER, word TEXT);
+INSERT INTO notes VALUES (1, '{{ words.first }}'), ({{ chance.integer(2, 92) }}, 'b');
+"""
+
+
+class Counted(Mapping[str, str]):
+    """Words that count how often a script took one: as often as its world is made."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def __getitem__(self, name: str) -> str:
+        self.taken += name == "first"
+        return name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("first",))
+
+    def __len__(self) -> int:
+        return 1
+
+
+def asking(words: Mapping[str, str]):
+    return replace(SCENARIO, world=WORLD, words=words, asks={"most": "SELECT max(id) FROM notes"})
+
+
+def test_a_world_is_made_once_for_its_files_and_for_what_is_asked_of_it() -> None:
+    words = Counted()
+    scenario = asking(words)
+    image, found = database(scenario, 7), variables(scenario, 7)
+    with closing(sqlite3.connect(":memory:")) as world:
+        world.deserialize(image)
+        (most,) = world.execute("SELECT max(id) FROM notes").fetchone()
+    assert (words.taken, found["most"]) == (1, most)
+
+
+def test_another_seed_and_another_scenario_are_other_worlds() -> None:
+    one, other = asking(Counted()), asking(Counted())
+    images = {seed: database(one, seed) for seed in range(6)}
+    assert {seed: database(other, seed) for seed in range(6)} == images
+    assert len(set(images.values())) > 1
+    assert {seed: database(one, seed) for seed in range(6)} == images  # the first is made anew
+
+
+def test_what_is_asked_of_a_fresh_world_changes_no_later_one() -> None:
+    scenario = asking(Counted())
+    before = database(scenario, 3)
+    assert columns(scenario, 3, "DELETE FROM notes WHERE id > 1000 RETURNING id AS number") == (
+        "number",
+    )
+    assert database(scenario, 3) == before
+
+
+def test_a_script_that_makes_nothing_makes_no_world() -> None:
+    with pytest.raises(WorldError, match="makes no database"):
+        variables(replace(asking(Counted()), world="-- nothing"), 1)
