@@ -7,6 +7,7 @@ import typer
 from agenteval import __version__, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.cli.shown_runs import Form, report_of, show_runs
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -142,14 +143,14 @@ def _show(called: typer.Context, runs: "Sequence[Run]") -> None:
     if not runs:
         return
     given = called.params
-    form = output.Form(
-        path=given["report"] or output.report_of(runs),
+    form = Form(
+        path=given["report"] or report_of(runs),
         taxonomy=given["taxonomy"],
         about=workflows.gating.declared(None),
         github=given["github"],
         as_json=given["as_json"],
     )
-    output.show_runs(workflows.views.sides_of(runs), form)
+    show_runs(workflows.views.sides_of(runs), form)
 
 
 def _code(

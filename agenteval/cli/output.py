@@ -18,14 +18,11 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.core.call import Finding, ToolCall, Verdict
-    from agenteval.core.run import Run
     from agenteval.protocols import Observer
     from agenteval.report.live import Live
-    from agenteval.report.side import Side
     from agenteval.report.speed import Served
     from agenteval.report.view import View
 
-REPORTS = Path("reports")
 FORMS = (".html", ".htm", ".md", ".csv", ".json")  # of a report
 
 
@@ -98,43 +95,6 @@ def chosen(words: "Sequence[str]", store: str) -> list[str]:
 def named(word: str, store: str) -> str:
     """As `chosen`, of one word; a file of its own, another store or a table, stays as it is."""
     return word if word.endswith(".csv") or Path(word).is_file() else chosen([word], store)[0]
-
-
-def report_of(runs: "Sequence[Run]") -> Path:
-    """Where the report of these runs is written by itself."""
-    name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
-    return REPORTS / f"{name}.html"
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How runs are shown: printed, and in a report at `path` and a job's summary if wanted."""
-
-    path: Path | None
-    taxonomy: str
-    about: str | None
-    github: bool
-    as_json: bool
-    brief: bool = True
-
-
-@reader_may_go()
-def show_runs(runs: "Sequence[Side]", form: Form) -> None:
-    """Print the runs, how fast those of a sweep were served, and where their report is, if any."""
-    view = workflows.views.view_of(runs, form.taxonomy, form.about)
-    if form.path is not None:
-        write_report(view, form.path)
-    if form.github:
-        step_summary(report.markdown.dumps(view))
-    if form.as_json:
-        said = workflows.views.as_compared(runs, view, form.taxonomy, form.about)
-        typer.echo(report.json.dumps(said))
-    else:
-        show_view(view, as_json=False, brief=form.brief)
-        if len({side.run.concurrency for side in runs if side.run}) > 1:
-            show_speed(workflows.views.speeds(workflows.views.whole(runs)), as_json=False)
-        if form.path is not None:
-            typer.echo(f"Report: {form.path}")
 
 
 def show_view(view: "View", *, as_json: bool, brief: bool = True) -> None:

@@ -9,6 +9,7 @@ import typer
 from agenteval import report, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
+from agenteval.cli.shown_runs import Form, show_runs
 from agenteval.core import plain
 from agenteval.errors import UsageError
 
@@ -74,8 +75,8 @@ def show(  # noqa: PLR0913 -- each is an option of the command line
     elif ARTICLE in (runs or ()):
         raise UsageError(f"`agenteval show {ARTICLE}` stands alone: it is no run of this store")
     elif runs:
-        form = output.Form(path, taxonomy, about, github=github, as_json=as_json, brief=not details)
-        output.show_runs(workflows.views.sides(output.chosen(runs, store), store), form)
+        form = Form(path, taxonomy, about, github=github, as_json=as_json, brief=not details)
+        show_runs(workflows.views.sides(output.chosen(runs, store), store), form)
     else:
         _list(store, model=model, label=label, since=since, as_json=as_json)
 

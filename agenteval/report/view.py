@@ -228,9 +228,7 @@ class RunView:
 class View:
     """What is shown: warnings first, the comparison table, what follows from it, then details.
 
-    `runs` are the models that a run stands behind.
-
-    `folded` says that the rows are those of another, coarser taxonomy.
+    `runs` are the models that a run stands behind; `folded`: the rows are of a coarser taxonomy.
     """
 
     title: str

@@ -1,0 +1,54 @@
+"""Runs as `run` and `show` show them: printed, in a report, and in the summary of a job."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from agenteval import report, workflows
+from agenteval.cli import output
+
+if TYPE_CHECKING:
+    from agenteval.core.run import Run
+    from agenteval.report.side import Side
+
+REPORTS = Path("reports")
+
+
+def report_of(runs: "Sequence[Run]") -> Path:
+    """Where the report of these runs is written by itself."""
+    name = runs[0].id if len(runs) == 1 else f"comparison-{runs[-1].id}"
+    return REPORTS / f"{name}.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How runs are shown: printed, and in a report at `path` and a job's summary if wanted."""
+
+    path: Path | None
+    taxonomy: str
+    about: str | None
+    github: bool
+    as_json: bool
+    brief: bool = True
+
+
+@output.reader_may_go()
+def show_runs(runs: "Sequence[Side]", form: Form) -> None:
+    """Print the runs, how fast those of a sweep were served, and where their report is, if any."""
+    view = workflows.views.view_of(runs, form.taxonomy, form.about)
+    if form.path is not None:
+        output.write_report(view, form.path)
+    if form.github:
+        output.step_summary(report.markdown.dumps(view))
+    if form.as_json:
+        said = workflows.views.as_compared(runs, view, form.taxonomy, form.about)
+        typer.echo(report.json.dumps(said))
+    else:
+        output.show_view(view, as_json=False, brief=form.brief)
+        if len({side.run.concurrency for side in runs if side.run}) > 1:
+            output.show_speed(workflows.views.speeds(workflows.views.whole(runs)), as_json=False)
+        if form.path is not None:
+            typer.echo(f"Report: {form.path}")
