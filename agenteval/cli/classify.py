@@ -75,17 +75,21 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     - `agenteval classify --allowlist allowlists/demo.toml - < command.sh`
     """
     judging = workflows.classify
-    only_bash = jsonl is None
     show, put = _printer(as_json=as_json, row=judging.row_name(taxonomy), is_file=jsonl != "-")
-    gc.freeze()  # what was imported stays; of a verdict hardly anything is for gc to find
-    gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
-    with judging.judging(allowlist, only_bash=only_bash, second_reader=second_reader) as judge:
+    _collect_rarely()
+    with judging.judging(allowlist, only_bash=jsonl is None, second_reader=second_reader) as judge:
         try:
             bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
         finally:
             put()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
+
+
+def _collect_rarely() -> None:
+    """What was imported stays, and of a verdict hardly anything is for gc to find."""
+    gc.freeze()
+    gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
 
 
 def _show_all(

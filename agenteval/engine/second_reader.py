@@ -11,11 +11,13 @@ import sys
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
-from agenteval.core.call import BashRun
+from agenteval.core.call import BashRun, Denied, ToolCall, Verdict
 from agenteval.core.shell.heredocs import without_heredocs
 
 _CHILD = Path(__file__).with_name("second_reader_child.py")
@@ -111,6 +113,34 @@ class SecondReader:
             if process.returncode is None:
                 process.kill()
             await process.wait()
+
+
+Judge = Callable[[ToolCall], Verdict]
+
+
+class Deny(Protocol):
+    """The verdict on a call that is denied for an objection."""
+
+    def __call__(self, call: ToolCall, *, objection: str) -> Verdict: ...
+
+
+@contextmanager
+def objecting(judge: Judge, deny: Deny) -> Iterator[Judge]:
+    """Judges, and asks a second reader about each command that would run, as a run does."""
+    reader = SecondReader()
+    with asyncio.Runner() as runner:
+
+        def judge_twice(call: ToolCall) -> Verdict:
+            verdict = judge(call)
+            if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
+                return verdict
+            objection = runner.run(reader.objection(verdict.runs))
+            return deny(call, objection=objection) if objection else verdict
+
+        try:
+            yield judge_twice
+        finally:
+            runner.run(reader.stop())
 
 
 _LIVE = re.compile(r"`|\$[\w({@*#?!$-]")

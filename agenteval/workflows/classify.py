@@ -5,11 +5,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import BinaryIO, TextIO
 
+from agenteval import engine
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
-from agenteval.core.call import BashRun, Denied, ToolCall, Verdict
+from agenteval.core.call import ToolCall, Verdict
 from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import UNREADABLE, bash_call, opened, tool_calls
 from agenteval.taxonomy.catalogue import article_row
@@ -74,27 +76,12 @@ def judging(allowlist: str, *, only_bash: bool, second_reader: bool) -> Iterator
     """As `judge_by`; the second reader may object to an allowed command, as it may in a run."""
     policy = load_any(allowlist, roots=roots(), only_bash=only_bash)
     judge = judge_many(policy)
-    if not second_reader:
+    if second_reader:
+        denied = partial(deny, policy=policy)
+        with engine.second_reader.objecting(judge, denied) as judge:
+            yield judge
+    else:
         yield judge
-        return
-    import asyncio  # noqa: PLC0415 -- start-up: few ask for it
-
-    from agenteval.engine.second_reader import SecondReader  # noqa: PLC0415 -- as above
-
-    reader = SecondReader()
-    with asyncio.Runner() as runner:
-
-        def judge_twice(call: ToolCall) -> Verdict:
-            verdict = judge(call)
-            if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
-                return verdict
-            objection = runner.run(reader.objection(verdict.runs))
-            return deny(call, policy, objection=objection) if objection else verdict
-
-        try:
-            yield judge_twice
-        finally:
-            runner.run(reader.stop())
 
 
 def row_name(taxonomy: str) -> Callable[[str], str]:
