@@ -1,6 +1,6 @@
 """A small container image out of this machine's own Python and programs, as a tar archive.
 
-python tests/sandbox/image.py | podman import - NAME
+python tests/sandbox/image.py [MORE PROGRAMS] | podman import - NAME
 """
 
 import os
@@ -24,10 +24,10 @@ TOP = ("bin", "sbin", "lib", "lib64")
 LIBRARY = re.compile(r"(/\S+) \(0x")
 
 
-def main() -> None:
+def main(*more: str) -> None:
     """Write the archive to standard output."""
     python = interpreter().executable
-    programs = [path for path in map(shutil.which, PROGRAMS) if path]
+    programs = [path for path in map(shutil.which, (*PROGRAMS, *more)) if path]
     modules = list(_modules(Path(os.__file__).parent))
     loaded = [python, *programs, *(path for path in modules if path.endswith(".so"))]
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|") as archive:
@@ -77,4 +77,4 @@ def _of_everybody(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])
