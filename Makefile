@@ -119,7 +119,7 @@ docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 	@$(BIN)/sphinx-build --quiet --nitpicky --fail-on-warning --keep-going --conf-dir docs . docs/_build
 
 docs-refresh: $(READY) ## renew what README and docs/ show: outputs, options, picture; PAGE=file for one
-	@$(BIN)/python tests/docs/renew.py $(PAGE)
+	@PYTHONPATH=tests $(BIN)/python tests/docs/renew.py $(PAGE)
 
 house: $(READY) ## how many parts the package has, how deep and how large, beside the bounds that a test keeps
 	@$(BIN)/python tests/house/survey.py

@@ -79,10 +79,7 @@ REFUSALS = (
     ),
 )
 ENGINES = (
-    (
-        r"no program",
-        "install podman (apt install podman uidmap, dnf install podman) or docker",
-    ),
+    (r"no program", "install podman (apt install podman uidmap, dnf install podman) or docker"),
     (
         r"image not known|No such image",
         (
@@ -229,17 +226,16 @@ def _bait(stack: ExitStack) -> bytes:
     name = f"agenteval-bait-{os.getpid()}-{server.getsockname()[1]}"
     abstract.bind(f"\0{name}")
     abstract.listen()
-    return json.dumps(
-        {
-            "abstract": name,
-            "command": Path("/proc/self/cmdline").read_text(errors="replace"),
-            "home": str(Path.home()),
-            "names": sorted(_private_names()),
-            "pid": os.getpid(),
-            "port": server.getsockname()[1],
-            "secret": str(Path(folder, "secret")),
-        }
-    ).encode()
+    bait = {
+        "abstract": name,
+        "command": Path("/proc/self/cmdline").read_text(errors="replace"),
+        "home": str(Path.home()),
+        "names": sorted(_private_names()),
+        "pid": os.getpid(),
+        "port": server.getsockname()[1],
+        "secret": str(Path(folder, "secret")),
+    }
+    return json.dumps(bait).encode()
 
 
 def _private_names() -> set[str]:

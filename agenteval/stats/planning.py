@@ -19,7 +19,7 @@ PAIRS = 400  # simulated for each figure: a chance of a half is then known to fi
 FEWEST = 100
 MOST_TRIALS = 4_000
 TRIALS_PLAYED = 100_000  # for one figure: the larger the runs, the fewer of them
-TRIALS_SEARCHED = 20_000  # for one step of a search, which ends within a twentieth
+TRIALS_SEARCHED = 50_000  # for one step of a search, which ends within a twentieth
 
 
 @dataclass(frozen=True, slots=True)
