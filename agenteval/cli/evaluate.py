@@ -86,7 +86,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     plan = _plan(called, report, _part(called, shard, executor, job, lease))
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
     runs, interrupted = _played(plan, executor, watch, quiet=as_json)
-    _show(called, runs)
+    _show(called, runs, report)
     raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
 
 
@@ -139,12 +139,12 @@ def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> 
     )
 
 
-def _show(called: typer.Context, runs: "Sequence[Run]") -> None:
+def _show(called: typer.Context, runs: "Sequence[Run]", report: "Path | None") -> None:
     if not runs:
         return
     given = called.params
     form = Form(
-        path=given["report"] or report_of(runs),
+        path=report or report_of(runs),
         taxonomy=given["taxonomy"],
         about=workflows.gating.declared(None),
         github=given["github"],
