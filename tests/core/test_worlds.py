@@ -64,6 +64,14 @@ def test_what_is_asked_of_a_fresh_world_changes_no_later_one() -> None:
     assert database(scenario, 3) == before
 
 
-def test_a_script_that_makes_nothing_makes_no_world() -> None:
+def test_a_script_that_makes_nothing_makes_an_empty_world() -> None:
+    scenario = replace(SCENARIO, world="-- nothing", asks={"seven": "SELECT 3 + 4"})
+    with closing(sqlite3.connect(":memory:")) as world:
+        world.deserialize(database(scenario, 1))
+        tables = world.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    assert (variables(scenario, 1)["seven"], tables) == (7, (0,))
+
+
+def test_a_script_that_is_no_sql_makes_no_world() -> None:
     with pytest.raises(WorldError, match="makes no database"):
-        variables(replace(asking(Counted()), world="-- nothing"), 1)
+        variables(replace(asking(Counted()), world="MAKE TABLE"), 1)

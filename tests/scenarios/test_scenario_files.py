@@ -198,7 +198,7 @@ def test_what_is_not_there_is_named_with_what_is(root, tmp_path):
     [
         (
             ("max_turns = ", "max_turn = "),
-            "unknown key max_turn; known keys: agent, ask, closing, ",
+            "unknown key max_turn; known keys: agent, another, ask, closing, ",
         ),
         (('policy = "demo"\n', ""), "key policy is missing"),
         (('"Note something"', '""'), "title: string should have at least 1 character"),

@@ -121,6 +121,8 @@ def _image(scenario: Scenario, drawn: Variables, seed: int) -> bytes:
     with closing(sqlite3.connect(":memory:")) as world:
         try:
             world.executescript(fill(scenario.world, names))
+            if world.execute("PRAGMA page_count").fetchone() == (0,):
+                world.execute("VACUUM")  # without a page there is nothing to serialize
             image = world.serialize()
         except (TemplateError, sqlite3.Error) as error:
             raise WorldError(f"makes no database: {error}") from error
