@@ -211,7 +211,8 @@ class Recorder(Protocol):
 class TrialContext(Protocol):
     """The trial around an agent, as the agent's loop sees it.
 
-    While a program plays, the world cannot be looked at: it calls `took`, `kept` and `spent` only.
+    While a program plays, the world cannot be looked at: it calls `took`, `kept` and `spent`
+    only, and `cut` at its end.
     """
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
@@ -219,6 +220,12 @@ class TrialContext(Protocol):
 
     async def read(self, requests: Sequence[Sent]) -> None:
         """Hear how the server counted an agent's requests. Raises InfrastructureError."""
+
+    async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
+        """How a reply ends its agent that a limit of length cut, and what cut it; empty for others.
+
+        `prompt` is how many tokens were sent at least.
+        """
 
     def kept(self, agent: str, record: CallRecord) -> None:
         """Hear of a call at once, and keep it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 Message = Mapping[str, Any]
 # What a conversation so far is answered with: a call's name and arguments, words, a message as it
-# is sent, or a bad status.
+# is sent, a whole reply with its choices, or a bad status.
 Script = Callable[[Sequence[Message]], tuple[str, Mapping[str, str]] | str | Message | int]
 
 
@@ -55,21 +55,25 @@ class _Messages:
 
 
 @contextmanager
-def scripted(script: Script) -> Iterator[str]:
-    """Its URL. The id of a call is never used twice."""
+def scripted(script: Script, *, window: int | None = None) -> Iterator[str]:
+    """Its URL. The id of a call is never used twice. `window` is the context that it tells."""
     message = _Messages(script)
+    listed = {"id": "m", "object": "model"} | ({"max_model_len": window} if window else {})
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            self.answer({"object": "list", "data": [{"id": "m", "object": "model"}]})
+            self.answer({"object": "list", "data": [listed]})
 
         def do_POST(self) -> None:
             size = int(self.headers["content-length"])
             said = message(json.loads(self.rfile.read(size)))
             if "status" in said:
                 self.answer({"error": "it fell over"}, said["status"])
+                return
+            if "choices" in said:
+                self.answer(said)
                 return
             end = "tool_calls" if "tool_calls" in said else "stop"
             self.answer({"model": "m", "choices": [{"message": said, "finish_reason": end}]})

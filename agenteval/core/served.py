@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from agenteval.core.outcome import Ending
 from agenteval.core.trial import Message, Turn
 
 
@@ -179,3 +180,21 @@ def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
     if context is not None:
         return f"{said}, and its context holds {context}" if had > context else ""
     return said if whole else ""
+
+
+LENGTH = "length"  # the finish reason of a reply that a limit of its tokens ended
+NEAR = 16  # tokens: so few before the end of its context a server may stop already
+
+
+def cut_reply(turn: Turn, prompt: float, context: int | None) -> tuple[Ending | None, str]:
+    """How a reply that a limit of length cut ends its trial, and why it ended.
+
+    `prompt` is how many tokens the request had at least. A reply far from the end of the context
+    was cut by another limit, ours or the server's: no ending, as where the context is not told.
+    """
+    used = f"{prompt:.0f} tokens of prompt and {generated(turn)} of reply"
+    if context is None:
+        return None, f"cut by a length limit, after {used}; the server does not tell its context"
+    if prompt + generated(turn) + NEAR < context:
+        return None, f"cut by a length limit, after {used}; the context holds {context}"
+    return Ending.CONTEXT, f"the conversation filled the context of {context}: {used}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from agenteval.core.loops import looped
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt.prompt import Prompt
-from agenteval.core.served import Sent, sent
+from agenteval.core.served import Sent, least, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
 from agenteval.engine.tool_executor import ToolExecutor
@@ -75,6 +75,11 @@ class AgentLoop:
         if turn.repeats:
             self.reason = f"wrote again and again: {turn.repeats}"
             return Ending.LOOPED
+        filled, why = await self.scene.cut(turn, least(self.requests))
+        if filled or not turn.calls:
+            self.reason = why
+        if filled:
+            return filled
         if not turn.calls:
             return Ending.STOPPED
         if cycle := looped(self.calls):

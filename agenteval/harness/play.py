@@ -91,7 +91,7 @@ class HarnessLoop:
         await self._settle(last=True)
         if self._failure:
             raise self._failure
-        return self._how()
+        return await self._how()
 
     async def _watched(self) -> None:
         await self.starts.acquire()
@@ -242,13 +242,17 @@ class HarnessLoop:
         self._ending = self._ending or ending
         self.way.end()
 
-    def _how(self) -> Ending:
+    async def _how(self) -> Ending:
         if self._ending:
             return self._ending
         code = self._ended["ended"] if self._ended else 0
         if not self.turns:
             raise self._broke("asked its model nothing")
-        if self.turns[-1].calls and code:
+        last = self.turns[-1]
+        filled, self.reason = await self.scene.cut(last, last.usage.prompt_tokens)
+        if filled:
+            return filled
+        if last.calls and code:
             raise self._broke("ended in the middle of its work")
         return Ending.STOPPED
 

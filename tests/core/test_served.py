@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.served import AsServed, Spread, spread
+from agenteval.core.served import AsServed, Spread, cut_reply, spread
 from agenteval.core.tally import Tallies
 from agenteval.core.trial import AgentPart, Timing, Turn, Usage
 from agenteval.testing import trial
@@ -46,3 +46,17 @@ def test_speed_is_of_all_requests_of_the_trials_that_are_not_void() -> None:
 def test_what_no_server_told_was_not_seen() -> None:
     silent = replace(trial(), turns=(asked(Usage(0, 0)), asked(Usage(7, 3), seconds=0.0)))
     assert Tallies.of([silent]).served == AsServed(None, None, None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("turn", "prompt", "context", "ending"),
+    [
+        (asked(Usage(90, 10)), 90, 100, Ending.CONTEXT),
+        (asked(Usage(70, 14)), 70, 100, Ending.CONTEXT),
+        (asked(Usage(70, 13)), 70, 100, None),
+        (asked(Usage(0, 0), Timing(0.5, 10)), 90.0, 100, Ending.CONTEXT),  # pieces, not counted
+        (asked(Usage(90, 10)), 90, None, None),
+    ],
+)
+def test_a_reply_that_was_cut_fills_its_context_or_not(turn, prompt, context, ending) -> None:
+    assert cut_reply(turn, prompt, context)[0] is ending

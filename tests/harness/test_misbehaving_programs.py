@@ -39,7 +39,7 @@ def answer(calls):
 def played(tmp_path, monkeypatch):
     """Play one trial by this program on this model: the trial, and the exit code of the run."""
 
-    def run(program: str, script):
+    def run(program: str, script, *, window=None):
         folder = tmp_path / "harness" / f"{CLAUDE.name}@{CLAUDE.version}"
         folder.mkdir(parents=True)
         (folder / "program").write_text(ASKS + program)
@@ -47,7 +47,7 @@ def played(tmp_path, monkeypatch):
         (folder / MARK).write_text(json.dumps({"binary": "program", "sha256": "0" * 64}))
         monkeypatch.setenv("AGENTEVAL_DATA", str(tmp_path))
         monkeypatch.chdir(tmp_path)
-        with scripted(script) as url:
+        with scripted(script, window=window) as url:
             words = ("run", "-m", "m", "--base-url", url, "--harness", "claude-code", "mail/draft")
             monkeypatch.setattr(sys, "argv", ["agenteval", *words, "--trials", "1"])
             with pytest.raises(SystemExit) as ended:
@@ -83,6 +83,17 @@ def test_what_a_program_played_is_judged_again_by_the_names_of_its_own_tools(
     (again,) = SqlStore("reports/agenteval.db").load(page.stem).trials
     assert again.calls[0].verdict == call.verdict
     assert call.verdict.primary.failure_class == "pipe-to-filter"
+
+
+@pytest.mark.parametrize(("window", "outcome"), [(4096, "out-of-context"), (None, "stalled")])
+def test_a_program_whose_models_last_word_filled_its_context_ended_so(
+    played, window, outcome
+) -> None:
+    cut = {"message": {"role": "assistant", "content": "First I"}, "finish_reason": "length"}
+    used = {"prompt_tokens": 4000, "completion_tokens": 96}
+    trial, _ = played("ask()\n", lambda _: {"choices": [cut], "usage": used}, window=window)
+    assert trial.outcome == outcome
+    assert "4000 tokens of prompt and 96 of reply" in trial.reason
 
 
 @pytest.mark.parametrize(
