@@ -7,7 +7,7 @@ import pytest
 from schemas import VERSIONS, postgres_schema
 from sqlmodel import SQLModel
 from test_migration import RUN
-from test_sql_store import KEY, TRIAL, play
+from test_sql_store import KEY, TRIAL, commits, play
 from test_sql_store import RUN as NEW_RUN
 
 from agenteval.core.outcome import Ending, Outcome
@@ -52,6 +52,19 @@ def test_every_older_schema_is_widened_in_place_and_its_trials_can_be_played_aga
         for name, table in SQLModel.metadata.tables.items()
         for column in table.columns
     }
+
+
+@pytest.mark.parametrize(("given", "at_the_end"), [("off", "on"), ("remote_apply", "remote_apply")])
+def test_the_end_of_a_trial_waits_for_the_disk_though_the_server_is_set_not_to(
+    postgres, given, at_the_end
+) -> None:
+    """PostgreSQL says how far a commit goes: with `off` it is only in memory when it returns."""
+    database = postgres.new()
+    with postgres.asks(database) as connection:
+        connection.execute(f"ALTER DATABASE {database} SET synchronous_commit = {given}")
+    with closing(SqlStore(postgres.url(database))) as store:
+        seen = commits(store, "SHOW synchronous_commit")
+    assert seen == [("INSERT", given), ("UPDATE", at_the_end), ("INSERT", given)]
 
 
 TELL = "SELECT obj_description('run'::regclass, 'pg_class')"

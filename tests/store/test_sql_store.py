@@ -333,22 +333,30 @@ def test_every_column_is_read(read, table, beside) -> None:
     )
 
 
-def test_the_end_of_a_trial_is_written_through_to_the_disk_and_a_call_is_not(store) -> None:
-    """SQLite says how far a commit goes: 1 into the system's cache, 2 through to the disk."""
-    seen: dict[str, int] = {}
-    store.add(RUN)
+def commits(store: SqlStore, ask: str) -> list[tuple[str, object]]:
+    """What a database says, asked so, while a trial begins, ends, and the next one begins."""
+    seen = []
 
     @event.listens_for(Engine, "before_cursor_execute")
     def note(connection, cursor, statement, *_):
-        word = " ".join(statement.split()[:2])
-        if word in {"UPDATE trial", "INSERT INTO"}:
-            seen[word] = cursor.connection.execute("PRAGMA synchronous").fetchone()[0]
+        if " trial " in statement and statement.startswith(("INSERT", "UPDATE")):
+            seen.append((statement.split()[0], cursor.connection.execute(ask).fetchone()[0]))
 
+    store.add(RUN)
+    recorder = store.recorder(RUN, {"s": "abc"})
     try:
-        play(store)
+        recorder.begin(KEY)
+        recorder.finish(KEY, TRIAL)
+        recorder.begin(replace(KEY, number=2))
     finally:
         event.remove(Engine, "before_cursor_execute", note)
-    assert seen == {"UPDATE trial": 2, "INSERT INTO": 1}
+    return seen
+
+
+def test_the_end_of_a_trial_is_written_through_to_the_disk_and_nothing_else(store) -> None:
+    """SQLite says how far a commit goes: 1 into the system's cache, 2 through to the disk."""
+    seen = commits(store, "PRAGMA synchronous")
+    assert seen == [("INSERT", 1), ("UPDATE", 2), ("INSERT", 1)]
 
 
 SYSTEM, TASK = Message("system", "half \udcff \x00"), Message("user", "Do it.")
