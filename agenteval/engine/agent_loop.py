@@ -72,17 +72,11 @@ class AgentLoop:
     async def _ending(self, turn: Turn) -> Ending | None:
         """What ends this agent's work after this turn, if anything does."""
         ended = await self.scene.ended()
-        if turn.repeats:
-            self.reason = f"wrote again and again: {turn.repeats}"
+        if again := turn.repeats or looped(self.calls):
+            self.reason = f"wrote again and again: {again}" if turn.repeats else str(again)
             return Ending.LOOPED
         filled, why = await self.scene.cut(turn, least(self.requests))
         if filled or not turn.calls:
             self.reason = why
-        if filled:
-            return filled
-        if not turn.calls:
-            return Ending.STOPPED
-        if cycle := looped(self.calls):
-            self.reason = str(cycle)
-            return Ending.LOOPED
+            return filled or Ending.STOPPED
         return ended

@@ -4,7 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.served import Counted, Sent, counted, cut, generated, stretch
+from agenteval.core.outcome import Ending
+from agenteval.core.served import (
+    LENGTH,
+    Counted,
+    Sent,
+    counted,
+    cut,
+    cut_reply,
+    generated,
+    stretch,
+)
 from agenteval.core.trial import Message, Turn
 from agenteval.errors import Cause, InfrastructureError, UnservedError
 from agenteval.patience import until
@@ -79,6 +89,12 @@ class RetryingModel:
                 self._replies.took(turn)
                 return turn
         raise AssertionError("the last try returns or raises")
+
+    async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
+        """As `protocols.TrialContext` says."""
+        if turn.finish_reason != LENGTH:
+            return None, ""
+        return cut_reply(turn, prompt, await self.health.context())
 
     def _deadline(self) -> float:
         if self._began is None:

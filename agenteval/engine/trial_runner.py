@@ -15,7 +15,7 @@ from agenteval.core.prompt.prompt import Prompt, render_agent
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import Variables
 from agenteval.core.scenario import Agent, CodeTest, Scenario
-from agenteval.core.served import LENGTH, Sent, cut_reply
+from agenteval.core.served import Sent
 from agenteval.core.trial import AgentPart, CallRecord, Trial, Turn, last_denied
 from agenteval.engine.agent_loop import AgentLoop
 from agenteval.engine.retrying_model import Reading, RetryingModel
@@ -103,9 +103,7 @@ class TrialRunner:
             await self.watch.database.begin()
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
-        if turn.finish_reason != LENGTH:
-            return None, ""
-        return cut_reply(turn, prompt, await self.model.health.context())
+        return await self.model.cut(turn, prompt)
 
     def kept(self, agent: str, record: CallRecord) -> None:
         self.recorder.call(self.key, record, agent=agent)

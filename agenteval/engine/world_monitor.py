@@ -59,13 +59,11 @@ class WorldMonitor:
 
     async def judged(self, turn: int) -> tuple[GoalCheck, ...]:
         """Every check of the goal, every trace and every test, as the world is after this turn."""
-        checks = (*await self._checked(), *self._traced(), *await self._tested())
+        traced = (looked(trace, self.made) for trace in self.prompt.traces)
+        checks = (*await self._checked(), *traced, *await self._tested())
         if self.goal_turn is None and all(check.held for check in checks):
             self.goal_turn = turn
         return checks
-
-    def _traced(self) -> list[GoalCheck]:
-        return [looked(trace, self.made) for trace in self.prompt.traces]
 
     async def _checked(self) -> tuple[GoalCheck, ...]:
         goal, *_ = self._apart(await self._now())
