@@ -35,9 +35,7 @@ def program(name: str, command: str) -> Path:
     """A program of the environment of this name. Raises AbsentError."""
     found = cache() / name / "bin" / command
     if not found.is_file():
-        raise AbsentError(
-            f"no {command} in the cache; `make servers` or `make servers-all` gets it"
-        )
+        raise AbsentError(f"no {command} in the cache; `make servers` gets it")
     return found
 
 
