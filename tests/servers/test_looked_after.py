@@ -4,9 +4,13 @@ import pytest
 from proxy import KEY
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.outcome import Ending
 from agenteval.core.run import Crash
+from agenteval.core.trial import Message, Turn
+from agenteval.engine.retrying_model import RetryingModel
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.health import Pages, ServerHealth
+from agenteval.models.openai_client import OpenAIModel
 
 LOST = InfrastructureError("reset", Cause.LOST)
 
@@ -20,6 +24,25 @@ async def seen(address: str, model: str = "markov") -> tuple[Cause, int | None, 
 
 async def test_llama_cpp_is_well_and_tells_the_context_of_a_slot(llama) -> None:
     assert await seen(llama) == (Cause.LOST, 16_384, [])
+
+
+async def test_a_reply_that_llama_cpp_cuts_at_its_end_fills_the_context_that_it_tells(
+    split,
+) -> None:
+    """Each character of `a a a` is a token of the caller; two or three are left for the reply."""
+    entry = ModelEntry(base_url=f"{split}/v1", model="markov")
+    async with OpenAIModel(entry) as model, ServerHealth(entry, print) as health:
+        asked = RetryingModel(model, 600.0, health)
+
+        async def said(times: int) -> Turn:
+            return await asked.ask([Message("user", "a " * times)], [], seed=3)
+
+        few = await said(1000)
+        times = 1000 + (16_384 - 2 - few.usage.prompt_tokens) // 2
+        turn = await said(times)
+        ends = [await asked.cut(one, one.usage.prompt_tokens) for one in (few, turn)]
+    assert [ending for ending, _ in ends] == [None, Ending.CONTEXT], ends
+    assert turn.usage.prompt_tokens + turn.usage.completion_tokens == 16_384
 
 
 async def test_a_proxy_has_a_page_that_asks_no_model(proxied, monkeypatch) -> None:
