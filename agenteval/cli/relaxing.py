@@ -146,7 +146,8 @@ def suggest(
 def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
     typer.echo(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
-    view = workflows.views.compared([run, made], store, "full", across_arms=True)
+    found = workflows.views.models_of([run, made], store, calls=False)
+    view = workflows.views.compared(found, "full", across_arms=True)
     output.show_view(view, as_json=False)
 
 

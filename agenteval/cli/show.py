@@ -215,7 +215,8 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
     if stacks:
         _print_stacks(named, store, about)
         return
-    view = workflows.views.compared(named, store, taxonomy, about, across_arms=across_arms)
+    found = workflows.views.models_of(named, store, calls=as_json or report is not None)
+    view = workflows.views.compared(found, taxonomy, about, across_arms=across_arms)
     if report is not None:
         output.write_report(view, report)
     if github:

@@ -8,7 +8,6 @@ import bz2
 import gzip
 import json
 import lzma
-import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 
 from agenteval import plugins
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.shell.words import quoted
 
 GROUP = "agenteval.formats"
 
@@ -61,7 +61,6 @@ _HOLDERS = (
 )
 _RECORD = frozenset((*_HOLDERS, "role", "type", "timestamp"))
 _RIGHTS = ("sandbox_permissions", "with_escalated_permissions")  # that Codex is asked for
-_PLAIN_WORD = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 def tool_calls(content: Mapping[str, Any]) -> list[ToolCall] | None:
@@ -160,11 +159,7 @@ def _script(argv: Sequence[str]) -> str:
     match argv:
         case [shell, "-c" | "-lc", text] if shell.rpartition("/")[2] in {"bash", "sh", "zsh"}:
             return text
-    return " ".join(word if _PLAIN_WORD.fullmatch(word) else _quoted(word) for word in argv)
-
-
-def _quoted(word: str) -> str:
-    return "'" + word.replace("'", "'\\''") + "'"
+    return " ".join(map(quoted, argv))
 
 
 STDIN = "-"

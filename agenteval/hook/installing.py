@@ -4,7 +4,6 @@ import contextlib
 import difflib
 import json
 import os
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, Final
 
 from agenteval.config.allowlists import find, load_any
 from agenteval.config.roots import roots
+from agenteval.core.shell.words import quoted
 from agenteval.errors import UsageError
 from agenteval.hook import client, settings_text
 
@@ -194,13 +194,8 @@ def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
 
     Whatever keeps it from answering, a Python that is gone too, is exit code 2: a denial.
     """
-    line = " ".join(_quoted(word) for word in words)
+    line = " ".join(quoted(word) for word in words)
     return f"{line} || exit 2" if fails_closed else line
-
-
-def _quoted(word: str) -> str:
-    plain = re.fullmatch(r"[\w@%+=:,./-]+", word, re.ASCII)
-    return word if plain else "'" + word.replace("'", "'\\''") + "'"
 
 
 def plugin(text: str, words: Sequence[str], *, fails_closed: bool) -> str:

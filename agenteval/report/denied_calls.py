@@ -103,7 +103,7 @@ def calls_place(run: int, failure_class: str) -> str:
 def _call_line(line: TrialLine, record: CallRecord) -> CallLine:
     before, marked, after = marked_text(record.call, record.verdict)
     if marked and len(before) > CALL_SHOWN:
-        before = f"(...) {before[-CALL_SHOWN:]}"
+        before = f"(...) {before[-CALL_SHOWN:].lstrip()}"
     shown = (shortened(part, CALL_SHOWN + 6) for part in (before, marked, after))
     return CallLine(line, record.turn + 1, *shown)
 

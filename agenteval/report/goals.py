@@ -45,11 +45,15 @@ def missed_lines(view: View, most: int | None = None) -> list[str]:
     """A line for each check of a goal that trials missed; at most so many of each run."""
     lines = []
     for run in view.runs:
-        told = [visible(f"{run.label}: {one.told}") for one in missed(run)]
+        told = missed_of(run)
         lines += told[:most]
         if most is not None and len(told) > most:
             lines.append(f"{run.label}: {len(told) - most} more, with --details")
     return lines
+
+
+def missed_of(run: RunView) -> list[str]:
+    return [visible(f"{run.label}: {one.told}") for one in missed(run)]
 
 
 def undone(view: RunView) -> Rate:

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agenteval.core.plain import visible
@@ -21,7 +21,7 @@ from agenteval.report.figures import (
     scale,
 )
 from agenteval.report.gate_view import UNITS, GateView, goals_told
-from agenteval.report.goals import missed_lines
+from agenteval.report.goals import missed_of
 from agenteval.report.last_lines import in_short, standing_table
 from agenteval.report.sentences import LEADS
 from agenteval.report.tables import (
@@ -188,7 +188,7 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
         heat=heat_map(view),
         details=detail_tables(view),
         repeated=[(run.label, repeat_line(run.run)) for run in view.runs],
-        missed=(MISSED, missed_lines(view)),
+        missed=(MISSED, [(run.label, of) for run in view.runs if (of := missed_of(run))]),
         voids=void_lines(view),
         behind=seen,
         prompts=prompts_of([one for of in seen.shown for one in of]),
@@ -208,16 +208,17 @@ def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
 
 
 def _rendered(template: str, **shown: Any) -> str:
-    templates = _templates()
+    templates = templates_of("agenteval.report")
     styles, _, _ = templates.loader.get_source(templates, "report.css")  # type: ignore[union-attr]
     style = Markup(styles)  # noqa: S704 - our own file, and a stylesheet must not be escaped
     return templates.get_template(template).render(mark=MARK, style=style, **shown)
 
 
 @cache
-def _templates() -> Environment:
+def templates_of(*packages: str) -> Environment:
+    """The templates of these packages; of one name, the first package's."""
     return Environment(
-        loader=PackageLoader("agenteval.report"),
+        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

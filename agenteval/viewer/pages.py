@@ -1,13 +1,10 @@
 """Every page by its name: what it shows, and the template that it is written with."""
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-from agenteval.core.plain import visible
+from agenteval.report.html import templates_of
 from agenteval.report.tables import MARK
 from agenteval.viewer.addresses import Visit
 from agenteval.viewer.call_pages import call_page, calls_found, reviews_page
@@ -54,21 +51,5 @@ def complaint(visit: Visit, said: str) -> str:
 
 
 def written(template: str, visit: Visit, **shown: Any) -> str:
-    return _templates().get_template(template).render(visit=visit, mark=MARK, **shown)
-
-
-@cache
-def _templates() -> Environment:
-    return Environment(
-        loader=ChoiceLoader([PackageLoader("agenteval.viewer"), PackageLoader("agenteval.report")]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-
-
-def _shown(value: object) -> object:
-    """Every value of the page: a model's words stay where they are, and hide nothing."""
-    return visible(value) if type(value) is str else value
+    templates = templates_of("agenteval.viewer", "agenteval.report")
+    return templates.get_template(template).render(visit=visit, mark=MARK, **shown)

@@ -156,7 +156,8 @@ def _compared(
 ) -> View:
     """Kept while the runs stand as they do (`stands`): exchanges of large runs take seconds."""
     del stands
-    return workflows.views.compared(runs, store, "full", about, across_arms=across)
+    found = workflows.views.models_of(runs, store, calls=False)
+    return workflows.views.compared(found, "full", about, across_arms=across)
 
 
 def comparison(visit: Visit) -> Mapping[str, Any]:

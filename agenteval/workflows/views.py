@@ -96,24 +96,27 @@ def of_verdict(gate: GateView, store: str) -> View:
     return view_of(sides(names, store), "full")
 
 
-def compared(
-    names: Sequence[str],
-    store: str,
-    taxonomy: str,
-    about: str | None = None,
-    *,
-    across_arms: bool = False,
-) -> View:
-    """Two or more models, pair by pair. Raises UsageError."""
+def models_of(names: Sequence[str], store: str, *, calls: bool) -> list[Side]:
+    """Two or more models; `calls` says whether what is shown of them needs what their calls tell.
+
+    Raises UsageError.
+    """
     if all(name.endswith(".csv") for name in names):
         found = [side for name in names for side in _of_file(name)]
     else:
         with opened(store) as query:
-            found = [side for name in names for side in _sides(name, query, str(Location(store)))]
+            found = [side for name in names for side in _sides(name, query, store, calls=calls)]
     if len(found) < 2:
         raise UsageError(
             f"compare: {' '.join(names)} is one model; name another run, or a file of counts"
         )
+    return found
+
+
+def compared(
+    found: Sequence[Side], taxonomy: str, about: str | None = None, *, across_arms: bool = False
+) -> View:
+    """Two or more models, pair by pair. Raises UsageError."""
     runs = [side.run for side in found if side.run]
     ids, conditions = [run.id for run in runs], [Conditions.of(run) for run in runs]
     if not across_arms:
@@ -133,17 +136,21 @@ def stacks(names: Sequence[str], store: str, about: str | None = None) -> tuple[
     if len(names) != 2:
         raise UsageError(f"compare --stacks: two runs of one model, not {len(names)}")
     one, other = loaded(names, store)
-    return (one, other), compared([one.id, other.id], store, "full", about, across_arms=True)
+    found = models_of([one.id, other.id], store, calls=False)
+    return (one, other), compared(found, "full", about, across_arms=True)
 
 
-def _sides(name: str, query: Query, where: str) -> list[Side]:
+def _sides(name: str, query: Query, store: str, *, calls: bool) -> list[Side]:
     """The models behind one name: as many as its file has."""
     if name.endswith(".csv"):
         return _of_file(name)
+    where = str(Location(store))
     if (found := meant(name, known(query), tables := tables_known(query), where=where)) in tables:
         table = loading.imported(query, found)
         scenarios = [scenario for scenario, _ in table.trials]
         return [Side.of_counts(table.model, table.counts, scenarios)]
+    if calls:
+        return [_side(query, found, store, where)]
     return [Side.of_stored(*loading.summarized(query, found, where=where))]
 
 

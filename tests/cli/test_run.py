@@ -98,6 +98,14 @@ def test_two_runs_are_shown_side_by_side_as_json(cli, project) -> None:
     )
 
 
+def test_a_run_of_two_models_says_as_json_what_their_comparison_says(cli) -> None:
+    models = ("-m", "sim/qwen3.6-35b", "-m", "sim/qwen3.5-27b")
+    said = cli("run", *models, "--trials", "2", "--json", "data/pantry-audit", "mail/draft")
+    ids = [run["id"] for run in json.loads(said.out)["runs"]]
+    assert len(ids) == 2
+    assert cli("compare", *ids, "--json").out == said.out
+
+
 def test_models_lists_the_configured_with_what_is_wrong_and_the_simulated(cli, project) -> None:
     (project / "agenteval.toml").write_text(
         "[models.mine]\nbase_url = 'http://127.0.0.1:9/v1'\nmodel = 'm'\narchitecture = 'moe'\n"
