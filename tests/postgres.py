@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -20,7 +20,8 @@ import psycopg
 from chaos_kill import below
 
 USER = "agenteval"
-FAST = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=40")
+DURABLE = ("listen_addresses=", "max_connections=40")  # as it is installed
+FAST = (*DURABLE, "fsync=off", "full_page_writes=off")
 
 
 class AbsentError(Exception):
@@ -79,7 +80,7 @@ def programs() -> Path:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving(settings: Sequence[str] = FAST) -> Iterator[Server]:
     """Raises AbsentError."""
     bin_, owner = programs(), _owner()
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the path of a socket has 107 bytes
@@ -92,7 +93,7 @@ def serving() -> Iterator[Server]:
     try:
         subprocess.run(made, check=True, timeout=60, **quiet)
         options = [
-            part for one in (*FAST, f"unix_socket_directories={folder}") for part in ("-c", one)
+            part for one in (*settings, f"unix_socket_directories={folder}") for part in ("-c", one)
         ]
         command = [bin_ / "postgres", "-D", folder / "data", *options]
         server = Server(folder, lambda: subprocess.Popen(command, **quiet))
