@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n $(or $(W
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +104,9 @@ bench-view: $(READY) ## how long the pages of `agenteval view` take over a milli
 
 bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
 	@$(BIN)/python tests/bench_client.py
+
+scale: $(READY) ## simulate runs of up to 10,000,000 calls over shards, beside a closed form; docs/scale.md (seconds)
+	@$(BIN)/python tests/scale_simulation.py
 
 check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/ruff format --check .

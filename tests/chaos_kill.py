@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,12 @@ from pathlib import Path
 from scripted_server import answers, bash, scripted
 
 from agenteval.sandbox.backends import AUTOMATIC
+from agenteval.store.sql import SqlStore
 
 WHO = ("evaluator", "launcher", "runner")
 CALLS, LEFT_AFTER = 6, 10.0
 SECONDS = 600.0  # where others use the machine, too, the few of a run become minutes
+STORE = "reports/agenteval.db"
 RUN = ("run", "-m", "m", "--trials", "2", "coding/slug-function")
 
 
@@ -56,10 +57,12 @@ class Seen:
     lost: frozenset[str]
     killed: str
     ended: bool
+    doubled: frozenset[str] = frozenset()
 
     @property
     def faults(self) -> list[str]:
         lost = [f"lost {ident}" for ident in sorted(self.lost)]
+        lost += [f"doubled {ident}" for ident in sorted(self.doubled)]
         return [*self.left, *lost, *([] if self.ended else ["the run did not end"])]
 
 
@@ -73,22 +76,35 @@ def played(backend: str, who: str, chance: random.Random) -> Seen:
             killed = strike(who, running.pid, chance.uniform(0, 1.5))
             ending(running)
         ended = any(resumed(folder, url) for _ in range(3))
-        left = [f"process {one}" for one in remaining(folder)]
-        left += [f"mount {one}" for one in mounts(folder)]
-        left += [f"folder {one.name}" for one in (folder / "tmp").iterdir()]
-        return Seen(tuple(left), frozenset(model.answered - stored(folder)), killed, ended)
+        return looked(folder, model, killed, ended=ended)
+
+
+def looked(folder: Path, model: Model, killed: str, *, ended: bool, store: str = "") -> Seen:
+    """What is there after the end of a run. `store` is its URL, where it is not that of `RUN`."""
+    left = [f"process {one}" for one in remaining(folder)]
+    left += [f"mount {one}" for one in mounts(folder)]
+    left += [f"folder {one.name}" for one in (folder / "tmp").iterdir()]
+    kept = Counter(stored(store or str(folder / STORE)))
+    doubled = frozenset(ident for ident, count in kept.items() if count > 1)
+    return Seen(tuple(left), frozenset(model.answered - kept.keys()), killed, ended, doubled)
 
 
 @contextmanager
 def begun(folder: Path, *words: str) -> Iterator[subprocess.Popen]:
-    """Its working folder and its temporary files are below the folder, by which it is known."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "agenteval", *words],
-        cwd=folder,
-        env=os.environ | {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as running:
+    """Its working folder and its temporary files are below the folder, by which it is known.
+
+    What it says of errors is in the file `told` there.
+    """
+    with (
+        (folder / "told").open("w") as told,
+        subprocess.Popen(
+            [sys.executable, "-m", "agenteval", *words],
+            cwd=folder,
+            env=os.environ | {"TMPDIR": str(folder / "tmp"), "AGENTEVAL_CHAOS": str(folder)},
+            stdout=subprocess.DEVNULL,
+            stderr=told,
+        ) as running,
+    ):
         try:
             yield running
         finally:
@@ -129,12 +145,17 @@ def is_first(pid: int) -> bool:
 FAMILY: set[tuple[int, int]] = set()  # number and time of start of what was below an evaluator
 
 
-def resumed(folder: Path, url: str) -> bool:
-    """Whether the run is at its end, with nothing void that can be played again."""
-    if not (folder / "reports" / "agenteval.db").exists():
+def resumed(folder: Path, url: str, *words: str) -> bool:
+    """Whether the run is at its end, with nothing void that can be played again.
+
+    `words` name a store that has the run.
+    """
+    if not words and not (folder / STORE).exists():
         with begun(folder, *RUN, "--base-url", url) as running:
             return ending(running) == 0
-    with begun(folder, "run", "--resume", "last", "--retry-void", "--base-url", url) as running:
+    with begun(
+        folder, "run", "--resume", "last", "--retry-void", "--base-url", url, *words
+    ) as running:
         return ending(running) == 0
 
 
@@ -197,10 +218,10 @@ def mounts(folder: Path) -> list[str]:
     return [line for line in lines if str(folder) in line or " /workspace " in line]
 
 
-def stored(folder: Path) -> set[str]:
+def stored(store: str) -> list[str]:
     """The ids of all calls, of trials too that were replaced."""
-    with closing(sqlite3.connect(folder / "reports" / "agenteval.db")) as database:
-        return {ident for (ident,) in database.execute("SELECT call_id FROM call")}
+    with closing(SqlStore(store)) as opened, opened.connect() as connection:
+        return list(connection.exec_driver_sql("SELECT call_id FROM call").scalars())
 
 
 def working() -> tuple[str, ...]:

@@ -10,16 +10,18 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import psycopg
+from chaos_kill import below
 
 USER = "agenteval"
-FAST = ("fsync=off", "full_page_writes=off", "listen_addresses=", "max_connections=40")
+DURABLE = ("listen_addresses=", "max_connections=40")  # as it is installed
+FAST = (*DURABLE, "fsync=off", "full_page_writes=off")
 
 
 class AbsentError(Exception):
@@ -28,7 +30,11 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True)
 class Server:
+    """`begin` starts its processes; `those` has the first of them, the last one started last."""
+
     folder: Path
+    begin: Callable[[], subprocess.Popen[bytes]]
+    those: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
 
     def asks(self, database: str = "postgres") -> psycopg.Connection:
@@ -44,6 +50,19 @@ class Server:
         with self.asks(name) as connection:
             connection.execute(sql)
         return name
+
+    def start(self) -> "Server":
+        """Also after `kill`: it brings back what was committed."""
+        self.those.append(self.begin())
+        return _ready(self)
+
+    def kill(self) -> None:
+        """All of its processes at once, as a machine that runs out of memory does."""
+        first = self.those[-1]
+        for one in (first.pid, *(pid for pid, _, _ in below(first.pid))):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        first.wait(timeout=30)
 
     def url(self, database: str) -> str:
         return f"postgresql://{USER}@/{database}?host={self.folder}"
@@ -61,7 +80,7 @@ def programs() -> Path:
 
 
 @contextmanager
-def serving() -> Iterator[Server]:
+def serving(settings: Sequence[str] = FAST) -> Iterator[Server]:
     """Raises AbsentError."""
     bin_, owner = programs(), _owner()
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the path of a socket has 107 bytes
@@ -74,14 +93,16 @@ def serving() -> Iterator[Server]:
     try:
         subprocess.run(made, check=True, timeout=60, **quiet)
         options = [
-            part for one in (*FAST, f"unix_socket_directories={folder}") for part in ("-c", one)
+            part for one in (*settings, f"unix_socket_directories={folder}") for part in ("-c", one)
         ]
-        running = subprocess.Popen([bin_ / "postgres", "-D", folder / "data", *options], **quiet)
+        command = [bin_ / "postgres", "-D", folder / "data", *options]
+        server = Server(folder, lambda: subprocess.Popen(command, **quiet))
         try:
-            yield _ready(Server(folder), running)
+            yield server.start()
         finally:
-            running.send_signal(signal.SIGQUIT)  # at once: the data is thrown away
-            running.wait(timeout=30)
+            for running in server.those:
+                running.send_signal(signal.SIGQUIT)  # at once: the data is thrown away
+                running.wait(timeout=30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -98,13 +119,13 @@ def _owner() -> pwd.struct_passwd | None:
     raise AbsentError("PostgreSQL does not run as root, and there is nobody else")
 
 
-def _ready(server: Server, running: subprocess.Popen[bytes]) -> Server:
+def _ready(server: Server) -> Server:
     until = time.monotonic() + 30
     while True:
         try:
             server.asks().close()
         except psycopg.OperationalError:
-            if time.monotonic() > until or running.poll() is not None:
+            if time.monotonic() > until or server.those[-1].poll() is not None:
                 raise
             time.sleep(0.05)
         else:

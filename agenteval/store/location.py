@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 
 SCHEMA = 16  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
@@ -46,6 +46,28 @@ class Location:
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password."""
         return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
+
+
+_DAMAGED = ("is malformed", "Could not decode", "is no text of ours")
+
+
+def is_damage(said: str) -> bool:
+    """Whether a database says of its file that it is damaged."""
+    return any(words in said for words in _DAMAGED)
+
+
+def fault(shown: str, said: str) -> HostError:
+    """One line of what a store can do nothing about: damage, a full disk, a lost connection."""
+    what = " ".join(said.split())
+    if is_damage(what):
+        return HostError(
+            f"--store {shown}: the file is damaged ({what}). Bring a copy of it back, or save what "
+            "can be read: sqlite3 OLD .recover | sqlite3 NEW; `agenteval store check` looks through"
+        )
+    return HostError(
+        f"--store {shown}: {what}. What was stored before is intact: "
+        "make room or bring the database back, and a run goes on with --resume"
+    )
 
 
 SHOWN = 5
@@ -139,10 +161,14 @@ def packed(value: str) -> str:
 
 
 def from_column(stored: str) -> str:
-    if stored.startswith(PACKED):
-        squeezed = base64.b64decode(stored.removeprefix(PACKED))
-        return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
-    return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
+    """Raises HostError where the file was damaged within the text."""
+    try:
+        if stored.startswith(PACKED):
+            squeezed = base64.b64decode(stored.removeprefix(PACKED))
+            return zlib.decompress(squeezed).decode("utf-8", "surrogatepass")
+        return str(json.loads(stored.removeprefix(MARK))) if stored.startswith(MARK) else stored
+    except (ValueError, zlib.error) as error:
+        raise fault("of this run", f"{stored[:20]!r} is no text of ours: {error}") from error
 
 
 def _has_surrogate(value: str) -> bool:

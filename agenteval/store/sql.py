@@ -13,9 +13,9 @@ from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.errors import HostError, UsageError
+from agenteval.errors import UsageError
 from agenteval.store import ingesting, loading, run_mapping
-from agenteval.store.location import Location, meant
+from agenteval.store.location import Location, fault, is_damage, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
@@ -50,6 +50,8 @@ class SqlStore:
             make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
+            if is_damage(reason):
+                raise fault(self.shown, reason) from error
             cure = (
                 "install its driver (for PostgreSQL: agenteval-gate[postgres])"
                 if isinstance(error, ModuleNotFoundError)
@@ -267,7 +269,4 @@ def _tell_of_faults(engine: Engine, shown: str) -> None:
         # these would be faults of our SQL
         ours = said.startswith("no such ") or said.endswith(": syntax error")
         if of_the_host and not ours:
-            raise HostError(
-                f"--store {shown}: {' '.join(said.split())}. What was stored before is intact: "
-                "make room or bring the database back, and a run goes on with --resume"
-            ) from error
+            raise fault(shown, said) from error

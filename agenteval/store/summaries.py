@@ -19,7 +19,7 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError
-from agenteval.store.location import SCHEMA, Known, Location, from_column
+from agenteval.store.location import SCHEMA, Known, Location, fault, from_column, is_damage
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 Values = dict[str, Any]  # of one row, by column
@@ -91,7 +91,10 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
 
 @contextmanager
 def opened(store: str) -> Iterator[Query]:
-    """A way to ask the store at this file or URL. Raises UsageError when there is none."""
+    """A way to ask the store at this file or URL.
+
+    Raises UsageError when there is none, HostError when it is damaged.
+    """
     where = Location(store)
     if where.file is None:
         yield from _asked_by_url(store)
@@ -104,6 +107,8 @@ def opened(store: str) -> Iterator[Query]:
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
+        if is_damage(str(error)):
+            raise fault(str(where), str(error)) from error
         raise UsageError(f"--store {where}: not a store of agenteval ({error})") from error
     finally:
         connection.close()

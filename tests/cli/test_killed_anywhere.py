@@ -29,5 +29,11 @@ def test_a_process_a_mount_and_a_call_that_are_left_or_lost_would_be_seen(
         left = chaos_kill.remaining(tmp_path)
         orphan.kill()
     assert left == {orphan.pid}
-    seen = chaos_kill.Seen(("folder x",), frozenset(("call-1",)), "runner", ended=False)
-    assert seen.faults == ["folder x", "lost call-1", "the run did not end"]
+    seen = chaos_kill.Seen(
+        ("folder x",),
+        frozenset(("call-1",)),
+        "runner",
+        ended=False,
+        doubled=frozenset(("call-2",)),
+    )
+    assert seen.faults == ["folder x", "lost call-1", "doubled call-2", "the run did not end"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from agenteval.errors import HostError
 from agenteval.protocols import TrialKey
 from agenteval.store.location import PACKED
 from agenteval.store.rows import TurnRow
@@ -105,6 +106,15 @@ def test_a_damaged_page_is_told(cli, project) -> None:
         file.write(b"\xff" * 64)
     found = cli("store", "check")
     assert (found.code, "damaged" in found.err or "malformed" in found.err) == (4, True)
+
+
+@pytest.mark.parametrize("reply", [f"{PACKED}!", f"{PACKED}eJwLSY0w", '\x02json:"'])
+def test_a_text_that_was_damaged_in_its_place_is_told_as_damage(project, reply) -> None:
+    filled()
+    with closing(sqlite3.connect(STORE)) as database, database:
+        database.execute("UPDATE turn SET raw = ?", [reply])
+    with pytest.raises(HostError, match="the file is damaged"):
+        raws()
 
 
 @pytest.mark.parametrize("what", ["check", "vacuum"])
