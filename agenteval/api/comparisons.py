@@ -9,7 +9,7 @@ from agenteval.report.gate_view import GateView, Line
 from agenteval.report.view import Errors, Pair, View
 from agenteval.stats.promotion import GateVerdict, Minimum, Result
 from agenteval.workflows.gating import judged
-from agenteval.workflows.views import compared
+from agenteval.workflows.views import compared, models_of
 
 Verdict = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 _VERDICTS: dict[GateVerdict, Verdict] = {
@@ -172,7 +172,8 @@ def compare(
     unlike things are compared only `across_arms`.
     """
     names, where = named((first, second, *more), store)
-    return _comparison(compared(names, where, "full", about, across_arms=across_arms))
+    found = models_of(names, where, calls=False)
+    return _comparison(compared(found, "full", about, across_arms=across_arms))
 
 
 def _comparison(view: View) -> Comparison:

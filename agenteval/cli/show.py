@@ -217,17 +217,17 @@ def compare(  # noqa: PLR0913 -- each is an option of the command line
         return
     found = workflows.views.models_of(named, store, calls=as_json or report is not None)
     view = workflows.views.compared(found, taxonomy, about, across_arms=across_arms)
-    if report is not None:
-        output.write_report(view, report)
+    _tell(view, report, github=github, as_json=as_json)
+
+
+def _tell(view: "View", path: Path | None, *, github: bool, as_json: bool) -> None:
+    if path is not None:
+        output.write_report(view, path)
     if github:
-        _add_summary(view)
+        output.step_summary(report.markdown.dumps(view))
     output.show_view(view, as_json=as_json)
-    if report is not None and not as_json:
-        typer.echo(f"Report: {report}")
-
-
-def _add_summary(view: "View") -> None:
-    output.step_summary(report.markdown.dumps(view))
+    if path is not None and not as_json:
+        typer.echo(f"Report: {path}")
 
 
 def _print_stacks(named: "Sequence[str]", store: str, about: str | None) -> None:

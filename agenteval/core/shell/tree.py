@@ -88,8 +88,7 @@ def _parse(raw: bytes) -> Tree | None:
 
 def _parse_part(raw: bytes, start: int, end: int, most: int) -> tuple[Tree | None, int]:
     """The tree of a part of a text, None when it takes more steps, and what it took: bytes."""
-    steps, reads = count(), count()
-    size = end - start
+    steps, reads, size = count(), count(), end - start
     most_reads = _MOST_READS + size // _BLOCK if size > _SHORT else _FEWEST_READS
     view = memoryview(raw)
     part = Range(Point(0, start), Point(0, end), start, end)
