@@ -66,6 +66,28 @@ class HostError(AgentevalError):
     """
 
 
+_DAMAGED = ("is malformed", "Could not decode", "is no text of ours")
+
+
+def is_damage(said: str) -> bool:
+    """Whether a database says of its file that it is damaged."""
+    return any(words in said for words in _DAMAGED)
+
+
+def fault(shown: str, said: str) -> HostError:
+    """One line of what a store can do nothing about: damage, a full disk, a lost connection."""
+    what = " ".join(said.split())
+    if is_damage(what):
+        return HostError(
+            f"--store {shown}: the file is damaged ({what}). Bring a copy of it back, or save what "
+            "can be read: sqlite3 OLD .recover | sqlite3 NEW; `agenteval store check` looks through"
+        )
+    return HostError(
+        f"--store {shown}: {what}. What was stored before is intact: "
+        "make room or bring the database back, and a run goes on with --resume"
+    )
+
+
 class OutgrownError(AgentevalError):
     """The conversation does not fit into the model's context any more: its trial ends so."""
 

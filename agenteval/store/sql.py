@@ -13,9 +13,9 @@ from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.errors import UsageError
+from agenteval.errors import UsageError, fault, is_damage
 from agenteval.store import ingesting, loading, run_mapping
-from agenteval.store.location import Location, fault, is_damage, meant
+from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
 from agenteval.store.rescoring import Basis, Judge, Rescored, rescore

@@ -18,8 +18,8 @@ from agenteval.core.recovery import COUNTING, NO_DENIALS, TrialRecovery
 from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
-from agenteval.errors import Cause, UsageError
-from agenteval.store.location import SCHEMA, Known, Location, fault, from_column, is_damage
+from agenteval.errors import Cause, UsageError, fault, is_damage
+from agenteval.store.location import SCHEMA, Known, Location, from_column
 
 Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
 Values = dict[str, Any]  # of one row, by column
