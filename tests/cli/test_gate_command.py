@@ -311,6 +311,7 @@ def test_explain_without_a_run_takes_a_published_one(cli):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # two plans, of minutes where others want the processor
 def test_plan_tells_trials_calls_and_hours(gate, cli):
     said = json.loads(cli("plan", "--baseline", "base", "--margin", "6", "--json").out)
     told = " ".join(cli("plan", "--baseline", "base", "--ratio", "2").out.split())

@@ -339,3 +339,17 @@ def test_a_rule_without_an_end_takes_no_long_time(tmp_path: Path, rule: str) -> 
             read(path)
 
     assert processor_seconds(refused, enough=0.5) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("command", "free"),
+    [
+        ("head -5 a.txt", True),
+        ("git log -5", True),
+        ("git log --format=%H", True),
+        ("git log --pretty=x", False),
+        ("git log --format %H", False),
+    ],
+)
+def test_a_number_and_a_format_are_options_that_only_read(command, free) -> None:
+    assert allows(claude(), command) is free

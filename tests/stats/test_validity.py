@@ -35,6 +35,7 @@ def test_scarce_errors_reject_no_more_than_they_can():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # minutes of a processor, which others may want too
 def test_a_gate_that_is_asked_again_promotes_no_more_at_the_margin():
     found = list(validate.asked_again(100))
     remembered = [one for name, _, one, _ in found if name == "at the margin"]
