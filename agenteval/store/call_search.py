@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from agenteval.errors import HostError
 from agenteval.store.location import MARK, from_column, to_column
 from agenteval.store.summaries import Query
 
@@ -233,5 +234,5 @@ def _beginning(stored: str) -> str:
     """A text that may have been cut, and then is no JSON any more."""
     try:
         return from_column(stored)
-    except ValueError:
+    except HostError:
         return stored.removeprefix(MARK)
