@@ -36,13 +36,17 @@ RUN = ("run", "-m", "m", "--trials", "2", "coding/slug-function")
 
 @dataclass
 class Model:
-    """Asks for a few commands, and remembers to which it was sent an answer."""
+    """Asks for a few commands, and remembers to which it was sent an answer.
+
+    A trial's first request has more than one message; what is asked before a run has one.
+    """
 
     answered: set[str] = field(default_factory=set)
     begun: threading.Event = field(default_factory=threading.Event)
 
     def __call__(self, messages):
-        self.begun.set()
+        if len(messages) > 1:
+            self.begun.set()
         self.answered.update(one["tool_call_id"] for one in messages if one["role"] == "tool")
         if answers(messages) == CALLS:
             return "It is done."
@@ -58,12 +62,13 @@ class Seen:
     killed: str
     ended: bool
     doubled: frozenset[str] = frozenset()
+    told: str = ""
 
     @property
     def faults(self) -> list[str]:
         lost = [f"lost {ident}" for ident in sorted(self.lost)]
         lost += [f"doubled {ident}" for ident in sorted(self.doubled)]
-        return [*self.left, *lost, *([] if self.ended else ["the run did not end"])]
+        return [*self.left, *lost, *([] if self.ended else [f"the run did not end: {self.told}"])]
 
 
 def played(backend: str, who: str, chance: random.Random) -> Seen:
@@ -86,7 +91,8 @@ def looked(folder: Path, model: Model, killed: str, *, ended: bool, store: str =
     left += [f"folder {one.name}" for one in (folder / "tmp").iterdir()]
     kept = Counter(stored(store or str(folder / STORE)))
     doubled = frozenset(ident for ident, count in kept.items() if count > 1)
-    return Seen(tuple(left), frozenset(model.answered - kept.keys()), killed, ended, doubled)
+    lost, told = frozenset(model.answered - kept.keys()), (folder / "told").read_text()
+    return Seen(tuple(left), lost, killed, ended, doubled, told)
 
 
 @contextmanager

@@ -10,9 +10,8 @@ import os
 import secrets
 import socket
 import struct
-import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from inspect import getsource
 from pathlib import Path
@@ -25,6 +24,7 @@ from agenteval.harness.http_server import Answer, Request, UnreadableError, read
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import FOLDER, HOME, PORT, SetUp
 from agenteval.protocols import Guest, Host, Sandbox
+from agenteval.temporary import temporary_folder
 
 INSIDE: Final = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
@@ -127,13 +127,24 @@ def _peer(writer: asyncio.StreamWriter) -> int:
     return int(_CREDENTIALS.unpack(said)[0])
 
 
+@contextmanager
+def _descriptor(folder: Path) -> Iterator[int]:
+    held = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield held
+    finally:
+        os.close(held)
+
+
 @asynccontextmanager
 async def opened() -> AsyncIterator[TrialSocket]:
     """A socket at a path that nobody can guess or list, and that the world's own user can reach."""
-    with tempfile.TemporaryDirectory(prefix="agenteval-") as folder:
-        os.chmod(folder, 0o711)  # noqa: PTH101, S103 -- others may pass, and see nothing
-        way = TrialSocket(str(Path(folder, f"{secrets.token_hex(16)}.sock")))
-        server = await asyncio.start_unix_server(way.come, way.path, limit=LINE)
+    with temporary_folder() as folder, _descriptor(folder) as held:
+        folder.chmod(0o711)  # others may pass, and see nothing
+        name = f"{secrets.token_hex(16)}.sock"
+        way = TrialSocket(str(folder / name))
+        short = f"/proc/self/fd/{held}/{name}"  # the path of a socket has 107 bytes at most
+        server = await asyncio.start_unix_server(way.come, short, limit=LINE)
         os.chmod(way.path, 0o666)  # noqa: PTH101, S103 -- who may connect is seen by who connects
         try:
             yield way

@@ -1,14 +1,13 @@
 """The backend for machines that forbid namespaces: one container of podman or docker per trial."""
 
 import asyncio
-import fcntl
 import os
 import shutil
 import socket
 import tempfile
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
-from functools import cache, partial
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +28,7 @@ from agenteval.sandbox.world import (
     WORKSPACE,
     runner_spec,
 )
+from agenteval.temporary import temporary_folder
 
 WRITABLE = ("/tmp", "/dev")  # noqa: S108 - its own
 ENGINES = ("podman", "docker")
@@ -37,7 +37,6 @@ FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
 SPARE = 64 << 20  # memory beyond the limit, so that the watch names it before the kernel kills
 COMMAND = ("-I", "-S", "-c", START_CONTAINED)
 END_SECONDS = 15.0
-FOLDER = "agenteval-container-"
 
 
 class Container:
@@ -92,48 +91,15 @@ class Container:
 
 @contextmanager
 def _programs() -> Iterator[str]:
-    """A folder of what the image lacks; bound read-only, so that no command can replace it.
-
-    Its owner holds a lock on it. Without one it is of an evaluator that was killed.
-    """
-    _sweep(tempfile.gettempdir())
-    folder, held = _held()
-    try:
-        programs = Path(folder, "bin")
+    """A folder of what the image lacks; bound read-only, so that no command can replace it."""
+    with temporary_folder() as folder:
+        programs = folder / "bin"
         programs.mkdir()
         for name, text in {"uv": UV, "python": '#!/bin/sh\nexec python3 "$@"\n'}.items():
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         programs.chmod(0o755)
         yield str(programs)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(held)
-
-
-def _held() -> tuple[str, int]:
-    """A new folder and the descriptor that locks it; another one where it was just swept away."""
-    while True:
-        folder = tempfile.mkdtemp(prefix=FOLDER)
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if Path(folder).exists():
-            return folder, held
-        os.close(held)
-
-
-@cache
-def _sweep(place: str) -> None:
-    """Remove, once, what killed evaluators of this user have left there."""
-    for folder in Path(place).glob(f"{FOLDER}*"):
-        with suppress(OSError):  # another's, or another is at it
-            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(held).st_uid == os.geteuid():
-                    shutil.rmtree(folder)
-            finally:
-                os.close(held)
 
 
 async def _start(

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import socket
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from agenteval.protocols import Sandbox, SandboxBackend
 from agenteval.sandbox.inside import battery
 from agenteval.sandbox.launch import interpreter
 from agenteval.sandbox.world import SHOWN
+from agenteval.temporary import temporary_folder
 
 APPARMOR = (
     "AppArmor keeps user namespaces from programs without a profile (Ubuntu since 23.10). Give "
@@ -218,9 +218,9 @@ async def _broken(sandbox: Sandbox) -> str:
 
 def _bait(stack: ExitStack) -> bytes:
     """What the battery goes for: a file, a port, an abstract socket and a process of ours."""
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agenteval-bait-"))
-    Path(folder).chmod(0o755)  # so that nothing but the sandbox keeps it from other users
-    Path(folder, "secret").write_text("found")
+    folder = stack.enter_context(temporary_folder())
+    folder.chmod(0o755)  # so that nothing but the sandbox keeps it from other users
+    (folder / "secret").write_text("found")
     server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
     abstract = stack.enter_context(socket.socket(socket.AF_UNIX))
     name = f"agenteval-bait-{os.getpid()}-{server.getsockname()[1]}"
@@ -233,7 +233,7 @@ def _bait(stack: ExitStack) -> bytes:
         "names": sorted(_private_names()),
         "pid": os.getpid(),
         "port": server.getsockname()[1],
-        "secret": str(Path(folder, "secret")),
+        "secret": str(folder / "secret"),
     }
     return json.dumps(bait).encode()
 

@@ -6,12 +6,10 @@ stored as they came and shown by signs.
 
 import io
 import json
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 from agenteval import report
 from agenteval.config.models import ModelEntry
@@ -31,6 +29,7 @@ from agenteval.report.build import build_view
 from agenteval.report.view import View
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.judge import judge
+from agenteval.temporary import temporary_folder
 from agenteval.testing import Part, denied, run, says, tool, trial
 from agenteval.workflows.hostile_worlds import Tried
 
@@ -167,8 +166,8 @@ AS_IT_CAME, BY_SIGNS = "^it came back as it was$", "^it is shown, and does nothi
 def try_store() -> list[Tried]:
     """Each is written as the calls of a run are, and read again."""
     with (
-        tempfile.TemporaryDirectory(prefix="agenteval-inbound-") as folder,
-        closing(SqlStore(str(Path(folder, "inbound.db")))) as store,
+        temporary_folder() as folder,
+        closing(SqlStore(str(folder / "inbound.db"))) as store,
     ):
         return [
             Tried("store", name, _kept(store, at, words), AS_IT_CAME)

@@ -1,0 +1,53 @@
+"""Temporary folders that do not outlive their evaluator for long, whoever kills it."""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "agenteval-temporary-"
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Goes at the end; where its process is killed, at the next one that this user makes.
+
+    Its owner holds a lock on it. A folder without one is of a process that was killed.
+    """
+    _sweep(tempfile.gettempdir())
+    folder, held = _held()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(held)
+
+
+def _held() -> tuple[Path, int]:
+    """A new folder and the descriptor that locks it; another one where it was just swept away."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder, held
+        os.close(held)
+
+
+@cache
+def _sweep(place: str) -> None:
+    """Remove, once a process, what killed processes of this user have left there."""
+    for folder in Path(place).glob(f"{PREFIX}*"):
+        with suppress(OSError):  # another's, or another is at it
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(held).st_uid == os.geteuid():
+                    shutil.rmtree(folder)
+            finally:
+                os.close(held)
