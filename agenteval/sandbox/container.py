@@ -35,6 +35,7 @@ ENGINES = ("podman", "docker")
 IMAGE = "docker.io/library/python:3.12-slim"
 FIRST_UID, UIDS = 20_000, 40_000  # within what a rootless engine maps
 SPARE = 64 << 20  # memory beyond the limit, so that the watch names it before the kernel kills
+KERNEL_THREADS, KERNEL = 1_000, 512 << 20  # room for gVisor's or a virtual machine's
 COMMAND = ("-I", "-S", "-c", START_CONTAINED)
 END_SECONDS = 15.0
 
@@ -54,8 +55,7 @@ class Container:
         self._image = os.environ.get("AGENTEVAL_CONTAINER_IMAGE", IMAGE)
         wanted = os.environ.get("AGENTEVAL_CONTAINER_ENGINE")
         self._engines = (wanted,) if wanted else ENGINES
-        runtime = os.environ.get("AGENTEVAL_CONTAINER_RUNTIME")
-        self._runtime = [f"--runtime={runtime}"] if runtime else []
+        self._runtime = os.environ.get("AGENTEVAL_CONTAINER_RUNTIME")
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
@@ -71,7 +71,8 @@ class Container:
         ours.setblocking(False)  # noqa: FBT003 - as the socket module has it
         link = Link(ours)
         with tempfile.TemporaryFile() as complaints, _programs() as programs:
-            options = [*self._runtime, *_options(engine, limits, programs)]
+            runtime = _of_runtime(self._runtime, engine, limits) if self._runtime else ()
+            options = [*_options(engine, limits, programs), *runtime]
             words = [engine, "run", *options, self._image, *COMMAND]
             with theirs:
                 process = await _start(words, theirs.fileno(), complaints, Path(programs).parent)
@@ -111,18 +112,27 @@ async def _start(
     )
 
 
+def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
+    """Said after `_options`, so that it counts: a kernel of its own has threads and memory too."""
+    yield f"--runtime={name}"
+    yield f"--pids-limit={limits.processes + KERNEL_THREADS}"
+    yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
+    if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
+        yield "--runtime-flag=network=none"  # else gVisor refuses to begin without one
+
+
 def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
     user = FIRST_UID + int.from_bytes(os.urandom(4), "big") % UIDS
-    memory = limits.memory + SPARE
+    memory, processes = limits.memory + SPARE, limits.processes + 8
     podman = engine.endswith(ENGINES[0])
     own = ",notmpcopyup" if podman else ""  # else a folder of the image lends its mode
     yield from ("--rm", "--interactive", "--pull=never", "--entrypoint=python3", "--workdir=/")
     yield from ("--network=none", f"--hostname={HOSTNAME}", "--read-only", f"--user={user}:{user}")
     yield from ("--cap-drop=ALL", "--security-opt=no-new-privileges")
     yield from (f"--memory={memory}", f"--memory-swap={memory}", "--ulimit=core=0:0")
-    yield from (f"--pids-limit={limits.processes + 8}", f"--shm-size={SHARED_MEMORY}")
+    yield from (f"--pids-limit={processes}", f"--shm-size={SHARED_MEMORY}")
     yield f"--ulimit=nofile={limits.open_files}:{limits.open_files}"
-    yield f"--ulimit=nproc={limits.processes + 8}:{limits.processes + 8}"
+    yield f"--ulimit=nproc={processes}:{processes}"
     for path, size in ((WORKSPACE, limits.workspace), ("/tmp", TEMPORARY)):  # noqa: S108
         yield f"--tmpfs={path}:rw,exec,nosuid,nodev,size={size},mode=1777{own}"
     yield "--tmpfs=/dev/mqueue:ro,size=4096"  # else files there are message queues

@@ -125,17 +125,20 @@ async def test_a_runtime_is_asked_for_and_told_when_it_is_not_installed(
     monkeypatch, tmp_path, name
 ):
     engine, asked = tmp_path / name, tmp_path / "asked"
-    engine.write_text(f"#!/bin/sh\necho $2 > {asked}\ncat >&2 <<END\n{RUNTIMES[name]}END\n")
+    engine.write_text(f"#!/bin/sh\necho $* > {asked}\ncat >&2 <<END\n{RUNTIMES[name]}END\n")
     engine.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setenv("AGENTEVAL_CONTAINER_ENGINE", name)
     monkeypatch.setenv("AGENTEVAL_CONTAINER_RUNTIME", "runsc")
     seen = await probe(Container())
-    assert (seen.works, "runsc" in seen.reason, asked.read_text()) == (
+    told, asked = asked.read_text().split(), {"--runtime=runsc", "--runtime-flag=network=none"}
+    assert (seen.works, "runsc" in seen.reason, asked - {*told}) == (
         False,
         True,
-        "--runtime=runsc\n",
+        set() if name == "podman" else {"--runtime-flag=network=none"},
     )
+    pids = [int(one.partition("=")[2]) for one in told if one.startswith("--pids-limit")]
+    assert pids[-1] > 500  # the last counts: gVisor's own threads are of the container
     assert seen.cure.startswith("the engine has no runtime of that name: install it")
 
 
