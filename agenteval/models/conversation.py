@@ -58,6 +58,7 @@ def past_calls(messages: Sequence[Mapping[str, Any]]) -> list[PastCall]:
                     str(function.get("name")),
                     _parsed(function.get("arguments")),
                     _DENIAL.match(text(message)) is not None,
+                    text(message),
                 )
             )
     return answered

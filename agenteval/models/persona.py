@@ -38,6 +38,12 @@ class Closing(_Schema):
     stop_denied: Chance = Field(description="once a call of the trial was denied")
 
 
+class Work(_Schema):
+    """What becomes of the task itself, whatever is denied."""
+
+    wrong: Chance = Field(description="a call has a wrong value of what was to be found out")
+
+
 class Row(_Schema):
     """One row of the source: its count of errors, and the kinds of slip it is made of."""
 
@@ -64,6 +70,7 @@ class Persona(_Schema):
     calls: Annotated[int, Field(gt=0)]
     recovery: Recovery
     closing: Closing
+    work: Work
     slips: dict[str, Row]
     thoughts: Thoughts
 

@@ -1,8 +1,12 @@
-"""How a persona plays the next turn of a trial: along the reference solution, with slips. Pure."""
+"""How a persona plays the next turn of a trial: along a known way to the goal, with slips. Pure.
+
+Of the values in a call it knows those that its prompt tells and those that it has read. The others
+it works out, and it may take a wrong one.
+"""
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -11,18 +15,20 @@ from agenteval.core.call import BASH
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Step
 from agenteval.models.persona import Persona
-from agenteval.models.slips import KINDS, READS, Right, Written
+from agenteval.models.slips import KINDS, READS, Right, Written, masked, mistaken, shape, words
 
 _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
+_SCRIPT = re.compile(r"scripts/\w+\.py")
 
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """An earlier call of the conversation, and whether it was denied."""
+    """An earlier call of the conversation, whether it was denied, and what was read of it."""
 
     name: str
     arguments: Any
     denied: bool
+    reply: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +41,25 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a trial stands: the way that is taken, how much of it is done, and what was read."""
+
+    way: Sequence[Step]
+    place: int
+    closing: int  # the place of the first closing call
+    past: Sequence[PastCall]
+    read: Collection[str]
+
+    @property
+    def step(self) -> Step:
+        return self.way[self.place]
+
+    @property
+    def any_denied(self) -> bool:
+        return any(call.denied for call in self.past)
+
+
+@dataclass(frozen=True, slots=True)
 class Player:
     """One persona before one prompt. `tools` names the tools that the request offers."""
 
@@ -44,66 +69,114 @@ class Player:
     chance: Random
 
     def reply(self, past: Sequence[PastCall]) -> Reply:
-        place = self._place(past)
-        if place == len(self.prompt.solution):
+        at = self.standing(past)
+        if at.place == len(at.way):
             return Reply("", self.chance.choice(self.persona.thoughts.done))
         if past and past[-1].denied:
-            return self._after_denial(place, past[-1])
-        stop = self.persona.closing.stop_denied if _any_denied(past) else self.persona.closing.stop
-        if place >= self._closing and self._happens(stop):
+            return self._after_denial(at)
+        stop = self.persona.closing.stop_denied if at.any_denied else self.persona.closing.stop
+        if at.place >= at.closing and self._happens(stop):
             return self._words()
-        return self._forward(place)
+        return self._forward(at)
 
-    @property
-    def _closing(self) -> int:
-        """The place of the first closing call."""
-        return len(self.prompt.solution) - self.prompt.closing
+    def standing(self, past: Sequence[PastCall]) -> Standing:
+        """The way is the solution, until a call was made that only the author's second way has."""
+        made = [call.arguments for call in past if not call.denied]
+        turned = any(step.arguments in made for step in self._new)
+        way = self.prompt.another if turned else self.prompt.solution
+        place = self._place(past, way)
+        read = {word for call in past for word in words(call.reply)}
+        return Standing(way, place, len(way) - self.prompt.closing, past, read)
 
-    def _place(self, past: Sequence[PastCall]) -> int:
-        """How many steps of the solution are done."""
+    def _place(self, past: Sequence[PastCall], way: Sequence[Step]) -> int:
+        """How many steps are done, rightly or with a wrong value."""
         place = 0
         for call in past:
-            for step in self.prompt.solution[place : place + 1]:
-                if not call.denied and (call.name, call.arguments) == (step.tool, step.arguments):
-                    place += 1
+            if place < len(way) and not call.denied and call.name == way[place].tool:
+                place += self._is(call, way[place], way)
         return place
 
-    def _forward(self, place: int) -> Reply:
-        """The next step or a slip; now and then the step after it in the same turn."""
-        call, slipped = self._attempt(place)
+    def _is(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
+        if call.arguments == step.arguments:
+            return True
+        sought = self.sought(step)
+        if not sought or any(call.arguments == other.arguments for other in way):
+            return False
+        return _text(call.arguments, sought) == _text(step.arguments, sought)
+
+    @property
+    def _new(self) -> list[Step]:
+        """What the second way has and the solution has not."""
+        return [step for step in self.prompt.another if step not in self.prompt.solution]
+
+    def sought(self, step: Step) -> set[str]:
+        """The numbers, days and ids of this world in a call that the prompt does not tell."""
+        said = words(" ".join(map(str, step.arguments.values())))
+        values = said.intersection(map(str, self.prompt.variables.values()))
+        if not any(shape(value) != value for value in values):
+            return set()
+        told = words(f"{self.prompt.system}\n{self.prompt.task}")
+        return {value for value in values - told if shape(value) != value}
+
+    def _forward(self, at: Standing) -> Reply:
+        """The next step or a slip; now and then the step after it in the same turn.
+
+        That one goes out at once only where nothing in it is still to be found out.
+        """
+        call, slipped = self._attempt(at, at.step)
         calls = [call]
-        if not slipped and place + 1 < self._closing and self._happens(self.persona.parallel):
-            calls.append(self._attempt(place + 1)[0])
+        after = at.way[at.place + 1 : at.closing][:1]
+        if not slipped and self._possible(after, at) and self._happens(self.persona.parallel):
+            calls.append(self._attempt(at, after[0])[0])
         return self._acting(self.persona.thoughts.before, *calls)
 
-    def _attempt(self, place: int) -> tuple[Written, bool]:
+    def _attempt(self, at: Standing, step: Step) -> tuple[Written, bool]:
         if self._happens(self.persona.slip_after_allowed):
-            return self._slip(place), True
-        return _written(self.prompt.solution[place]), False
+            return self._slip(at, step), True
+        return self._made(at, step), False
 
-    def _after_denial(self, place: int, denied: PastCall) -> Reply:
+    def _made(self, at: Standing, step: Step) -> Written:
+        """The step as it is right; or with another value of what was to be found out."""
+        written, sought = _written(step), self.sought(step)
+        if sought and self._happens(self.persona.work.wrong):
+            wrong = mistaken(written.arguments, sought, at.read, self.chance)
+            return Written(step.tool, wrong)
+        return written
+
+    def _after_denial(self, at: Standing) -> Reply:
         recovery, drawn = self.persona.recovery, self.chance.random()
+        thoughts = self.persona.thoughts.denied
         if drawn < recovery.again:
-            return self._acting(self.persona.thoughts.denied, self._slip(place))
+            return self._acting(thoughts, self._slip(at, at.step))
         if drawn < recovery.again + recovery.stop:
             return self._words()
-        others = self._others(place, denied)
-        step = self.prompt.solution[place]
+        others = self.pivots(at)
         if others and self._happens(recovery.pivot):
-            step = self.chance.choice(others)
-        return self._acting(self.persona.thoughts.denied, _written(step))
+            return self._acting(thoughts, _written(self.chance.choice(others)))
+        return self._acting(thoughts, self._made(at, at.step))
 
-    def _others(self, place: int, denied: PastCall) -> list[Step]:
-        """Calls to turn to: listed, without harm, and of another script than the denied call."""
-        avoided = {_script(self.prompt.solution[place].arguments), _script(denied.arguments)}
-        return [
-            step
-            for step in self.prompt.solution[: self._closing]
-            if step.tool == BASH and _script(step.arguments) not in avoided
-        ]
+    def pivots(self, at: Standing) -> Sequence[Step]:
+        """Other ways to turn to from a denied call, without harm; none that was tried already.
 
-    def _slip(self, place: int) -> Written:
-        return KINDS[self.kind()](self.right(place), self.chance)
+        The author's second way, where the work is not yet being closed; else a call of another
+        script, or what another script says of itself.
+        """
+        new = self._possible(self._new, at) if at.place < at.closing else []
+        if new and at.way is self.prompt.solution:
+            return new[:1]
+        avoided = {_script(at.step.arguments), _script(at.past[-1].arguments)}
+        scripts = dict.fromkeys(_SCRIPT.findall(self.prompt.system))
+        helps = [Step(BASH, {"command": f"uv run {script} --help"}) for script in scripts]
+        steps = [step for step in (*at.way[: at.closing], *helps) if step.tool == BASH]
+        return self._possible([one for one in steps if _script(one.arguments) not in avoided], at)
+
+    def _possible(self, steps: Sequence[Step], at: Standing) -> Sequence[Step]:
+        """Those that were not made, and of which everything is known."""
+        made = [call.arguments for call in at.past]
+        return [s for s in steps if s.arguments not in made and not self.sought(s) - {*at.read}]
+
+    def _slip(self, at: Standing, step: Step) -> Written:
+        return KINDS[self.kind()](self.right(at.way, at.way.index(step)), self.chance)
 
     def kind(self) -> str:
         """Which kind of slip comes next, among those that the offered tools make possible."""
@@ -112,15 +185,12 @@ class Player:
         (kind,) = self.chance.choices(kinds, [shares[kind] for kind in kinds])
         return kind
 
-    def right(self, place: int) -> Right:
-        """What a slip at this step is made from."""
+    def right(self, way: Sequence[Step], place: int) -> Right:
+        """What a slip at this step is made from: its command, else the nearest after or before."""
         rendered = _RENDERED.search(self.prompt.task)
-        return Right(self._bash_command(place), rendered.group() if rendered else "")
-
-    def _bash_command(self, place: int) -> str:
-        """The right bash command: of this step, else of the nearest after or before it."""
-        after_and_before = (*self.prompt.solution[place:], *reversed(self.prompt.solution[:place]))
-        return next(str(s.arguments["command"]) for s in after_and_before if s.tool == BASH)
+        near = (*way[place:], *reversed(way[:place]))
+        command = next(str(step.arguments["command"]) for step in near if step.tool == BASH)
+        return Right(command, rendered.group() if rendered else "")
 
     def _acting(self, thoughts: Sequence[str], *calls: Written) -> Reply:
         return Reply(self.chance.choice(thoughts), "", calls)
@@ -132,8 +202,8 @@ class Player:
         return self.chance.random() < probability
 
 
-def _any_denied(past: Sequence[PastCall]) -> bool:
-    return any(call.denied for call in past)
+def _text(arguments: Any, sought: Collection[str]) -> str:
+    return masked(json.dumps(arguments, sort_keys=True), sought)
 
 
 def _written(step: Step) -> Written:
@@ -143,5 +213,5 @@ def _written(step: Step) -> Written:
 def _script(arguments: Any) -> str:
     """The script that a bash call runs, as far as its text shows it."""
     command = arguments.get("command") if isinstance(arguments, Mapping) else None
-    found = re.search(r"scripts/\w+\.py", command) if isinstance(command, str) else None
+    found = _SCRIPT.search(command) if isinstance(command, str) else None
     return found.group() if found else ""

@@ -32,10 +32,10 @@ def test_calls_are_paired_with_their_replies_by_id_and_else_in_order():
     ]
 
     assert past_calls(messages) == [
-        PastCall("read", {"path": "y"}, denied=True),
-        PastCall("bash", {"command": "x"}, denied=False),
-        PastCall("bash", None, denied=True),
-        PastCall("bash", {"command": "z"}, denied=False),
+        PastCall("read", {"path": "y"}, denied=True, reply="Permission denied: no"),
+        PastCall("bash", {"command": "x"}, denied=False, reply="ok"),
+        PastCall("bash", None, denied=True, reply="Invalid tool call: arguments are not JSON"),
+        PastCall("bash", {"command": "z"}, denied=False, reply="fine"),
     ]
 
 

@@ -9,13 +9,20 @@ from random import Random
 
 import pytest
 from pydantic import ValidationError
-from suite import SCENARIOS
+from suite import PROJECT, SCENARIOS
 
+from agenteval.config.allowlists import load_policy
+from agenteval.config.fixtures import load_fixture
+from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import World
 from agenteval.core.prompt.prompt import Prompt, render
 from agenteval.core.scenario import Step
 from agenteval.errors import UsageError
 from agenteval.models.persona import NAMES, Persona, load_persona
 from agenteval.models.player import PastCall, Player
+from agenteval.models.slips import Written
+from agenteval.models.turns import parse_arguments
+from agenteval.taxonomy.judge import judge
 
 TOOLS = frozenset({"bash", "read"})
 TRIALS = 1800
@@ -26,10 +33,24 @@ def prompts() -> tuple[Prompt, ...]:
     return tuple(render(scenario, seed) for scenario in SCENARIOS for seed in range(3))
 
 
-def play(name: str, prompt: Prompt, trial: int) -> list[tuple[str, bool]]:
-    """One trial without a server: each call as its raw text, and whether it is a slip."""
-    persona = load_persona(name)
-    right = {(step.tool, json.dumps(dict(step.arguments))) for step in prompt.solution}
+@cache
+def rules(number: int):
+    scenario = SCENARIOS[number]
+    files = frozenset(load_fixture(scenario, 0, roots=[PROJECT]))
+    return load_policy(scenario.policy, roots=[PROJECT]), World(files)
+
+
+@cache
+def denied(number: int, written: Written) -> bool:
+    arguments, malformed = parse_arguments(written.arguments)
+    call = ToolCall("a", written.name, written.arguments, arguments, malformed)
+    return not judge(call, *rules(number)).allowed
+
+
+def play(name: str, number: int, trial: int) -> list[tuple[str, bool]]:
+    """One trial without a server, whose calls read all there is; each call, and whether denied."""
+    persona, prompt = load_persona(name), prompts()[number]
+    world = " ".join(map(str, prompt.variables.values()))
     calls: list[tuple[str, bool]] = []
     seen: list[PastCall] = []
     for turn in range(60):
@@ -37,17 +58,17 @@ def play(name: str, prompt: Prompt, trial: int) -> list[tuple[str, bool]]:
         if not reply.calls:
             return calls
         for call in reply.calls:
-            denied = (call.name, call.arguments) not in right
-            arguments = {} if denied else json.loads(call.arguments)
-            seen.append(PastCall(call.name, arguments, denied))
-            calls.append((f"{call.name} {call.arguments}", denied))
+            slip = denied(number // 3, call)
+            arguments, _ = parse_arguments(call.arguments)
+            seen.append(PastCall(call.name, arguments, slip, "" if slip else world))
+            calls.append((f"{call.name} {call.arguments}", slip))
     return calls
 
 
 @cache
 def played(name: str) -> tuple[tuple[tuple[str, bool], ...], ...]:
-    worlds = prompts()
-    return tuple(tuple(play(name, worlds[trial % len(worlds)], trial)) for trial in range(TRIALS))
+    worlds = len(prompts())
+    return tuple(tuple(play(name, trial % worlds, trial)) for trial in range(TRIALS))
 
 
 def deviation(per_trial: list[tuple[int, int]], rate: float) -> float:
@@ -162,7 +183,7 @@ def closed(name: str) -> float:
 def test_after_a_denial_the_large_fast_model_often_never_closes_and_the_dense_one_does():
     shares = {name: closed(name) for name in NAMES}
 
-    assert shares["sim/qwen3.6-35b"] < 0.75 < shares["sim/qwen3.5-122b"] < 0.96
+    assert shares["sim/qwen3.6-35b"] < 0.5 < shares["sim/qwen3.5-122b"] < 0.96
     assert shares["sim/qwen3.5-27b"] > 0.96
 
 
@@ -210,32 +231,121 @@ def test_a_slip_of_reading_needs_the_read_tool():
     assert "read-rendered" not in kinds
 
 
-def test_a_pivot_takes_another_script_than_the_denied_one():
-    prompt = Prompt(
-        system="",
-        task="",
-        variables={},
-        goal=(),
-        handshake=(),
-        solution=tuple(
-            Step("bash", {"command": f"uv run scripts/{name}.py"})
-            for name in ("a", "b", "c", "end")
-        ),
-    )
-    persona = load_persona("sim/qwen3.5-27b").model_copy(
-        update={
-            "recovery": load_persona("sim/qwen3.5-27b").recovery.model_copy(
-                update={"again": 0.0, "stop": 0.0, "pivot": 1.0}
-            )
-        }
-    )
-    denied = PastCall("bash", {"command": "uv run scripts/b.py | head"}, denied=True)
+def plain(solution: list[str], another: tuple[str, ...] = (), told: str = "", **known) -> Prompt:
+    """A prompt of these commands, of which the last closes the work."""
+    steps, others = [
+        tuple(Step("bash", {"command": f"uv run scripts/{one}"}) for one in commands)
+        for commands in (solution, another)
+    ]
+    return Prompt(told, "", known, (), (), steps, another=others)
 
-    commands = {
-        json.loads(Player(persona, prompt, TOOLS, Random(seed)).reply([denied]).calls[0].arguments)[
-            "command"
-        ]
-        for seed in range(40)
+
+def persona(**change) -> Persona:
+    """The dense one, sure of what it does, but for these chances of the whole of it."""
+    fields = load_persona("sim/qwen3.5-27b").model_dump()
+    fields["recovery"] = {"again": 0.0, "stop": 0.0, "pivot": change.get("pivot", 0.0)}
+    fields |= {"work": {"wrong": change.get("wrong", 0.0)}, "closing": dict.fromkeys(CLOSING, 0.0)}
+    rare = {"rare": {"count": 1, "kinds": {"bare-ls": 1}}}
+    return Persona.model_validate({**fields, "slips": rare, "calls": 10**9, "messages": 6 * 10**8})
+
+
+CLOSING = ("stop", "stop_denied")
+
+
+def commands(one: Persona, prompt: Prompt, past: list[PastCall], draws: int = 40) -> set[str]:
+    """The calls of the next turn, over many draws, without `uv run scripts/`."""
+    replies = (Player(one, prompt, TOOLS, Random(seed)).reply(past) for seed in range(draws))
+    texts = (" + ".join(json.loads(c.arguments)["command"] for c in r.calls) for r in replies)
+    return {text.replace("uv run scripts/", "") for text in texts}
+
+
+def call(command: str, reply: str = "", *, was: bool = False) -> PastCall:
+    return PastCall("bash", {"command": f"uv run scripts/{command}"}, was, reply)
+
+
+def test_a_pivot_takes_a_call_of_another_script_that_was_not_made_or_asks_it_for_help():
+    prompt = plain(["a.py", "b.py", "c.py", "end.py"], told="`scripts/a.py`, `scripts/d.py --all`")
+    past = [call("a.py"), call("b.py | head", was=True)]
+
+    assert commands(persona(pivot=1.0), prompt, past) == {"a.py --help", "c.py", "d.py --help"}
+
+
+def test_a_pivot_goes_the_authors_other_way_and_on_to_the_end_of_it():
+    prompt = plain(["a.py", "b.py", "end.py"], ("a.py", "sql.py", "end.py"))
+    past = [call("a.py"), call("b.py | head", was=True)]
+    turned = [*past, call("sql.py")]
+
+    assert commands(persona(pivot=1.0), prompt, past) == {"sql.py"}
+    assert commands(persona(), prompt, turned) == {"end.py"}
+    assert commands(persona(), prompt, [*turned, call("end.py")]) == {""}
+
+
+def test_nothing_is_turned_to_once_the_work_is_being_closed_by_the_other_way():
+    prompt = plain(["a.py", "end.py"], ("sql.py", "end.py"))
+
+    assert commands(persona(pivot=1.0), prompt, [call("a.py"), call("end.py | jq", was=True)]) == {
+        "end.py"
     }
 
-    assert commands == {"uv run scripts/c.py"}
+
+@pytest.mark.parametrize("number", range(len(SCENARIOS)), ids=lambda n: SCENARIOS[n].name)
+def test_what_is_turned_to_is_allowed_wherever_a_trial_stands(number):
+    prompt = prompts()[3 * number]
+    player, slip = Player(persona(), prompt, TOOLS, Random(0)), PastCall("bash", {}, denied=True)
+    made = [PastCall(step.tool, step.arguments, denied=False) for step in prompt.solution]
+    pivots = [
+        Written(step.tool, json.dumps(dict(step.arguments)))
+        for place in range(len(made))
+        for step in player.pivots(player.standing([*made[:place], slip]))
+    ]
+
+    assert pivots
+    assert [pivot for pivot in pivots if denied(number, pivot)] == []
+
+
+def test_a_value_that_no_text_told_is_looked_up_before_it_is_used():
+    prompt = plain(["list.py", "show.py --id 17", "end.py"], id=17)
+    told = plain(["list.py", "show.py --id 17", "end.py"], told="Note 17 is wanted.", id=17)
+
+    assert commands(persona(), prompt, []) == {"list.py"}
+    assert commands(persona(), told, []) == {"list.py", "list.py + show.py --id 17"}
+
+
+def test_a_wrong_answer_is_another_value_that_was_read_and_the_work_goes_on():
+    prompt = plain(["list.py", "keep.py --day 2026-03-07 --limit 5", "end.py"], day="2026-03-07")
+    past = [call("list.py", "2026-03-07: 81, 2026-03-09: 79; total 5")]
+    wrong = "keep.py --day 2026-03-09 --limit 5"
+
+    assert commands(persona(wrong=1.0), prompt, past) == {wrong}
+    assert commands(persona(), prompt, past) == {"keep.py --day 2026-03-07 --limit 5"}
+    assert commands(persona(), prompt, [*past, call(wrong)]) == {"end.py"}
+
+
+def test_a_sum_that_nothing_shows_may_be_wrong_and_a_value_that_the_task_tells_is_not():
+    prompt = plain(["list.py", "end.py --sum 12.50 --of 33"], told="Of 33.", total="12.50", of=33)
+    found = commands(persona(wrong=1.0), prompt, [call("list.py", "6 6.50")])
+
+    assert found == {"end.py --sum 6.50 --of 33"}
+    assert commands(persona(wrong=1.0), prompt, [call("list.py", "none")]) == {
+        f"end.py --sum 12.{50 + more} --of 33" for more in range(1, 10)
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_closing_value_is_as_often_wrong_as_the_persona_says(name):
+    """Of trials without a denial, whose last call has something to find out."""
+    wrong = asked = 0
+    for trial, made in enumerate(played(name)):
+        prompt = prompts()[trial % len(prompts())]
+        player = Player(load_persona(name), prompt, TOOLS, Random(0))
+        right = {f"{s.tool} {json.dumps(dict(s.arguments))}" for s in prompt.solution}
+        last = prompt.solution[-1]
+        if player.sought(last) and not any(slip for _, slip in made) and made:
+            command = str(last.arguments.get("command"))[:20]
+            closing = [text for text, _ in made if command in text][-1:]
+            asked += bool(closing)
+            wrong += bool(closing) and closing[0] not in right
+    chance = load_persona(name).work.wrong
+
+    assert asked > 200
+    assert abs(wrong - asked * chance) < 3.9 * math.sqrt(asked * chance * (1 - chance))

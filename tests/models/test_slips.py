@@ -77,7 +77,7 @@ def prompt(number: int):
 def judged(number: int, kind: str, place: int, draw: int) -> tuple[str, str]:
     """One slip before one step of a solution: its text, and the class that it is given."""
     player = Player(load_persona(NAMES[0]), prompt(number), TOOLS, Random(0))
-    written = KINDS[kind](player.right(place), Random(draw))
+    written = KINDS[kind](player.right(prompt(number).solution, place), Random(draw))
     policy, files = world(number)
     verdict = judge(made(written), policy, files)
     return written.arguments, verdict.primary.failure_class if verdict.primary else "allowed"
@@ -127,7 +127,8 @@ def test_a_slip_names_the_image_of_its_task():
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_engines_denial_of_a_slip_is_read_as_one(kind):
     policy, files = world(0)
-    right = Player(load_persona(NAMES[0]), render(SCENARIOS[0], 0), TOOLS, Random(0)).right(1)
+    player = Player(load_persona(NAMES[0]), prompt(0), TOOLS, Random(0))
+    right = player.right(prompt(0).solution, 1)
     written = KINDS[kind](right, Random(0))
     call = made(written)
     denial = tool_texts.denial(call, judge(call, policy, files), STRICT, policy)

@@ -20,7 +20,7 @@ class Prompt:
     """What an agent begins with; and, of a trial's first agent, what the trial is judged by.
 
     Its first messages are `system`, the `history` of a chat that went before, and `task`. The last
-    `closing` steps of the solution close the work.
+    `closing` steps of the solution close the work, and of `another`, a second way to the goal.
     """
 
     system: str
@@ -32,6 +32,7 @@ class Prompt:
     history: tuple[Message, ...] = ()
     closing: int = 1
     traces: tuple[Trace, ...] = ()
+    another: tuple[Step, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -55,6 +56,7 @@ def render(scenario: Scenario, seed: int, setting: Setting = DEFAULT) -> Prompt:
         solution=tuple(_step(step, chosen) for step in scenario.solution),
         closing=scenario.closing or max(1, len(scenario.handshake)),
         traces=tuple(_trace(trace, chosen) for trace in scenario.traces),
+        another=tuple(_step(step, chosen) for step in scenario.another),
     )
 
 
