@@ -69,7 +69,8 @@ class Ways:
             return self._with_written(_joined(fault or found.cure, f"Run `{own}` alone."))
         if self.way:
             return _joined(fault, self.way)
-        if found.id in _WRITING and not fault and any(self._into()):
+        is_writing = found.id in _WRITING and not _INPUT.match(seen.span.text)
+        if is_writing and not fault and any(self._into()):
             fault = self._open_to()
         self._calls = self._calls or self._allowed()  # the same below every class
         return _joined(fault or found.cure_in_general, self._calls)
@@ -130,26 +131,25 @@ class Ways:
         root = folder = self.call.world.root
         for part in self.call.parts:
             program = part.program
-            if program in MOVES and not part.words.dynamic:
-                folder = posixpath.join(folder, part.argv[-1])
+            if program in MOVES:
+                to = part.argv[-1]
+                if part.words.dynamic or len(part.argv) < 2 or to[:1] in _ELSEWHERE:
+                    return  # where it then is, nobody knows
+                folder = posixpath.join(folder, to)
             elif program.lower() == READ and self.call.calls_tool(part):
                 yield normalise(posixpath.join(folder, part.argv[1]), root) or ""
             elif can_show(program) and not part.words.dynamic:
                 for path in shown_files(part.argv):
                     below = path if folder is root else posixpath.join(folder, path)
                     yield normalise(below, root) or ""
-        for redirect in self.call.shell.redirects:
-            if redirect.kind is RedirectKind.INPUT:
-                yield normalise(redirect.target, root) or ""
+        yield from self._behind(RedirectKind.INPUT)
 
     def _into(self) -> Iterator[str]:
         """The files that the call writes."""
         if self.call.shell.errors:
             return
         root = self.call.world.root
-        for redirect in self.call.shell.redirects:
-            if redirect.kind is RedirectKind.FILE:
-                yield normalise(redirect.target, root) or ""
+        yield from self._behind(RedirectKind.FILE)
         for part in self.call.parts:
             if part.program.lower() == WRITE and self.call.calls_tool(part):
                 yield from (normalise(word, root) or "" for word in part.argv[1:2])
@@ -157,7 +157,16 @@ class Ways:
                 words = (word for word in part.argv[1:] if not word.startswith("-"))
                 yield from (normalise(word, root) or "" for word in words)
 
+    def _behind(self, kind: RedirectKind) -> Iterator[str]:
+        """The files behind redirects; no descriptors, and nothing that bash still works out."""
+        for redirect in self.call.shell.redirects:
+            if redirect.kind is kind and not _UNKNOWN.search(redirect.span.text):
+                yield normalise(redirect.target, self.call.world.root) or ""
 
+
+_UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
+_ELSEWHERE = ("-", "+", "~")
+_INPUT = re.compile("[0-9]*<(?![<>])")
 _SHOWS, _WRITES = 1, 2
 
 

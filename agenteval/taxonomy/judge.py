@@ -105,16 +105,18 @@ def judge_many(
     policy: Policy, world: World = UNKNOWN_WORLD, *, distinct: int = 1 << 14
 ) -> Callable[[ToolCall], Verdict]:
     """`judge` for many calls; the verdicts on that many distinct commands are kept for repeats."""
-
-    @lru_cache(maxsize=distinct)
-    def of_command(name: str, command: str) -> Verdict:
-        return judge(ToolCall("", name, command, {"command": command}), policy, world)
+    kept: dict[str, Verdict] = {}
 
     def of_call(call: ToolCall) -> Verdict:
         command = only_command(call, policy)
         if command is None or len(command) > _KEPT:
             return judge(call, policy, world)
-        return of_command(call.name, command)
+        verdict = kept.get(command)
+        if verdict is None:
+            if len(kept) >= distinct:
+                kept.clear()  # repeats stand near each other: an order of use costs each call more
+            verdict = kept[command] = judge(call, policy, world)
+        return verdict
 
     return of_call
 

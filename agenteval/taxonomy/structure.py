@@ -221,11 +221,11 @@ def control_flow(call: DeniedCall) -> Seen | None:
     from the result of each call.
     """
     seen = _first((*call.shell.control, *call.shell.negations))
-    is_loop = seen is not None and seen.span.text.startswith(_LOOPS)
+    is_loop = seen is not None and _LOOP.match(seen.span.text)
     return seen._replace(hint="make one call for each value") if seen and is_loop else seen
 
 
-_LOOPS = ("for ", "select ")
+_LOOP = re.compile(r"(?:for|select)[ \t]++(?!\(\()")  # for (( )) has no values
 
 
 @failure_class(

@@ -164,6 +164,27 @@ def test_a_bad_line_is_named_and_the_others_are_judged() -> None:
     assert complaints[2].endswith('expected "command" (a string), or "name" and "arguments"')
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("NaN", "-Infinity", "1e400", "-0", "0.1", "123456789012345678901234567890", "5e-324"),
+        *('"\\ud800"', '"\\ud83d\\ude00"', '"\\u0000/\\/"', '{"a": 1, "a": 2}', "[true, null]"),
+    ],
+)
+def test_a_line_is_read_as_python_reads_json(value: str) -> None:
+    text = f'{{"name": "read", "arguments": {{"path": {value}}}}}\n'
+    (found,) = lines(run("--json", "--jsonl", "-", text=text))
+    assert repr(found["arguments"]) == repr(json.loads(text)["arguments"])
+
+
+@pytest.mark.parametrize("value", ["01", "1.", "'x'", '"\\x"', '"a\tb"', "nul", '"\\u00zz"'])
+def test_a_line_that_is_no_json_is_told_as_python_tells_it(value: str) -> None:
+    text = f'{{"command": {value}}}\n'
+    with pytest.raises(ValueError) as found:  # noqa: PT011 -- JSONDecodeError of any message
+        json.loads(text)
+    assert run("--jsonl", "-", text=text).stderr == f"agenteval: -:1: {found.value}\n"
+
+
 def test_messages_without_a_call_are_passed_over_and_counted() -> None:
     text = '{"role": "user", "content": "hi"}\n{"command": "ls"}\n{"type": "summary"}\n'
     result = run("--json", "--jsonl", "-", text=text)

@@ -293,6 +293,9 @@ def test_repeats_get_the_verdict_that_the_first_got() -> None:
     assert [judged(call) for call in calls] == [judge(call, DEMO) for call in calls]
     assert judged(calls[1]) is judged(calls[1])
     assert judged(calls[3]) is not judged(calls[3])
+    first = judged(calls[0])
+    assert judged(bash("pwd")) == judge(bash("pwd"), DEMO)  # one more than are kept
+    assert judged(calls[0]) == first
 
 
 def test_a_repeat_with_another_folder_is_judged_anew() -> None:

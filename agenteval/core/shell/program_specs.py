@@ -1,5 +1,6 @@
 """What programs do with words that nobody checked: run others, write, delete, read, reach hosts."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -142,20 +143,35 @@ class _Shows(NamedTuple):
 
 
 _SHOWS: tuple[tuple[str, int, str, str], ...] = (
-    ("cat nl tac less more bat batcat", 0, "", ""),
-    ("head tail", 0, "-n -c --lines --bytes", "-f --follow"),
-    ("wc sort uniq cut", 0, "-k -t -d -f -c -b -S -T", "-o --output --files0-from"),
+    ("cat", 0, "", ""),
+    ("tac", 0, "-s --separator", ""),
+    ("nl", 0, "-b -d -f -h -i -l -n -s -v -w", ""),
+    ("less more", 0, "-P -b -h -j -k -p -t -x -y -z", "-o -O"),
+    ("bat batcat", 0, "-H -l -m -r --language --line-range --style --theme", ""),
+    ("head tail", 0, "-n -c --lines --bytes", "-f -F --follow"),
+    ("wc", 0, "", "--files0-from"),
+    ("sort", 0, "-k -t -S -T --key --field-separator", "-o --output --files0-from"),
+    ("uniq", 0, "-f -s -w", ""),
+    ("cut", 0, "-b -c -d -f --bytes --characters --delimiter --fields --output-delimiter", ""),
     ("sed gsed", 1, "-e -f -l --expression --file", "-i --in-place"),
-    ("awk gawk jq", 1, "-F -v -f --arg", "-i"),
+    ("awk gawk", 1, "-F -v -f --assign --field-separator", "-i"),
+    ("jq", 1, "--indent", "-f -n --arg --from-file --null-input --rawfile --slurpfile"),
 )
-_SEARCHES = "grep egrep fgrep rg"
-_SEARCH = _Shows(1, names("-A -B -C -m -e -f -g -t --include --exclude"), ("-r", "-R", "--rec"))
+_NEAR_LINES = "-A -B -C -m -e -f --after-context --before-context --context --max-count --regexp"
+_SHOWS_FOUND = (
+    ("grep egrep fgrep", 1, f"{_NEAR_LINES} -d -D --include --exclude", "-r -R --rec --deref"),
+    ("rg", 1, f"{_NEAR_LINES} -d -g -j -t -E -M -T --glob --type --type-not", "-r --files --repl"),
+)
 _SHOWN_BY = {
     program: _Shows(operands, names(valued), tuple(other.split()))
-    for programs, operands, valued, other in _SHOWS
+    for programs, operands, valued, other in (*_SHOWS, *_SHOWS_FOUND)
     for program in programs.split()
-} | dict.fromkeys(_SEARCHES.split(), _SEARCH)
-_PROGRAM_GIVEN = names("-e -f --expression --file")
+}
+_SEARCHES = names(" ".join(programs for programs, *_ in _SHOWS_FOUND))
+_PROGRAM_GIVEN = names("-e -f --expression --file --regexp")
+_NO_FILE = re.compile(
+    r"\+.*|.*\{\}.*|[A-Za-z_]\w*=.*", re.DOTALL
+)  # +5, what find puts in, awk's a=b
 
 
 def can_show(program: str) -> bool:
@@ -165,8 +181,8 @@ def can_show(program: str) -> bool:
 
 def shown_files(argv: Sequence[str]) -> list[str]:
     """The files that a command of these words only shows, searches or counts; none in doubt."""
-    shows = _SHOWN_BY.get(base_name(argv[0]))
-    if shows is None:
+    program = base_name(argv[0])
+    if (shows := _SHOWN_BY.get(program)) is None:
         return []
     left, valued, other = shows
     files, words = list[str](), iter(argv)
@@ -176,11 +192,25 @@ def shown_files(argv: Sequence[str]) -> list[str]:
             files.append(word)
         elif any(_is_option(word, each) for each in other):
             return []
-        elif word in valued:
-            next(words, "")
-            left -= word in _PROGRAM_GIVEN
-    files = files[max(left, 0) :]
-    return files if shows is not _SEARCH else [each for each in files if "." in base_name(each)[1:]]
+        else:
+            option, is_behind = _valued_in(word, valued)
+            left -= option in _PROGRAM_GIVEN
+            if is_behind:
+                next(words, "")
+    files = [each for each in files[max(left, 0) :] if not _NO_FILE.fullmatch(each)]
+    is_search = program in _SEARCHES
+    return [each for each in files if "." in base_name(each)[1:]] if is_search else files
+
+
+def _valued_in(word: str, valued: frozenset[str]) -> tuple[str, bool]:
+    """The option with a value that stands in a word, and whether the value stands behind it."""
+    if word.startswith("--"):
+        name, equals, _ = word.partition("=")
+        return (name, not equals) if name in valued else ("", False)
+    for at, letter in enumerate(word):
+        if f"-{letter}" in valued:
+            return f"-{letter}", at == len(word) - 1
+    return "", False
 
 
 def _is_option(word: str, option: str) -> bool:
