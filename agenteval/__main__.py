@@ -1,5 +1,6 @@
 """Entry point: runs the CLI and makes one line of an error: exit code 2, or 4 of the machine's."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -33,6 +34,10 @@ def warning() -> str:
 
 _QUOTED = re.compile(r"'(--?[a-z-]+)'")  # an option is known by its dashes
 _NUMBERS = {"valid int range": "whole number", "valid float range": "number"}
+
+
+# Matrices here are small: threads of numpy's would spend more of the processor waiting than adding.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def main() -> None:

@@ -221,22 +221,20 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     raise typer.Exit(o.EXIT_CODES[view.verdict])
 
 
-def _write_page(view: "GateView", page: Path | None, store: str) -> str:
-    """The report of both runs with the verdict on top, if wanted; returns what that means."""
-    meaning = workflows.promoting.meaning(view)
+def _write_page(view: "GateView", page: Path | None, store: str) -> None:
+    """The report of both runs with the verdict on top, if wanted."""
     if page is not None:
-        told = report.html.Told(view, meaning)
+        told = report.html.Told(view, view.meaning)
         report.html.write(workflows.views.of_verdict(view, store), page, told)
-    return meaning
 
 
 def _tell(view: "GateView", page: Path, store: str) -> None:
     """Write the page; the last two lines on the screen are the verdict and what it means."""
-    meaning = _write_page(view, page, store)
+    _write_page(view, page, store)
     with output.reader_may_go():
         typer.echo(f"Verdict page: {page}")
         _show(view, as_json=False)
-        typer.echo(meaning)
+        typer.echo(view.meaning)
 
 
 def _promoted(asked: "Asked") -> "GateView":

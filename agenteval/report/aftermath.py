@@ -17,7 +17,7 @@ from agenteval.core.summary import TrialSummary
 from agenteval.report.tables import Cell, Head, Table, heads, plain, row, share
 from agenteval.report.view import Aftermath, RunView
 from agenteval.stats.comparison import gap
-from agenteval.stats.estimand import Estimand, Layout
+from agenteval.stats.estimand import NOTHING, Estimand, Layout
 from agenteval.stats.incidence import Followed, Incidence, incidence
 from agenteval.stats.rates import Rate, clustered
 
@@ -38,6 +38,10 @@ def aftermath_of(
     denials = [trial.answerable for trial in trials]
     back = [one for of_trial in denials for one in of_trial if one.turns is not None]
     share_of = partial(_share, denials, layout)
+    ended = [
+        (trial.outcome, sum([one.turns is None for one in of_trial]), len(of_trial))
+        for trial, of_trial in zip(scored.counted, denials, strict=True)
+    ]
     kinds = [kind for kind in Recovery if kind is not Recovery.NO_CHANCE]
     return Aftermath(
         kinds=tuple((kind, share_of(_is(kind))) for kind in kinds),
@@ -46,7 +50,7 @@ def aftermath_of(
         within=tuple((turns, share_of(_back_within(turns))) for turns in WITHIN),
         at_all=share_of(lambda one: one.turns is not None),
         lost=tuple(
-            (end, _lost(scored, layout, end))
+            (end, _lost(ended, layout, end))
             for end in Outcome
             if end in ends or end not in {Outcome.VOID, Outcome.NOT_OBSERVABLE}
         ),
@@ -116,7 +120,9 @@ def _followed(trial: TrialSummary) -> list[Followed]:
 
 def _share(denials: Denials, layout: Layout, counts: Callable[[OneAftermath], bool]) -> Rate:
     """The share of denials that count."""
-    clusters = [(sum(map(counts, of_trial)), len(of_trial)) for of_trial in denials]
+    clusters = [
+        (sum(map(counts, of_trial)), len(of_trial)) if of_trial else NOTHING for of_trial in denials
+    ]
     return clustered(clusters, layout)
 
 
@@ -128,14 +134,9 @@ def _back_within(turns: int) -> Callable[[OneAftermath], bool]:
     return lambda one: one.turns is not None and one.turns <= turns
 
 
-def _lost(scored: Score, layout: Layout, end: Outcome) -> Rate:
+def _lost(ended: Sequence[tuple[Outcome, int, int]], layout: Layout, end: Outcome) -> Rate:
     """The share of denials that were not recovered from, in trials that ended so."""
-    clusters = []
-    for trial in scored.counted:
-        denials = trial.recovery.answerable
-        never = sum(one.turns is None for one in denials)
-        clusters.append((never if trial.outcome is end else 0, len(denials)))
-    return clustered(clusters, layout)
+    return clustered([(lost if of is end else 0, size) for of, lost, size in ended], layout)
 
 
 FAILED_SHOWN = (1, 3, inf)  # turns

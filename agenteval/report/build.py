@@ -4,10 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from agenteval.core.cards import ModelCard
-from agenteval.core.counts import ErrorCounts, influence
+from agenteval.core.counts import Cluster, ErrorCounts, influence
 from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Run, apart
 from agenteval.core.scoring import Funnel, Score, executions
+from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
@@ -210,18 +211,18 @@ def _handshake(funnel: Funnel) -> Handshake:
 
 
 def _by_scenario(scored: Score) -> tuple[ScenarioView, ...]:
-    names = sorted({one.scenario for one in scored.counted})
-    return tuple(_scenario(scored, name) for name in names)
+    found: dict[str, list[tuple[TrialSummary, Cluster]]] = {}
+    for one, errors in zip(scored.counted, scored.errors.total(), strict=True):
+        found.setdefault(one.scenario, []).append((one, errors))
+    return tuple(_scenario(name, found[name]) for name in sorted(found))
 
 
-def _scenario(scored: Score, name: str) -> ScenarioView:
-    counted = zip(scored.counted, scored.errors.total(), strict=True)
-    played = [(one, cluster) for one, cluster in counted if one.scenario == name]
+def _scenario(name: str, played: Sequence[tuple[TrialSummary, Cluster]]) -> ScenarioView:
     ended = [one.completed for one, _ in played if one.observed]
     completed = Rate(sum(ended), len(ended))
     return ScenarioView(
         name=name,
-        errors=clustered([cluster for _, cluster in played]),
+        errors=clustered([errors for _, errors in played]),
         completed=completed,
         all_of=pass_all(completed, REPEATS),
         any_of=pass_any(completed, REPEATS),

@@ -19,6 +19,12 @@ from agenteval.stats.rates import Rate
 
 UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
+MEANS = {
+    GateVerdict.PASS: "{} may replace {}: every criterion lies within its limit.",
+    GateVerdict.FAIL: "{} must not replace {}. Beyond its limit: {}.",
+    GateVerdict.INCONCLUSIVE: "Keep {1}: whether {0} may replace it is not known yet. Open: {2}.",
+}
+SHOWN = 3  # criteria that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,14 @@ class GateView:
     @property
     def simulated(self) -> bool:
         return self.baseline.simulated or self.candidate.simulated
+
+    @property
+    def meaning(self) -> str:
+        """The line behind the verdict: what to do, and because of which criteria."""
+        told = [line.name for line in self.lines if line.verdict is self.verdict]
+        more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+        because = ", ".join(told[:SHOWN]) + more
+        return MEANS[self.verdict].format(self.candidate.model, self.baseline.model, because)
 
 
 def gate_view(

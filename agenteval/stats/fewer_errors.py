@@ -15,6 +15,8 @@ from itertools import accumulate, chain, repeat
 from operator import sub
 from typing import NamedTuple, Self
 
+from agenteval.stats.estimand import Sums, least_apart
+
 _STEPS = 30
 _LEAST = _EXACT = 1e-9
 _NOTHING_OFF = 1e12
@@ -62,8 +64,9 @@ def widest(groups: Sequence[Group]) -> Iterator[Fewer]:
     sizes = _lessened((-weights[one] * one.size, one.errors) for one in groups)
     free = sum(group.errors < group.size or group.bears for group in groups)
     several = zip(added, sizes, _fewest_bearing(groups), strict=True)
-    for away, (more, size, bearing) in enumerate(several):
-        found = spread.of_count(errors - away, more, -size)
+    apart = least_apart(spread.strata, [count / spread.n for count in range(errors, -1, -1)])
+    for away, ((more, size, bearing), least) in enumerate(zip(several, apart, strict=True)):
+        found = spread.of_count(errors - away, more, -size, least)
         yield Fewer(errors - away, found, min(bearing, free))
 
 
@@ -99,7 +102,7 @@ class _Stratum:
         return k / (k - 1) if k > 1 else 1.0
 
     @property
-    def sums(self) -> tuple[int, float, int, float]:
+    def sums(self) -> Sums:
         """Errors, shifts, size, and by what the square of its sum is divided to be taken off.
 
         Nothing is taken off where there is one group alone.
@@ -182,7 +185,7 @@ class _Spread:
     squares: float  # of the sizes
     shifts: float  # squared
     leaning: float  # shifts by sizes
-    strata: Sequence[tuple[int, float, int, float]]  # of each: errors, shifts, size, slack
+    strata: Sequence[Sums]
 
     @classmethod
     def of(cls, groups: Sequence[Group], strata: Mapping[int, _Stratum]) -> Self:
@@ -195,33 +198,11 @@ class _Spread:
             [one.sums for one in strata.values()] if len(strata) > 1 else (),
         )
 
-    def of_count(self, count: int, more: float, sizes: float) -> float:
+    def of_count(self, count: int, more: float, sizes: float, apart: float) -> float:
         """`more` is what the errors add to the squares, `sizes` those of the groups they are in."""
         rate = count / self.n
         centred = rate * (rate * self.squares - 2 * (sizes - self.leaning))
-        return max(self.shifts + more + centred - self._apart(rate), 0.0)
-
-    def _apart(self, rate: float) -> float:
-        """The least that strata can differ by, with so many errors in all of them."""
-        known = [
-            (-shift - rate * size, errors, slack) for errors, shift, size, slack in self.strata
-        ]
-        price = _evened(known)
-        return sum(
-            min(max(price * slack, low), low + errors) ** 2 / slack for low, errors, slack in known
-        )
-
-
-def _evened(strata: Sequence[tuple[float, int, float]]) -> float:
-    """The price at which what strata have, each between two ends, adds up to nothing."""
-    ends = [(low / slack, slack) for low, _, slack in strata]
-    ends += [((low + errors) / slack, -slack) for low, errors, slack in strata]
-    total, slope, before = sum(low for low, _, _ in strata), 0.0, 0.0
-    for at, more in sorted(ends):
-        if slope and total + slope * (at - before) >= 0:
-            return before - total / slope
-        total, slope, before = total + slope * (at - before), slope + more, at
-    return before
+        return max(self.shifts + more + centred - apart, 0.0)
 
 
 def _lessened(values: Iterable[tuple[float, int]]) -> Iterator[float]:

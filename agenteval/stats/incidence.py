@@ -5,7 +5,8 @@ trial) counts until then, and is neither a recovery nor a failure. statsmodels h
 oracle of the tests, but takes seconds to import, and knows no clusters.
 """
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import nan
 
@@ -36,33 +37,35 @@ def incidence(
     trials: Sequence[Sequence[Followed]], end: str, within: float, layout: Layout = UNKNOWN
 ) -> Incidence:
     """Of the denials of all trials, those that came to `end` within so many turns."""
-    denials = [one for trial in trials for one in trial]
+    denials = Counter((one.turns, one.end) for trial in trials for one in trial)
     known = clustered(
         [
             (
-                sum(_came(one, end, within) for one in trial),
-                sum(bool(one.end) or one.turns > within for one in trial),
+                sum([one.end == end and one.turns <= within for one in trial]),
+                sum([bool(one.end) or one.turns > within for one in trial]),
             )
             for trial in trials
         ],
         layout,
     )
-    count = sum(_came(one, end, within) for one in denials)
+    n = denials.total()
+    count = sum(many for (turns, of), many in denials.items() if of == end and turns <= within)
     if not known.n or known.effective is None:
-        return Incidence(count, len(denials), nan, 0.0, 1.0)
+        return Incidence(count, n, nan, 0.0, 1.0)
     value = min(1.0, _aalen_johansen(denials, end, within))
-    return Incidence(count, len(denials), value, *wilson(value, known.effective))
+    return Incidence(count, n, value, *wilson(value, known.effective))
 
 
-def _came(one: Followed, end: str, within: float) -> bool:
-    return one.end == end and one.turns <= within
-
-
-def _aalen_johansen(denials: Sequence[Followed], end: str, within: float) -> float:
-    still_open, share = 1.0, 0.0
-    for turn in sorted({one.turns for one in denials if one.turns <= within}):
-        at_risk = sum(one.turns >= turn for one in denials)
-        here = [one.end for one in denials if one.turns == turn and one.end]
-        share += still_open * here.count(end) / at_risk
-        still_open *= 1 - len(here) / at_risk
+def _aalen_johansen(denials: Mapping[tuple[int, str], int], end: str, within: float) -> float:
+    """From how many denials were followed for so many turns to which end."""
+    still_open, share, at_risk = 1.0, 0.0, sum(denials.values())
+    followed: dict[int, dict[str, int]] = defaultdict(dict)
+    for (turns, of), many in denials.items():
+        followed[turns][of] = many
+    for turns in sorted(turns for turns in followed if turns <= within):
+        here = followed[turns]
+        ended = sum(many for of, many in here.items() if of)
+        share += still_open * here.get(end, 0) / at_risk
+        still_open *= 1 - ended / at_risk
+        at_risk -= sum(here.values())
     return share

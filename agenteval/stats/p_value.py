@@ -1,6 +1,6 @@
 """The p value: how far out a figure lies among those that permutations give."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import comb, prod
 from typing import Any, Self
@@ -86,7 +86,9 @@ def exchanged(
         return weights
 
     small = abs(trials).sum(axis=0).max() < EXACT
-    kept = _weighed(subsets, trials.astype(np.float32 if small else np.float64), exchanges)
+    columns: NDArray[Any] = trials.astype(np.float32 if small else np.float64)
+    parts = [subsets(one.stop - one.start) @ columns for one in _in_parts(exchanges, len(trials))]
+    kept = np.vstack(parts).astype(np.float64)
     return kept, trials.sum(axis=0) - kept
 
 
@@ -101,20 +103,18 @@ def flipped(
     rng = np.random.default_rng(seed)
     octets = -(-len(shares) // 8)  # one draw is the signs of eight worlds
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    eight_signs: NDArray[np.float64] = 1 - 2 * bits.astype(np.float64)
     padded = np.zeros((8 * octets, shares.shape[1]))
     padded[: len(shares)] = shares
+    added = (1 - 2 * bits.astype(np.float64)) @ padded.reshape(octets, 8, -1)  # of each draw
+    sums = np.zeros((exchanges, shares.shape[1]))
+    for many in _in_parts(exchanges, octets * 8):
+        drawn = rng.integers(0, 256, size=(many.stop - many.start, octets), dtype=np.uint8)
+        for of_eight, signs in zip(added, drawn.T, strict=True):
+            sums[many] += of_eight[signs]
+    return sums
 
-    def signs(many: int) -> NDArray[np.float64]:
-        drawn = rng.integers(0, 256, size=(many, octets), dtype=np.uint8)
-        return eight_signs[drawn].reshape(many, 8 * octets)
 
-    return _weighed(signs, padded, exchanges)
-
-
-def _weighed(
-    weights: Callable[[int], NDArray[Any]], columns: NDArray[Any], exchanges: int
-) -> NDArray[np.float64]:
-    at_once = max(1, AT_ONCE // len(columns))
-    sizes = [min(at_once, exchanges - done) for done in range(0, exchanges, at_once)]
-    return np.vstack([weights(size) @ columns for size in sizes]).astype(np.float64)
+def _in_parts(exchanges: int, trials: int) -> Iterator[slice]:
+    at_once = max(1, AT_ONCE // trials)
+    for start in range(0, exchanges, at_once):
+        yield slice(start, min(start + at_once, exchanges))

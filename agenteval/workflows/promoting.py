@@ -1,7 +1,7 @@
 """A promotion in one go: baseline found or played, candidate planned, watched and judged."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
@@ -18,7 +18,6 @@ from agenteval.protocols import Progress
 from agenteval.report.gate_view import GateView
 from agenteval.stats.criteria import Rules
 from agenteval.stats.feasibility import out_of_reach
-from agenteval.stats.promotion import GateVerdict
 from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import run_models
@@ -174,19 +173,3 @@ def _more_trials(plan: Planned, rules: Rules, baseline: Run, asked: Asked) -> in
     least = 1.1 * len(run.counted) * max((times for times in reach if isfinite(times)), default=0)
     wanted = ceil(max(least, plan.size.trials) / scenarios) if plan.size else MOST
     return min(MOST, wanted) if wanted > _options(baseline).trials else None
-
-
-MEANS = {
-    GateVerdict.PASS: "{} may replace {}: every criterion lies within its limit.",
-    GateVerdict.FAIL: "{} must not replace {}. Beyond its limit: {}.",
-    GateVerdict.INCONCLUSIVE: "Keep {1}: whether {0} may replace it is not known yet. Open: {2}.",
-}
-SHOWN = 3  # criteria that are named
-
-
-def meaning(view: GateView) -> str:
-    """The line behind the verdict: what to do, and because of which criteria."""
-    told: Sequence[str] = [line.name for line in view.lines if line.verdict is view.verdict]
-    more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-    because = ", ".join(told[:SHOWN]) + more
-    return MEANS[view.verdict].format(view.candidate.model, view.baseline.model, because)

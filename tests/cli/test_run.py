@@ -186,6 +186,10 @@ CHECKED = RUNS_ONLY | {"pydantic", "tree_sitter"}
         (["show"], CHECKED | {"rich", "jinja2"}),
         (["show", "last", "--json"], CHECKED),
         (["compare", "last", "last-1", "--json"], CHECKED - {"numpy"}),
+        (
+            ["gate", "--baseline", "last-1", "--candidate", "last", "--allow-simulated"],
+            RUNS_ONLY | {"tree_sitter"},
+        ),
     ],
 )
 def test_start_up_does_not_import_what_only_runs_need(project, cli, arguments, heavy) -> None:

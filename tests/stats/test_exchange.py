@@ -31,6 +31,19 @@ def test_every_swap_of_worlds_is_as_likely_as_any_other():
     assert times / EXCHANGES == pytest.approx(np.full(8, 1 / 8), abs=0.02)
 
 
+@pytest.mark.parametrize(("worlds", "exchanges"), [(1, 40), (8, 40), (21, 10_000), (3_001, 1_400)])
+def test_worlds_are_swapped_by_the_bits_of_the_seed_s_draws_in_their_order(worlds, exchanges):
+    """So that a report is the same to the digit, however the sums are made."""
+    rng = np.random.default_rng(5)
+    shares = rng.normal(size=(worlds, 3))
+    drawn = np.random.default_rng(4).integers(
+        0, 256, size=(exchanges, -(-worlds // 8)), dtype=np.uint8
+    )
+    signs = 1.0 - 2.0 * np.unpackbits(drawn, axis=1)[:, :worlds]
+    sums = flipped(shares, seed=4, exchanges=exchanges)
+    assert sums == pytest.approx(signs @ shares, abs=1e-9)
+
+
 @pytest.mark.parametrize("size", [MANY // 2 - 1, MANY // 2 + 1])
 def test_few_trials_and_many_are_exchanged_alike(size):
     rng = np.random.default_rng(3)

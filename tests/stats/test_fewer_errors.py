@@ -14,7 +14,7 @@ from summaries_of import run, trial
 from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
-from agenteval.stats.estimand import Estimand, strata
+from agenteval.stats.estimand import Estimand, least_apart, strata
 from agenteval.stats.fewer_errors import Group, evenest, widest
 from agenteval.stats.limit_tests import comparison, rate_test
 from agenteval.stats.promotion import GateVerdict, judge_gate, lower_bound, upper_bound
@@ -60,6 +60,34 @@ def test_no_choice_of_errors_lies_further_apart_or_closer_than_is_told(groups):
         of_count = [spread(groups, one) for one in choices if sum(one) == most.count]
         assert least.get(most.count, min(of_count)) <= min(of_count) + EXACTLY
         assert max(of_count) <= most.spread + EXACTLY
+
+
+@given(CHANCE, st.integers(2, 12))
+@settings(max_examples=40, deadline=None)
+def test_strata_differ_by_no_less_than_is_told_at_any_rate(chance, many):
+    """Beside a search for the price that evens the strata out, by halving."""
+    sums = []
+    for _ in range(many):
+        size = chance.choice((0, 1, 8, 60))
+        sums.append(
+            (chance.randint(0, size), chance.gauss(0, 3), size, chance.choice((1, 4, 1e12)))
+        )
+    middle, n = sum(one[1] for one in sums) / many, sum(one[2] for one in sums) or 1
+    sums = [(errors, shift - middle, size, slack) for errors, shift, size, slack in sums]
+    rates = [count / n for count in range(sum(one[0] for one in sums), -1, -1)]
+
+    def evened(rate, price):
+        ends = [(-shift - rate * size, errors, slack) for errors, shift, size, slack in sums]
+        return [(min(max(price * of, low), low + errors), of) for low, errors, of in ends]
+
+    for rate, told in zip(rates, least_apart(sums, rates), strict=True):
+        low, high = -200.0, 200.0
+        for _ in range(100):
+            price = (low + high) / 2
+            low, high = (
+                (price, high) if sum(x for x, _ in evened(rate, price)) < 0 else (low, price)
+            )
+        assert told == pytest.approx(sum(x * x / of for x, of in evened(rate, high)), abs=1e-6)
 
 
 @pytest.mark.parametrize("groups", GROUPS)
