@@ -16,7 +16,7 @@ from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.rescore import rescore as judged_again
 from agenteval.workflows.stages import plan_of
-from agenteval.workflows.views import check_usable
+from agenteval.workflows.views import check_usable, sides
 
 _LEAST = {"trials": 1, "seed": 0, "concurrency": 1, "max_turns": 1}
 
@@ -119,7 +119,7 @@ async def run_async(
         session = session_of(plan, store, progress=_Told(asked["on_progress"]))
         await session.play()
         (played,) = session.started
-        check_usable([store.load(played)])
+        check_usable(sides([played], asked["store"]))
     return load(played, store=asked["store"])
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agenteval.core.run import Run
+    from agenteval.report.side import Side
     from agenteval.store.shards import Part
     from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
@@ -85,9 +86,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     """Play scenarios with a served model: HELP tells the rest."""
     plan = _plan(called, report, _part(called, shard, executor, job, lease))
     watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-    runs, interrupted = _played(plan, executor, watch, quiet=as_json)
-    _show(called, runs, report)
-    raise typer.Exit(_code(called, runs, watch, interrupted=interrupted))
+    sides, interrupted = _played(plan, executor, watch, quiet=as_json)
+    _show(called, sides, report)
+    raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
 
 run.__doc__ = HELP
@@ -95,7 +96,7 @@ run.__doc__ = HELP
 
 def _played(
     plan: "Plan", executor: str, watch: "InterimLooks | None", *, quiet: bool
-) -> "tuple[Sequence[Run], bool]":
+) -> "tuple[Sequence[Side], bool]":
     with output.playing(quiet=quiet) as progress:
         if executor == "ray":
             return workflows.ray_cluster.run_models(plan, progress)
@@ -139,41 +140,43 @@ def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> 
     )
 
 
-def _show(called: typer.Context, runs: "Sequence[Run]", report: "Path | None") -> None:
-    if not runs:
+def _show(called: typer.Context, sides: "Sequence[Side]", report: "Path | None") -> None:
+    if not sides:
         return
     given = called.params
     form = Form(
-        path=report or report_of(runs),
+        path=report or report_of([side.known[0] for side in sides]),
         taxonomy=given["taxonomy"],
         about=workflows.gating.declared(None),
         github=given["github"],
         as_json=given["as_json"],
     )
-    show_runs(workflows.views.sides_of(runs), form)
+    show_runs(sides, form)
 
 
 def _code(
     called: typer.Context,
-    runs: "Sequence[Run]",
+    sides: "Sequence[Side]",
     watch: "InterimLooks | None",
     *,
     interrupted: bool,
 ) -> int:
     given = called.params
-    broken = _broken(runs, given["void_limit"], interrupted=interrupted)
+    broken = _broken(sides, given["void_limit"], interrupted=interrupted)
+    runs = [side.known[0] for side in sides]
     return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
 
 
-def _broken(runs: "Sequence[Run]", limit: float, *, interrupted: bool) -> int:
+def _broken(sides: "Sequence[Side]", limit: float, *, interrupted: bool) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
-    if faults := workflows.views.faults(runs):
+    if faults := workflows.views.faults(sides):
         typer.echo("\n".join(faults), err=True)
-    if interrupted and runs:
-        typer.echo(f"Cut off. agenteval run --resume {runs[-1].id} goes on", err=True)
+    if interrupted and sides:
+        last, _ = sides[-1].known
+        typer.echo(f"Cut off. agenteval run --resume {last.id} goes on", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
-    if told := workflows.views.voids_beyond(runs, limit / 100):
+    if told := workflows.views.voids_beyond(sides, limit / 100):
         typer.echo("\n".join(told), err=True)
         typer.echo(
             "Look at the server's log; `--resume RUN --retry-void` plays them again", err=True

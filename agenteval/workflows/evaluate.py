@@ -42,7 +42,8 @@ from agenteval.workflows.stages import (
     new_run,
 )
 
-if TYPE_CHECKING:  # only a run with a harness, or under a gate, needs these
+if TYPE_CHECKING:  # what shows a run is imported when it has ended
+    from agenteval.report.side import Side
     from agenteval.store.shards import Shard
     from agenteval.workflows.harnesses import Harness
     from agenteval.workflows.interim_looks import InterimLooks
@@ -65,8 +66,8 @@ class Quiet:
 
 def run_models(
     plan: Plan, watch: "InterimLooks | None" = None, progress: Progress | None = None
-) -> tuple[tuple[Run, ...], bool]:
-    """Play every model of the plan; the stored runs, and whether Ctrl-C ended them early.
+) -> "tuple[list[Side], bool]":
+    """Play every model of the plan; the runs as stored, and whether Ctrl-C ended them early.
 
     A `watch` looks at each run between its blocks, and ends it when there is nothing left to learn.
     What was played before an interruption is stored and returned. Raises UsageError.
@@ -77,7 +78,7 @@ def run_models(
             asyncio.run(session.play())
         except KeyboardInterrupt:
             interrupted = True
-        return tuple(workflows.views.loaded(session.started, plan.store)), interrupted
+        return workflows.views.sides(session.started, plan.store), interrupted
 
 
 def session_of(

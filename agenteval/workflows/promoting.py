@@ -130,11 +130,12 @@ def _played(
     options: Options, store: str, progress: Progress, watch: InterimLooks | None = None
 ) -> Run:
     """One model's run. Raises UsageError where the server broke all of it."""
-    runs, interrupted = run_models(plan_of(options, store), watch, progress)
+    sides, interrupted = run_models(plan_of(options, store), watch, progress)
+    runs = [side.known[0] for side in sides]
     if interrupted:
         going_on = "".join(f" `agenteval run --resume {run.id}` plays the rest." for run in runs)
         raise CutOffError(f"Cut off; what was played is stored.{going_on}")
-    check_usable(runs)
+    check_usable(sides)
     return runs[0]
 
 

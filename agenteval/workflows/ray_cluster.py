@@ -14,9 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 from agenteval import workflows
-from agenteval.core.run import Run
 from agenteval.errors import AgentevalError, HostError, UsageError
 from agenteval.protocols import Progress
+from agenteval.report.side import Side
 from agenteval.store.location import Location
 from agenteval.store.shards import Part
 from agenteval.store.sql import SqlStore
@@ -28,7 +28,7 @@ GRACE = 5.0  # seconds for the others to close their parts
 STARTS = 10  # of one worker, on one machine after another
 
 
-def run_models(plan: Plan, progress: Progress | None = None) -> tuple[tuple[Run, ...], bool]:
+def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side], bool]:
     """As `evaluate.run_models`; the plan's part has the job, and the lease of each worker.
 
     Raises UsageError, and HostError where no worker could play.
@@ -47,7 +47,7 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[tuple[Run,
         finally:
             shard.let_go()
         runs = shard.played()
-    return tuple(workflows.views.loaded(runs, plan.store)), interrupted
+    return workflows.views.sides(runs, plan.store), interrupted
 
 
 @contextmanager

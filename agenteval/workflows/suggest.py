@@ -166,4 +166,4 @@ def tried(run: str, store: str, *, prompt: Path | None, more: Relaxation) -> str
     if prompt is not None:
         asked = replace(asked, prompt_variant=str(prompt))
     (made,), _ = run_models(replace(plan_of(asked, store), more=more))
-    return made.id
+    return made.known[0].id

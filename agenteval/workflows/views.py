@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 
 from agenteval import workflows
-from agenteval.core.outcome import Outcome
 from agenteval.core.plain import visible
 from agenteval.core.run import Conditions, Run
-from agenteval.core.summary import World
+from agenteval.core.summary import TrialSummary, World
 from agenteval.core.trial import Trial
 from agenteval.errors import FAULTS, Cause, UsageError
 from agenteval.formats.counts_csv import load_counts
@@ -46,10 +45,6 @@ def sides(names: Sequence[str], store: str) -> list[Side]:
     where = str(Location(store))
     with opened(store) as query:
         return [_side(query, name, store, where) for name in names]
-
-
-def sides_of(runs: Sequence[Run]) -> list[Side]:
-    return [Side.of_run(run) for run in runs]
 
 
 def whole(sides: Sequence[Side]) -> list[Run]:
@@ -186,10 +181,15 @@ _WHOSE = {
 }
 
 
-def faults(runs: Sequence[Run]) -> list[str]:
+def faults(sides: Sequence[Side]) -> list[str]:
     """What broke trials that was a defect of ours or a slip of a scenario, in words."""
     lines = []
-    struck = [(run, trial) for run in runs for trial in run.trials if trial.cause in FAULTS]
+    struck = [
+        (run, trial)
+        for run, score in (side.known for side in sides)
+        for trial in score.voids
+        if trial.cause in FAULTS
+    ]
     causes = Counter(trial.cause for _, trial in struck)
     for cause, whose in _WHOSE.items():
         if causes[cause]:
@@ -198,14 +198,14 @@ def faults(runs: Sequence[Run]) -> list[str]:
     return lines
 
 
-def voids_beyond(runs: Sequence[Run], limit: float) -> list[str]:
+def voids_beyond(sides: Sequence[Side], limit: float) -> list[str]:
     """A line for each run of which more trials are void than `limit`, a share, or all of them."""
     lines = []
-    for run in runs:
-        voids = [trial for trial in run.trials if trial.outcome is Outcome.VOID]
-        whole = len(voids) == len(run.trials)
-        if voids and (whole or len(voids) > limit * len(run.trials)):
-            share = f"all {len(voids)}" if whole else f"{len(voids)} of {len(run.trials)}"
+    for run, score in (side.known for side in sides):
+        voids, played = score.voids, score.trials + len(score.voids)
+        whole = len(voids) == played
+        if voids and (whole or len(voids) > limit * played):
+            share = f"all {len(voids)}" if whole else f"{len(voids)} of {played}"
             most, _ = Counter(trial.cause for trial in voids).most_common(1)[0]
             first = next(trial for trial in voids if trial.cause is most)
             reason = visible(first.reason.partition("\n")[0])
@@ -215,13 +215,13 @@ def voids_beyond(runs: Sequence[Run], limit: float) -> list[str]:
     return lines
 
 
-def check_usable(runs: Sequence[Run]) -> None:
+def check_usable(sides: Sequence[Side]) -> None:
     """Raises UsageError when the server broke every trial of a run: then nothing was measured."""
-    if told := voids_beyond(runs, 1.0):
+    if told := voids_beyond(sides, 1.0):
         raise UsageError("; ".join((*told, "look at the server's log, then run again")))
 
 
-def _line(count: int, whose: str, run: Run, trial: Trial) -> str:
+def _line(count: int, whose: str, run: Run, trial: TrialSummary) -> str:
     reason, _, trace = trial.reason.partition("\n")
     line = (
         f"{count} {'trial is' if count == 1 else 'trials are'} void by {whose}. The first one: "

@@ -9,6 +9,7 @@ from scripted_server import scripted
 
 from agenteval.core.outcome import Outcome
 from agenteval.errors import Cause
+from agenteval.report.side import Side
 from agenteval.testing import card, run, trial
 from agenteval.workflows.views import faults, voids_beyond
 
@@ -68,7 +69,7 @@ TRACE = "KeyError: 'x'\nTraceback (most recent call last):\n  File ..."
 
 def test_a_defect_is_told_in_a_line_with_where_its_traceback_is() -> None:
     known = {"outcome": Outcome.VOID, "cause": Cause.AGENTEVAL, "reason": TRACE}
-    assert faults([run(trial("ls"), trial(number=2, **known))]) == [
+    assert faults([Side.of_run(run(trial("ls"), trial(number=2, **known)))]) == [
         (
             "1 trial is void by a defect of agenteval. The first one: notes #2, seed 1002: "
             "KeyError: 'x'\n"
@@ -105,7 +106,7 @@ def test_every_model_with_too_many_voids_is_named_with_what_most_came_of(limit, 
             "other: all 1 trials are void, nothing was measured. Most by connection-lost: gone"
         ),
     }
-    assert voids_beyond(runs, limit) == [lines[name] for name in named]
+    assert voids_beyond([*map(Side.of_run, runs)], limit) == [lines[name] for name in named]
 
 
 def test_too_many_voids_have_an_exit_code_of_their_own(cli, unsteady_server) -> None:
@@ -124,4 +125,4 @@ def test_too_many_voids_have_an_exit_code_of_their_own(cli, unsteady_server) -> 
 
 def test_a_run_whose_voids_are_the_servers_is_nobodys_fault_here() -> None:
     known = {"outcome": Outcome.VOID, "cause": Cause.TIMEOUT, "reason": "no reply"}
-    assert faults([run(trial("ls"), trial(**known))]) == []
+    assert faults([Side.of_run(run(trial("ls"), trial(**known)))]) == []
