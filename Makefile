@@ -102,7 +102,7 @@ bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of
 bench-view: $(READY) ## how long the pages of `agenteval view` take over a million calls (two minutes, 1.2 GB)
 	@PYTHONPATH=tests $(BIN)/python tests/bench_view.py $(STORE)
 
-bench-client: $(READY) ## what asking a model costs, beside a bare SDK loop (a minute or two)
+bench-client: $(READY) ## what a call costs through `agenteval run`, all work included, beside a bare SDK loop (many minutes)
 	@$(BIN)/python tests/bench_client.py
 
 scale: $(READY) ## simulate runs of up to 10,000,000 calls over shards, beside a closed form; docs/scale.md (seconds)

@@ -1,54 +1,52 @@
-"""What our client costs beside a bare SDK loop and raw HTTP: own CPU per tool call, per chunk.
+"""What a call costs through `agenteval run`, all work included, beside a bare SDK loop.
 
-An instant mock server answers in a process of its own; every reply is one call of `echo hi N`.
-Own CPU is that of this process alone, without the commands it starts. Every harness plays one turn
-first: what is done once (imports, tables, compiled statements) is no part of what is measured.
+An instant mock server answers in a process of its own. `agenteval run` plays the shipped scenario
+notes/append by it: a world for each trial, every call judged, read twice, run in the sandbox and
+stored, the goal asked after each turn, the report written. The bare loops ask the same server and
+start `echo` for each call: they judge, contain, store and check nothing, and send no instructions.
+
+Own CPU, user and system, is that of the one process, without those it starts. Of the command it is
+what a call more costs: the difference of a run of few trials and one of many, by their calls. Its
+start is told by itself: CPU until the first byte, and the least peak memory of a run.
+
+    python tests/bench_client.py [--repeats 5] [--trials 40] [--turns 10 50] [--crowds 32 512]
 """
 
+import argparse
 import asyncio
 import gc
 import json
+import os
 import resource
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
-import httpx2
 from openai import AsyncOpenAI
-from rich.console import Console
-from rich.table import Table
 
-from agenteval.config.allowlists import load_policy
 from agenteval.config.models import ModelEntry
-from agenteval.core.cards import ModelCard
 from agenteval.core.prompt.arm import STRICT
-from agenteval.core.run import Run
-from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Message
-from agenteval.engine.orchestrator import Orchestrator, trial_keys
-from agenteval.engine.second_reader import SecondReader
 from agenteval.engine.tool_texts import schemas
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.protocols import Sandbox, Stage, TrialKey
-from agenteval.sandbox.backends import Namespaces
 from agenteval.store.sql import SqlStore
-from agenteval.taxonomy import judge as judging
 
+SCENARIO = "notes/append"
 CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them
-TRIALS, CONCURRENCY = 8, 8
-REPEATS = {10: 5, 50: 3}  # by turns
+FEW, CONCURRENCY = 8, 8  # trials of the run that is taken off
 STREAMS, TOKENS_PER_SECOND, SECONDS = 16, 150, 4
-BARE, OURS = "bare SDK", "agenteval, streaming"
-AIMS = {10: 0.5, 50: 0.3}  # of the bare SDK's own CPU, by turns
-CHUNK_AIM, CORE_AIM = 0.03, 0.25  # ms for a chunk; of a core for all streams
+CROWDS = (32, 512)  # trials at a time, for the peak memory
 TASK = [Message("system", "You echo."), Message("user", "Echo.")]
 TOOLS = schemas(STRICT.profile, ["bash"])
 
-Row = dict[str, float]
+Figures = dict[str, float]
 
 
 # The mock server.
@@ -71,24 +69,23 @@ def _usage(tokens: int) -> dict[str, int]:
     return {"prompt_tokens": 0, "completion_tokens": tokens, "total_tokens": tokens}
 
 
-def _call(number: int) -> dict[str, object]:
-    arguments = json.dumps({"command": f"echo hi {number}"})
+def _call(number: int, program: str) -> dict[str, object]:
+    arguments = json.dumps({"command": f"{program} {number}"})
     function = {"name": "bash", "arguments": arguments}
     return {"id": f"call_{number}", "type": "function", "function": function}
 
 
-def _streamed(number: int) -> list[bytes]:
-    call = _call(number)
+def _streamed(call: dict[str, object]) -> list[bytes]:
     arguments = call["function"]["arguments"]
     head = {**call, "index": 0, "function": {"name": "bash", "arguments": ""}}
-    said = CHUNKS - len(arguments) - 4
+    cuts = [len(arguments) * at // (CHUNKS - 5) for at in range(CHUNKS - 4)]
+    pieces = [arguments[one:other] for one, other in pairwise(cuts)]
     return [
         _event({"role": "assistant", "content": ""}),
-        *(_event({"content": "word "}) for _ in range(max(0, said))),
         _event({"tool_calls": [head]}),
         *(
-            _event({"tool_calls": [{"index": 0, "function": {"arguments": character}}]})
-            for character in arguments
+            _event({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+            for piece in pieces
         ),
         _event({}, "tool_calls"),
         b"data: " + json.dumps({"choices": [], "usage": _usage(CHUNKS)}).encode() + b"\n\n",
@@ -96,11 +93,15 @@ def _streamed(number: int) -> list[bytes]:
     ]
 
 
-def _whole(number: int) -> bytes:
-    message = {"role": "assistant", "content": None, "tool_calls": [_call(number)]}
+def _whole(call: dict[str, object]) -> bytes:
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     envelope = {"id": "chatcmpl-0", "object": "chat.completion", "created": 0, "model": "mock"}
     return json.dumps({**envelope, "choices": [choice], "usage": _usage(CHUNKS)}).encode()
+
+
+SEARCH = "uv run scripts/search.py"  # which the scenario's instructions name
+MODELS = json.dumps({"object": "list", "data": [{"id": "m", "object": "model"}]}).encode()
 
 
 class _Mock(asyncio.Protocol):
@@ -114,18 +115,20 @@ class _Mock(asyncio.Protocol):
         head, found, rest = self.buffer.partition(b"\r\n\r\n")
         if not found:
             return
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
         if len(rest) < length:
             return
         body, self.buffer = rest[:length], rest[length:]
-        number = body.count(b'"assistant"')
-        if b'"paced"' in body:
+        call = _call(body.count(b'"assistant"'), SEARCH if SEARCH.encode() in body else "echo hi")
+        if head.startswith(b"GET"):
+            self.transport.write(_plain_head(len(MODELS)) + MODELS)
+        elif b'"paced"' in body:
             self.task = asyncio.get_running_loop().create_task(self._pace())
         elif b'"stream":true' in body.replace(b" ", b""):
-            pieces = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in _streamed(number))
+            pieces = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in _streamed(call))
             self.transport.write(_head() + pieces + b"0\r\n\r\n")
         else:
-            payload = _whole(number)
+            payload = _whole(call)
             self.transport.write(_plain_head(len(payload)) + payload)
 
     async def _pace(self) -> None:
@@ -215,24 +218,14 @@ async def bare_sdk_streaming(client: AsyncOpenAI, turns: int) -> None:
         messages.append({"role": "tool", "tool_call_id": ident, "content": output})
 
 
-async def raw_http(client: httpx2.AsyncClient, turns: int) -> None:
-    messages = _opening()
-    for _ in range(turns):
-        request = {"model": "m", "messages": messages, "tools": TOOLS}
-        reply = (await client.post("chat/completions", json=request)).json()
-        message = reply["choices"][0]["message"]
-        messages.append(message)
-        for call in message["tool_calls"]:
-            output = await _echo(json.loads(call["function"]["arguments"])["command"])
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": output})
-
-
-async def _played(session: Callable[[int], Awaitable[None]], turns: int) -> float:
+async def _played(
+    session: Callable[[int], Awaitable[None]], turns: int, sessions: int = 4 * CONCURRENCY
+) -> float:
     await session(1)
-    return await measured(_at_once(session, turns), TRIALS * turns)
+    return await measured(_at_once(session, turns, sessions), sessions * turns)
 
 
-async def _at_once(session: Callable[[int], Awaitable[None]], turns: int) -> None:
+async def _at_once(session: Callable[[int], Awaitable[None]], turns: int, sessions: int) -> None:
     free = asyncio.Semaphore(CONCURRENCY)
 
     async def one() -> None:
@@ -240,82 +233,73 @@ async def _at_once(session: Callable[[int], Awaitable[None]], turns: int) -> Non
             await session(turns)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(TRIALS):
+        for _ in range(sessions):
             group.create_task(one())
 
 
-class _Ready:
-    """A backend whose worlds are open already."""
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One `agenteval run`: seconds of CPU and MB, of its own process; `others` are its children."""
 
-    name = "namespaces"
-
-    def __init__(self, worlds: list[Sandbox]) -> None:
-        self._worlds = worlds
-
-    @asynccontextmanager
-    async def open(self, files: object, limits: object) -> AsyncIterator[Sandbox]:
-        yield self._worlds.pop()
+    calls: int
+    own: float
+    others: float
+    first_byte: float
+    peak: float
 
 
-class _Nobody:
-    def wrote(self, trial: TrialKey, tokens: int) -> None:
-        """Nobody watches."""
+PLAY = """
+import atexit, io, json, resource, sys, time
+class Noted(io.FileIO):
+    first = None
+    def write(self, text):
+        if Noted.first is not None and self.isatty():
+            return len(text)  # nobody reads that terminal
+        Noted.first = Noted.first or time.process_time()
+        return super().write(text)
+sys.stderr = io.TextIOWrapper(io.BufferedWriter(Noted(2, "w")), line_buffering=True)
+def told(file):
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    others = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = [one.ru_utime + one.ru_stime for one in (own, others)]
+    with open(file, "w") as used:
+        json.dump([*seconds, Noted.first or 0.0, own.ru_maxrss / 1024], used)
+atexit.register(told, sys.argv.pop(1))
+from agenteval.__main__ import main
+main()
+"""
 
-    def called(self, trial: TrialKey, *, failure_class: str) -> None:
-        """Nobody watches."""
 
-    def finished(self, trial: TrialKey, *, void: str) -> None:
-        """Nobody watches."""
-
-
-async def agenteval(url: str, turns: int, folder: Path, *, stream: bool) -> float:
-    """Whole trials: client, verdict, second reader, command, storage, goal check.
-
-    Their worlds are made before: what that costs, `make bench-sandbox` tells.
-    """
-    scenario = Scenario(
-        name="bench",
-        title="",
-        policy="bench",
-        fixture="",
-        instructions="# System\nYou echo.\n\n# Task\nEcho.",
-        tools=("bash",),
-        database="w.db",
-        goal=(Check("never", "SELECT 0", 1),),
-        solution=(),
-        max_turns=turns,
-        limits=Limits(),
-    )
-    policy = load_policy("bench", roots=[folder])
-    ident, card = str(time.perf_counter_ns()), ModelCard("m", "m")
-    run = Run(ident, card, "t", 1, TRIALS, None, 1, "n", "p", "t", {})
-    store = SqlStore(str(folder / f"{run.id}.db"))
-    store.add(run)
-    entry = ModelEntry(base_url=url, model="m", stream=stream)
-    async with OpenAIModel(entry) as model, SecondReader() as reader, AsyncExitStack() as stack:
-        backend, files = Namespaces(), {"w.db": b""}
-        worlds = [
-            await stack.enter_async_context(backend.open(files, scenario.limits))
-            for _ in range(TRIALS + 1)
-        ]
-        orchestrator = Orchestrator(
-            model=model,
-            backend=_Ready(worlds),
-            judge=judging,
-            second_reader=reader,
-            recorder=store.recorder(run, {"bench": policy.digest}),
-            observer=_Nobody(),
-            concurrency=CONCURRENCY,
-        )
-        stage = Stage(scenario, policy, lambda _: files)
-        first, *keys = trial_keys(["bench"], TRIALS + 1, 1)
-        await replace(orchestrator, max_turns=1).play([stage], [first])
-        used = await measured(orchestrator.play([stage], keys), TRIALS * turns)
-    trials = store.load(run.id).trials
-    store.close()
-    if [len(trial.calls) for trial in trials] != [1] + [turns] * TRIALS:
-        raise SystemExit(f"not what was to be measured: {[trial.reason for trial in trials]}")
-    return used
+def agenteval(
+    url: str,
+    turns: int,
+    trials: int,
+    *,
+    stream: bool,
+    at_once: int = CONCURRENCY,
+    at_terminal: bool = False,
+) -> Played:
+    """A run of the command in an empty folder. Ends the program where it was not what is asked."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        entry = f'[models.m]\nbase_url = "{url}"\nmodel = "m"\nstream = {str(stream).lower()}\n'
+        (folder / "agenteval.toml").write_text(entry)
+        words = ["run", "--model", "m", "--trials", str(trials), "--concurrency", str(at_once)]
+        words += ["--max-turns", str(turns), "--store", "runs.db", SCENARIO]
+        command = [sys.executable, "-c", PLAY, "used.json", *words]
+        terminal, screen = os.openpty()
+        seen = screen if at_terminal else subprocess.STDOUT
+        with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=seen) as process:
+            said = process.stdout.read()
+        os.close(screen)
+        os.close(terminal)
+        with closing(SqlStore(str(folder / "runs.db"))) as store, store.connect() as asked:
+            made = asked.exec_driver_sql(
+                "SELECT count(*), sum(allowed AND output IS NOT NULL) FROM call"
+            ).one()
+        if tuple(made) != (trials * turns,) * 2 or not [*(folder / "reports").glob("*.html")]:
+            raise SystemExit(f"not what was to be measured: {made}\n{said.decode()}")
+        return Played(trials * turns, *json.loads((folder / "used.json").read_text()))
 
 
 def own_cpu() -> float:
@@ -331,19 +315,36 @@ async def measured(work: Awaitable[None], units: int) -> float:
     return 1000 * (own_cpu() - before) / units
 
 
-async def per_call(url: str, turns: int, folder: Path) -> Row:
-    row = {}
+async def per_call(url: str, turns: int, trials: int) -> dict[str, float]:
+    """Milliseconds of own CPU a call, of each way to play."""
+    found = {}
     async with AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
-        row[BARE] = await _played(lambda n: bare_sdk(client, n), turns)
-        row["bare SDK, streaming"] = await _played(lambda n: bare_sdk_streaming(client, n), turns)
-    async with httpx2.AsyncClient(base_url=url, trust_env=False) as client:
-        row["raw HTTP"] = await _played(lambda n: raw_http(client, n), turns)
-    row["agenteval"] = await agenteval(url, turns, folder, stream=False)
-    row[OURS] = await agenteval(url, turns, folder, stream=True)
-    return row
+        found["bare SDK loop, whole"] = await _played(lambda n: bare_sdk(client, n), turns)
+        found["bare SDK loop, 33 pieces"] = await _played(
+            lambda n: bare_sdk_streaming(client, n), turns
+        )
+    for stream, told in ((False, "whole"), (True, "33 pieces")):
+        few, many = [
+            await asyncio.to_thread(agenteval, url, turns, count, stream=stream)
+            for count in (FEW, FEW + trials)
+        ]
+        more = 1000 / (many.calls - few.calls)
+        found[f"agenteval run, {told}"] = more * (many.own - few.own)
+        found[f"its sandbox and second reader, {told}"] = more * (many.others - few.others)
+    return found
 
 
-async def per_chunk(url: str) -> Row:
+async def per_run(url: str, crowds: Sequence[int]) -> dict[str, float]:
+    """What a run takes once."""
+    one = await asyncio.to_thread(agenteval, url, 2, 1, stream=True, at_terminal=True)
+    found = {"first byte, s of CPU": one.first_byte}
+    for crowd in crowds:
+        run = await asyncio.to_thread(agenteval, url, 4, crowd, stream=True, at_once=crowd)
+        found[f"peak at {crowd} trials at a time, MB"] = run.peak
+    return found
+
+
+async def per_chunk(url: str) -> dict[str, float]:
     """Streams at a steady pace, so that every chunk is a read of its own."""
     chunks = STREAMS * TOKENS_PER_SECOND * SECONDS
     entry = ModelEntry(base_url=url, model="paced")
@@ -353,53 +354,47 @@ async def per_chunk(url: str) -> Row:
         for task in tasks:
             await task
         used, seconds = own_cpu() - before, time.perf_counter() - started
-    return {"per chunk": 1000 * used / chunks, "of a core": used / seconds}
+    return {
+        "a piece of 16 streams of 150 tokens/s, ms of CPU": 1000 * used / chunks,
+        "these 16 streams, % of a core": 100 * used / seconds,
+    }
 
 
-def _best(rows: list[Row]) -> Row:
-    """The least of each: what else runs on a machine takes caches away, and so only adds."""
-    return {name: min(row[name] for row in rows) for name in rows[0]}
+async def figures(url: str, turns: Sequence[int], trials: int, crowds: Sequence[int]) -> Figures:
+    """Of one repeat: by what is measured, in the order of the table."""
+    found: Figures = {}
+    for many in turns:
+        each = await per_call(url, many, trials)
+        for name, spent in each.items():
+            found[f"{name}, {many} turns, ms of own CPU a call"] = spent
+        for told in ("whole", "33 pieces"):
+            share = each[f"agenteval run, {told}"] / each[f"bare SDK loop, {told}"]
+            found[f"agenteval run by bare SDK loop, {told}, {many} turns"] = share
+    return found | await per_run(url, crowds) | await per_chunk(url)
 
 
-def _table(columns: dict[int, Row]) -> Table:
-    repeats = " and ".join(map(str, REPEATS.values()))
-    table = Table("own CPU, ms per tool call", title=f"best of {repeats}, interleaved")
-    for turns in columns:
-        table.add_column(f"{turns} turns", justify="right")
-        table.add_column("of bare SDK", justify="right")
-    for harness in columns[10]:
-        pairs = [
-            (f"{row[harness]:.2f}", f"{row[harness] / row[BARE]:.2f}x") for row in columns.values()
-        ]
-        table.add_row(harness, *(cell for pair in pairs for cell in pair))
-    return table
+async def bench(repeats: int, turns: Sequence[int], trials: int, crowds: Sequence[int]) -> Figures:
+    """The medians, of repeats in each of which everything is measured once."""
+    async with mock() as url:
+        every = [await figures(url, turns, trials, crowds) for _ in range(repeats)]
+    return {name: median(one[name] for one in every) for name in every[0]}
 
 
-def _verdict(what: str, seen: float, aim: float, unit: str) -> str:
-    met = "met" if seen <= aim else "MISSED"
-    return f"{what}: {seen:.3g}{unit}, at most {aim:g}{unit}: {met}"
-
-
-async def bench(console: Console) -> None:
-    columns = {}
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        (folder / "allowlists").mkdir()
-        (folder / "allowlists" / "bench.toml").write_text('[bash]\nallow = ["echo hi *"]\n')
-        async with mock() as url:
-            await per_call(url, 2, folder)
-            for turns, repeats in REPEATS.items():
-                rows = [await per_call(url, turns, folder) for _ in range(repeats)]
-                columns[turns] = _best(rows)
-            paced = _best([await per_chunk(url) for _ in range(3)])
-    console.print(_table(columns))
-    for turns, aim in AIMS.items():
-        share = columns[turns][OURS] / columns[turns][BARE]
-        console.print(_verdict(f"{OURS}, {turns} turns, of bare SDK", share, aim, "x"))
-    pace = f"{STREAMS} streams x {TOKENS_PER_SECOND} tokens/s, {SECONDS} s"
-    console.print(_verdict(f"{pace}, per chunk", paced["per chunk"], CHUNK_AIM, " ms"))
-    console.print(_verdict(f"{pace}, of a core", 100 * paced["of a core"], 100 * CORE_AIM, " %"))
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--serve", action="store_true", help="be the mock server")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=40, help="more than the few of the start")
+    parser.add_argument("--turns", type=int, nargs="+", default=[10, 50])
+    parser.add_argument("--crowds", type=int, nargs="*", default=CROWDS)
+    asked = parser.parse_args()
+    if asked.serve:
+        asyncio.run(_serve())
+        return
+    found = asyncio.run(bench(asked.repeats, asked.turns, asked.trials, asked.crowds))
+    for name, value in found.items():
+        sys.stdout.write(f"{name}\t{value:.3g}\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve() if "--serve" in sys.argv else bench(Console()))
+    main()
