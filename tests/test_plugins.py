@@ -71,7 +71,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.mark.usefixtures("plugged")
 def test_a_group_is_loaded_by_name() -> None:
-    assert [*plugins.load("agenteval.criteria")] == ["silent", "taken"]
+    assert [*plugins.load("agenteval.criteria")] == ["silent", "spaced", "taken"]
     assert plugins.sources("agenteval.criteria", iter(["silent"])) == ("agenteval-example/1.2",)
 
 
@@ -201,10 +201,11 @@ def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_pa
 
 
 @pytest.mark.usefixtures("plugged")
-def test_a_criterion_with_a_name_that_is_taken_is_left_out(capsys) -> None:
+def test_a_criterion_whose_name_is_taken_or_no_key_is_left_out(capsys) -> None:
     assert [one.name for one in criteria._plugged()] == ["silent"]
-    assert told(capsys) == SILENT.format(
-        "taken", "criteria", "errors: the name is taken, or no key of gate.toml"
+    assert told(capsys) == "".join(
+        SILENT.format(point, "criteria", f"{name}: the name is taken, or no key of gate.toml")
+        for point, name in (("spaced", "too quiet"), ("taken", "errors"))
     )
 
 

@@ -190,7 +190,6 @@ def errors_of(failure_class: str) -> Criterion:
         "errors of this class, per 100 calls",
         lambda trial: trial.errors_of(failure_class),
         as_it_ended,
-        in_tables=True,
     )
 
 

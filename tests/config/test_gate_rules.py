@@ -65,6 +65,12 @@ def test_figures_per_100_become_fractions(tmp_path):
     )
 
 
+def test_a_file_that_names_a_margin_alone_asks_for_that_and_for_work_done(tmp_path):
+    read = load_rules(written(tmp_path, "[margin]\npoints = 3\n"))
+    assert read == Rules(0.03, completed=0.1)
+    assert (read.trials, read.calls, read.looks, read.never) == (0, 0, 1, ())
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

@@ -10,23 +10,31 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 from cosmic_ray.commands import init
-from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.mutating import mutate_code, use_mutation
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import TestOutcome, WorkItem, WorkResult
+from cosmic_ray.work_item import WorkItem
+from explained import explanations
 from targets import ROOT, TARGETS
+from warm import Patience, first_run, prepare, run
 
 # `int | None` in a signature is no arithmetic, and a decorator taken away is seldom one's own code.
-_MEANINGLESS = ("core/ReplaceBinaryOperator_BitOr_", "core/RemoveDecorator")
-_PYTEST = "-m pytest -x -q -n 0 -p no:cacheprovider -p no:randomly --no-header"
+# `is` stands before None and the members of enums alone, which equal nothing but themselves.
+_MEANINGLESS = (
+    "core/ReplaceBinaryOperator_BitOr_",
+    "core/RemoveDecorator",
+    "core/ReplaceComparisonOperator_Is_Eq",
+    "core/ReplaceComparisonOperator_IsNot_NotEq",
+)
+_OF_TYPES = ("@", "if TYPE_CHECKING:")
 
 
 @dataclass
@@ -36,6 +44,27 @@ class Score:
     module: str
     tried: int = 0
     killed: int = 0
+    explained: int = 0
+
+    @property
+    def share(self) -> float:
+        return 100 * self.killed / max(self.tried, 1)
+
+    @property
+    def open(self) -> int:
+        """What neither a test nor a reason has settled."""
+        return self.tried - self.killed - self.explained
+
+    def add(self, other: "Score") -> None:
+        self.tried += other.tried
+        self.killed += other.killed
+        self.explained += other.explained
+
+    def told(self) -> str:
+        return (
+            f"{self.killed:5} of {self.tried:5} killed, {self.share:.0f} %; "
+            f"{self.explained} explained, {self.open} survived  {self.module}"
+        )
 
 
 @contextmanager
@@ -67,12 +96,13 @@ def _mutants(folder: Path, module: str) -> list[WorkItem]:
 def _means_something(item: WorkItem, text: str) -> bool:
     """Whether it is Python at all, and no matter of types or of memory alone.
 
-    The `*` of a signature is taken for a product; `frozen`, `slots` and `cache` change no result.
+    The `*` of a signature is taken for a product; `frozen`, `slots` and `cache` change no result,
+    and neither does what is imported for types alone.
     """
     (change,) = item.mutations
     line = text.splitlines()[change.start_pos[0] - 1].lstrip()
     product = "_Mul_" in change.operator_name and "*," in line
-    if product or line.startswith("@") or change.operator_name.startswith(_MEANINGLESS):
+    if product or line.startswith(_OF_TYPES) or change.operator_name.startswith(_MEANINGLESS):
         return False
     changed = mutate_code(text, get_operator(change.operator_name)(), change.occurrence)
     try:
@@ -82,33 +112,27 @@ def _means_something(item: WorkItem, text: str) -> bool:
     return True
 
 
-def _command(folder: Path, tests: Sequence[str]) -> str:
-    """To be run in the copy, whose package goes before the installed one."""
-    python = f"env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH={folder} {sys.executable}"
-    return f"{python} {_PYTEST} {' '.join(tests)}"
-
-
-def _patience(command: str) -> float:
-    """Ten times what the tests take as things are; they have to pass then."""
-    start = time.monotonic()
-    ended = subprocess.run(command.split(), capture_output=True, text=True, check=False)
-    if ended.returncode:
-        sys.exit(f"mutants: without any mutant this fails:\n{command}\n{ended.stdout[-3000:]}")
-    return 10 * (time.monotonic() - start)
-
-
 def _try(folder: Path, module: str, sample: int, seed: int) -> Score:
     mutants, score = _mutants(folder, module), Score(module)
-    command = _command(folder, TARGETS[module])
-    patience = _patience(command)
+    tests = TARGETS[module]
+    first = first_run(folder, tests)
+    if first.status:
+        sys.exit(f"mutants: without any mutant this fails:\n{' '.join(tests)}\n{first.said}")
+    patience = Patience(10 + int(5 * first.took), 60 + int(50 * first.took))
+    known = [one for one in explanations() if one.module == module]
     for mutant in _drawn(mutants, sample, random.Random(f"{seed} {module}")):
-        result = mutate_and_test(mutant.mutations, command, patience)
-        if result.test_outcome is TestOutcome.INCOMPETENT:
-            continue
+        (change,) = mutant.mutations
+        operator = get_operator(change.operator_name)()
+        with use_mutation(folder / module, operator, change.occurrence) as texts:
+            survived = run(folder, tests, patience).status == 0
         score.tried += 1
-        score.killed += result.is_killed
-        if not result.is_killed:
-            _say(_survivor(module, mutant, result))
+        score.killed += not survived
+        if survived:
+            difference = _difference(*texts)
+            told = any(one.tells(difference) for one in known)
+            score.explained += told
+            _say(f"{'explained' if told else 'survived '} {module}:{change.start_pos[0]}")
+            _say("\n".join(f"    {line}" for line in difference))
     return score
 
 
@@ -122,14 +146,9 @@ def _drawn(mutants: list[WorkItem], sample: int, rng: random.Random) -> list[Wor
     return [places[at] for at in rng.sample(chosen, min(sample, len(chosen)))]
 
 
-def _survivor(module: str, mutant: WorkItem, result: WorkResult) -> str:
-    lines = [
-        line
-        for line in (result.diff or "").splitlines()
-        if line[:1] in "+-" and not line.startswith(("+++", "---"))
-    ]
-    place = f"{module}:{mutant.mutations[0].start_pos[0]}"
-    return "\n".join([f"survived  {place}", *(f"    {line}" for line in lines)])
+def _difference(was: str, becomes: str | None) -> list[str]:
+    lines = list(unified_diff(was.splitlines(), (becomes or "").splitlines(), n=0, lineterm=""))
+    return [line for line in lines[2:] if line[0] in "+-"]
 
 
 def _say(text: str) -> None:
@@ -140,7 +159,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sample", type=int, default=0, help="of each module; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--least", type=float, default=0.0, help="killed, of 100, or exit 1")
+    parser.add_argument(
+        "--least",
+        type=float,
+        default=0.0,
+        help="killed, of 100, and no other unexplained, or exit 1",
+    )
     parser.add_argument("modules", nargs="*", help="parts of their paths; default: all")
     given = parser.parse_args()
     warnings.simplefilter("ignore", SyntaxWarning)  # of `x is 1` in a mutant
@@ -149,17 +173,14 @@ def main() -> None:
         for module in TARGETS
         if not given.modules or any(one in module for one in given.modules)
     ]
-    scores = []
+    total = Score("all")
     with _copy() as folder, chdir(folder):
+        prepare(folder)
         for module in chosen:
-            scores.append(_try(folder, module, given.sample, given.seed))
-            _say(f"{scores[-1].killed:5} of {scores[-1].tried:5} killed  {module}")
-    killed, tried = sum(one.killed for one in scores), sum(one.tried for one in scores)
-    share = 100 * killed / max(tried, 1)
-    _say(
-        f"{killed:5} of {tried:5} killed, {share:.0f} % (sample {given.sample}, seed {given.seed})"
-    )
-    sys.exit(share < given.least)
+            total.add(score := _try(folder, module, given.sample, given.seed))
+            _say(score.told())
+    _say(f"{total.told()} (sample {given.sample}, seed {given.seed})")
+    sys.exit(total.share < given.least or total.open > 0 < given.least)
 
 
 if __name__ == "__main__":

@@ -39,8 +39,15 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/stats/test_verdicts.py",
         "tests/stats/test_criteria.py",
         "tests/stats/test_alpha_spending.py",
+        "tests/stats/test_limit_tests.py",
     ),
-    "agenteval/stats/criteria.py": ("tests/stats/test_verdicts.py", "tests/stats/test_criteria.py"),
+    "agenteval/stats/criteria.py": (
+        "tests/stats/test_verdicts.py",
+        "tests/stats/test_criteria.py",
+        "tests/config/test_gate_rules.py",
+        "tests/test_plugins.py::test_a_criterion_whose_name_is_taken_or_no_key_is_left_out",
+        "tests/cli/test_gate_command.py::test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline",
+    ),
     "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
     "agenteval/store/sql.py": ("tests/store/test_sql_store.py", "tests/store/test_moving.py"),
     "agenteval/store/summaries.py": (

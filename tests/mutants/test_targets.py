@@ -1,8 +1,17 @@
-"""Every module that is to be mutated, and every test of it, is where `targets.py` says."""
+"""Every module that is to be mutated, every test of it and every line explained is there."""
 
+from explained import explanations
 from targets import ROOT, TARGETS
 
 
 def test_every_path_of_a_target_is_there() -> None:
     paths = [*TARGETS, *(test for tests in TARGETS.values() for test in tests)]
-    assert [path for path in paths if not (ROOT / path).exists()] == []
+    assert [path for path in paths if not (ROOT / path.partition("::")[0]).exists()] == []
+
+
+def test_every_explained_mutant_is_of_a_line_that_stands() -> None:
+    assert [one for one in explanations() if not one.stands() or not one.because] == []
+
+
+def test_every_explained_mutant_is_of_a_module_that_is_mutated() -> None:
+    assert {one.module for one in explanations()} <= set(TARGETS)

@@ -91,12 +91,25 @@ def test_only_worlds_that_both_met_are_compared_and_strangers_where_there_are_no
 def test_a_run_without_calls_settles_nothing():
     judged = judge_gate(run(trial(0, 8), name="base"), run(trial(0, 0), name="next"), Rules(0.03))
     (margin,) = judged.criteria
-    assert (margin.verdict, margin.estimate, margin.bounds, needed(margin)) == (
+    assert (margin.verdict, margin.p_fail, margin.estimate, margin.bounds, needed(margin)) == (
         INCONCLUSIVE,
+        1.0,
         None,
         None,
         (inf, inf),
     )
+
+
+def test_a_margin_bears_on_what_is_compared_and_a_budget_on_what_it_counts():
+    """The baseline met two of the candidate's four worlds; two of these have a handshake."""
+    trials = [trial(0, 8, seed=at, handshake=True if at % 2 else None) for at in range(4)]
+    rules = Rules(0.03, budgets={"handshake_missed": 0.2})
+    candidate = run(*trials, name="next")
+    judged = judge_gate(run(*trials[:2], name="base"), candidate, rules)
+    assert [one.bearing(candidate) for one in judged.criteria] == [
+        (trials[0], trials[1]),
+        [trials[1], trials[3]],
+    ]
 
 
 def test_seeds_do_not_make_scenarios():
