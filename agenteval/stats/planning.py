@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, sqrt
+from statistics import NormalDist
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from agenteval.stats.simulation import Design, Truth, simulated_errors, simulate
 PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
 FEWEST = 100
 MOST_TRIALS = 4_000
-TRIALS_PLAYED = 100_000  # for one figure: the larger the runs, the fewer of them
+LARGE = 500  # trials from which a power says how many more are needed, even where it is small
+TRIALS_PLAYED = 200_000  # for one figure: the larger the runs, the fewer of them
 TRIALS_SEARCHED = 50_000  # for one step of a search, which ends within a twentieth
 
 
@@ -112,22 +114,36 @@ class Rehearsal:
         are not enough.
         """
         truth = candidate or self.baseline
-        low, high = least, 2 * least
-        while (power := self._power(high, truth, rng)).value < POWER:
-            low, high = high, 2 * high
-            if high > MOST_TRIALS:
-                return None
-        while high - low > max(1, high // 20):
-            middle = (low + high) // 2
-            found = self._power(middle, truth, rng)
-            if found.value < POWER:
-                low = middle
-            else:
-                high, power = middle, found
+        found = self._enough(truth, rng, least)
+        if not found:
+            return None
+        trials, power = found
         size = sum(self.design.sizes) / len(self.design.sizes)
-        while (power := self._power(high, truth, rng, known=power)).value < POWER:
-            high, power = high + max(1, high // 20), Rate(0, 0)
-        return Size(high, ceil(high * size), power)
+        while (power := self._power(trials, truth, rng, known=power)).value < POWER:
+            trials, power = trials + max(1, trials // 20), Rate(0, 0)
+        return Size(trials, ceil(trials * size), power)
+
+    def _enough(
+        self, truth: Truth, rng: np.random.Generator, least: int
+    ) -> tuple[int, Rate] | None:
+        """The fewest trials that have the power, as far as the steps of a search tell it.
+
+        Each is where the last one says that the power is 80 %. None is less than a twentieth more
+        than one that had too little, or than that less than one that had enough.
+        """
+        enough = None
+        low, high, at = least, MOST_TRIALS + 1, min(2 * least, MOST_TRIALS)
+        while low < at < high - (high // 20 if enough else 0):
+            found = self._power(at, truth, rng)
+            if found.value >= POWER:
+                high, enough = at, (at, found)
+            elif at > LARGE and at * _times(found.high) > MOST_TRIALS:
+                return None
+            else:
+                low = at
+            there = round(at * min(max(_times(found.value), 0.25), 4))
+            at = min(max(there, low + max(1, low // 20)), MOST_TRIALS)
+        return enough
 
     def _power(
         self,
@@ -150,6 +166,14 @@ class Rehearsal:
             more = replace(batch, pairs=min(FEWEST, most - power.n)).passes(candidate, rng)
             power = Rate(power.count + more.count, power.n + more.n)
         return power
+
+
+def _times(power: float) -> float:
+    """How many times as many trials would have the power, if a test grows surer as their root."""
+    normal = NormalDist()
+    surer = -normal.inv_cdf(LEVEL)
+    seen = surer + normal.inv_cdf(min(max(power, LEVEL + 0.001), 0.999))
+    return ((surer + normal.inv_cdf(POWER)) / seen) ** 2
 
 
 def _apart(share: Rate, other: float) -> bool:
