@@ -15,7 +15,7 @@ from itertools import accumulate, chain, repeat
 from operator import sub
 from typing import NamedTuple, Self
 
-from agenteval.stats.estimand import Sums, least_apart
+from agenteval.stats.between_strata import Sums, least_apart
 
 _STEPS = 30
 _LEAST = _EXACT = 1e-9
