@@ -70,10 +70,10 @@ def test_each_criterion_counts_its_own_and_is_simulated_at_its_share():
     made = trial(2, 10, handshake=True)
     for name, one in CRITERIA.items():
         count, n = one.counts(made)
-        always = one.simulate(made, 1.0, rng)
+        always, never = (one.simulate(made, share, rng) for share in (1.0, 0.0))
         assert (0 <= count <= n, name) == (True, one.name)
         if name in {"handshake_missed", "crashed"}:
-            assert one.counts(always) == (n, n)
+            assert (one.counts(always), one.counts(never)) == ((n, n), (0, n))
         else:
             assert always == made
 
