@@ -15,7 +15,8 @@ from agenteval.core.call import BASH
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.scenario import Step
 from agenteval.models.persona import Persona
-from agenteval.models.slips import KINDS, READS, Right, Written, masked, mistaken, shape, words
+from agenteval.models.slips import KINDS, READS, Right, Written
+from agenteval.models.sought_values import alike, mistaken, sought, words
 
 _RENDERED = re.compile(r"/data/rendered/[\w.-]+\.png")
 _SCRIPT = re.compile(r"scripts/\w+\.py")
@@ -99,10 +100,10 @@ class Player:
     def _is(self, call: PastCall, step: Step, way: Sequence[Step]) -> bool:
         if call.arguments == step.arguments:
             return True
-        sought = self.sought(step)
-        if not sought or any(call.arguments == other.arguments for other in way):
+        values = self.sought(step)
+        if not values or any(call.arguments == other.arguments for other in way):
             return False
-        return _text(call.arguments, sought) == _text(step.arguments, sought)
+        return alike(call.arguments, step.arguments, values)
 
     @property
     def _new(self) -> list[Step]:
@@ -110,13 +111,7 @@ class Player:
         return [step for step in self.prompt.another if step not in self.prompt.solution]
 
     def sought(self, step: Step) -> set[str]:
-        """The numbers, days and ids of this world in a call that the prompt does not tell."""
-        said = words(" ".join(map(str, step.arguments.values())))
-        values = said.intersection(map(str, self.prompt.variables.values()))
-        if not any(shape(value) != value for value in values):
-            return set()
-        told = words(f"{self.prompt.system}\n{self.prompt.task}")
-        return {value for value in values - told if shape(value) != value}
+        return sought(step, self.prompt)
 
     def _forward(self, at: Standing) -> Reply:
         """The next step or a slip; now and then the step after it in the same turn.
@@ -137,9 +132,9 @@ class Player:
 
     def _made(self, at: Standing, step: Step) -> Written:
         """The step as it is right; or with another value of what was to be found out."""
-        written, sought = _written(step), self.sought(step)
-        if sought and self._happens(self.persona.work.wrong):
-            wrong = mistaken(written.arguments, sought, at.read, self.chance)
+        written, values = _written(step), self.sought(step)
+        if values and self._happens(self.persona.work.wrong):
+            wrong = mistaken(written.arguments, values, at.read, self.chance)
             return Written(step.tool, wrong)
         return written
 
@@ -200,10 +195,6 @@ class Player:
 
     def _happens(self, probability: float) -> bool:
         return self.chance.random() < probability
-
-
-def _text(arguments: Any, sought: Collection[str]) -> str:
-    return masked(json.dumps(arguments, sort_keys=True), sought)
 
 
 def _written(step: Step) -> Written:

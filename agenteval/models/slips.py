@@ -1,8 +1,8 @@
-"""Fault injection: a wrong call out of the one that would be right, or one with a wrong value."""
+"""Fault injection: each kind of slip makes a wrong call out of the one that would be right."""
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -140,34 +140,3 @@ KINDS: Mapping[str, Slip] = {
     **{slip.__name__.replace("_", "-"): slip for slip in _WRITTEN_OUT},
 }
 READS = frozenset({"read-rendered"})  # kinds that need a scenario which offers the read tool
-
-_WORD = re.compile(r"[\w.:-]*\w")
-
-
-def words(text: str) -> set[str]:
-    return set(_WORD.findall(text))
-
-
-def shape(word: str) -> str:
-    """A word with each number as 9: what two days, sums or ids have in common."""
-    return re.sub(r"\d+", "9", word)
-
-
-def masked(text: str, values: Collection[str]) -> str:
-    """The text with every word that is like one of these as its shape."""
-    shapes = {shape(value) for value in values}
-    return _WORD.sub(lambda at: shape(at[0]) if shape(at[0]) in shapes else at[0], text)
-
-
-def mistaken(text: str, values: Collection[str], read: Collection[str], chance: Random) -> str:
-    """The text with another of what was read for one of these values; else a sum done wrong."""
-    value = chance.choice(sorted(values))
-    like = sorted(word for word in read if shape(word) == shape(value) and word not in values)
-    wrong = chance.choice(like) if like else _miscounted(value, chance)
-    return _WORD.sub(lambda at: wrong if at[0] == value else at[0], text)
-
-
-def _miscounted(value: str, chance: Random) -> str:
-    """Its last number is some more than it should be."""
-    more = chance.randint(1, 9)
-    return re.sub(r"\d+(?=\D*$)", lambda at: str(int(at[0]) + more), value)

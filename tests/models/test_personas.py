@@ -174,8 +174,9 @@ def test_what_follows_a_denial_is_denied_as_often_as_the_recovery_says(name):
 
 
 def closed(name: str) -> float:
-    """The share of trials with a denial that reach the last step of a solution."""
-    last = {json.dumps(dict(prompt.solution[-1].arguments)) for prompt in prompts()}
+    """The share of trials with a denial that reach the last step of a solution or a second way."""
+    ways = [way for one in prompts() for way in (one.solution, one.another) if way]
+    last = {json.dumps(dict(way[-1].arguments)) for way in ways}
     denied = [trial for trial in played(name) if any(slip for _, slip in trial)]
     return sum(any(text.partition(" ")[2] in last for text, _ in t) for t in denied) / len(denied)
 
