@@ -58,19 +58,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--allowlist", default="demo")
+    parser.add_argument("--workers", type=int, help="default: as many as are worth it")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         logs, store = Path(folder, "logs"), Path(folder, "store.db")
         logs.mkdir()
         size = write(logs, asked.calls)
         began = time.monotonic(), time.process_time()
-        intake = take_in("claude-code", [str(logs)], str(store), allowlist=asked.allowlist or None)
+        intake = take_in(
+            "claude-code",
+            [str(logs)],
+            str(store),
+            allowlist=asked.allowlist or None,
+            workers=asked.workers,
+        )
         wall, cpu = time.monotonic() - began[0], time.process_time() - began[1]
         taken = sum(sum(one.recorded.values()) for one in intake.runs.values())
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        others = resource.getrusage(resource.RUSAGE_CHILDREN)
+        workers = others.ru_utime + others.ru_stime
         sys.stdout.write(
-            f"{taken:,} calls of {size / 1e6:.0f} MB: {wall:.1f} s, {cpu:.1f} s of CPU, "
-            f"{taken / cpu:,.0f} calls a second of CPU; {held:.0f} MB held; store "
+            f"{taken:,} calls of {size / 1e6:.0f} MB: {wall:.1f} s, {cpu:.1f} s of CPU and "
+            f"{workers:.1f} in workers; {held:.0f} MB held, {others.ru_maxrss / 1024:.0f} by the "
+            f"largest of these; store "
             f"{store.stat().st_size / 1e6:.0f} MB\n"
         )
 

@@ -15,6 +15,8 @@ from agenteval.cli import output
 from agenteval.core.plain import shortened, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agenteval.workflows.log_results import Intake, Taken
 
 SCHEMA = "agenteval.ingest/1"
@@ -51,6 +53,14 @@ Redact = Annotated[
     ),
 ]
 
+WorkerCount = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        max=64,
+        help="Processes that read and judge. Default: one a core where logs are large.",
+    ),
+]
 Follow = Annotated[
     bool, typer.Option("--follow", help="Go on, and take in what comes, until Ctrl-C.")
 ]
@@ -69,6 +79,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     project: OfProject = None,
     redact: Redact = False,
     follow: Follow = False,
+    workers: WorkerCount = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Take in the logs that other programs wrote: their sessions become trials of runs.
@@ -87,11 +98,17 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         allowlist=allowlist,
         wanted=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
+        workers=workers,
         note=_progress if sys.stderr.isatty() else lambda _: None,
     )
     _show(take(), as_json=as_json)
+    if follow:
+        _follow(take, as_json=as_json)
+
+
+def _follow(take: "Callable[[], Intake]", *, as_json: bool) -> None:
     with suppress(KeyboardInterrupt):
-        while follow:
+        while True:
             time.sleep(EVERY_SECONDS)
             if (intake := take()).has_news:
                 _show(intake, as_json=as_json)
@@ -123,6 +140,8 @@ def _told(intake: "Intake") -> Iterator[str]:
         yield f"sessions in which no model said anything: {intake.empty:,}"
     for line in intake.redacted:
         yield f"taken out: {line}"
+    if intake.lost:
+        yield f"worker processes that died, what was theirs was read again: {intake.lost}"
     yield from _skipped(intake)
     if intake.runs:
         yield f"Rates with intervals: agenteval show {' '.join(intake.runs)}"
@@ -183,6 +202,7 @@ def _document(intake: "Intake") -> dict[str, Any]:
             for one in intake.runs.values()
         ],
         "redacted": list(intake.redacted),
+        "workers_lost": intake.lost,
         "skipped_parts": intake.skips,
         "skipped": [one._asdict() for one in intake.skipped],
     }

@@ -6,16 +6,14 @@ broken that is: nothing here says what a shell would do.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import NamedTuple
 
+from agenteval.core.alike import OF_FILES, READS, REMOVES, WRITES, Command, Kinds, same_command
 from agenteval.core.call import BASH, ToolCall
 
 READ = 4_000  # characters of a call
-ALIKE = 0.75  # Dice's coefficient of pairs of letters, from which on a name is another, misspelt
-SHARED = 1 / 3  # of the words of the shorter command, from which on its object is the same
 
 _WORDS = re.compile(r"[^\s'\"`|&;<>(){}\[\]$,:=/\\]+")
 _TOKENS = re.compile(
@@ -51,7 +49,6 @@ _PRINTS = frozenset({"echo", "printf", "cat"})
 _NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
 _SIZES = _words("-n --limit --max --top --lines --head --tail --count")
 
-READS, WRITES, REMOVES = "(read)", "(write)", "(remove)"
 # One name for all that does the same to files, as programs and as tools.
 _ACTIONS = {
     name: action
@@ -65,21 +62,10 @@ _ACTIONS = {
     }.items()
     for name in known.split()
 }
-_OF_FILES = frozenset({READS, WRITES, REMOVES})
 _NO_OBJECT = _words(
     "select from where order by group and or not limit as the a an of to in for with is on please"
 )
 _UNTOLD = _words("description timeout timeout_ms timeout_seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One thing that a call does. `words` are its object; of what acts on files, their names."""
-
-    name: str
-    subcommand: str = ""
-    words: frozenset[str] = frozenset()
-    numbers: frozenset[str] = frozenset()
 
 
 class Intent(NamedTuple):
@@ -92,8 +78,22 @@ class Intent(NamedTuple):
     commands: tuple[Command, ...]
     words: frozenset[str]
 
+    @property
+    def kinds(self) -> Kinds:
+        return tuple(command.kind for command in self.commands)
+
 
 def intent_of(call: ToolCall) -> Intent:
+    only = call.command if call.arguments is not None and len(call.arguments) == 1 else None
+    return _of_call(call) if only is None or len(only) > READ else _of_command(only)
+
+
+@lru_cache(maxsize=1 << 14)  # agents repeat theirs
+def _of_command(command: str) -> Intent:
+    return _of_call(ToolCall("", BASH, command, {"command": command}))
+
+
+def _of_call(call: ToolCall) -> Intent:
     text = _text(call)
     commands = _commands(text) if call.name == BASH else (_of_tool(call, text),)
     return Intent(_key(call), tuple(commands), frozenset({call.name, *_WORDS.findall(text)}))
@@ -109,7 +109,7 @@ def same_intent(one: Intent, other: Intent) -> bool:
         return True
     for mine in one.commands:
         for theirs in other.commands:
-            if _same(mine, theirs):
+            if same_command(mine, theirs):
                 return True
     return False
 
@@ -171,7 +171,7 @@ def _command(tokens: Sequence[str]) -> Command:
         action = WRITES
     sizes = {value for option, value in pairwise(rest) if option in _SIZES}
     operands = [word for word in rest if word[0] != "-" and word not in sizes]
-    if action in _OF_FILES:
+    if action in OF_FILES:
         files = (_bare(word) for word in operands)
         return Command(action, words=frozenset(one for one in files if not _RANGE.fullmatch(one)))
     subcommand = "" if action else _subcommand(rest)
@@ -216,7 +216,7 @@ def _unwrapped(words: list[str]) -> list[str]:
 
 def _of_tool(call: ToolCall, text: str) -> Command:
     action = _ACTIONS.get(call.name.lower())
-    if action not in _OF_FILES:
+    if action not in OF_FILES:
         words = _content([text])
         return Command(action or _name(call.name), words=words)
     told = call.arguments or {}
@@ -238,44 +238,3 @@ def _content(tokens: Sequence[str]) -> frozenset[str]:
     told = _VARIABLE.sub(" ", " ".join(tokens)).lower()
     words = (word.strip(".") for word in _WORDS.findall(told))
     return frozenset(word for word in words if word and word not in _NO_OBJECT)
-
-
-def _same(one: Command, other: Command) -> bool:
-    if one.name in _OF_FILES or other.name in _OF_FILES:
-        return one.name == other.name and _same_file(one.words, other.words)
-    if other.subcommand and other.subcommand == one.name:
-        return True
-    if one.subcommand and other.subcommand and one.subcommand != other.subcommand:
-        return False
-    if one.name == other.name:
-        return _same_object(one, other)
-    mended = bool(one.words & other.words) and _dice(one.name, other.name) >= ALIKE
-    return mended and _same_object(one, other)
-
-
-def _same_file(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    if not ours or not theirs:
-        return ours == theirs
-    parts = [[_parts(one) for one in side] for side in (ours, theirs)]
-    return any(
-        one[-len(other) :] == other or other[-len(one) :] == one for one, other in product(*parts)
-    )
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part not in {"", "."}]
-
-
-def _same_object(one: Command, other: Command) -> bool:
-    if not one.words or not other.words:
-        return True
-    if one.numbers and other.numbers and not one.numbers & other.numbers:
-        return False
-    shared, shorter = one.words & other.words, min(len(one.words), len(other.words))
-    return len(shared) >= SHARED * shorter
-
-
-@lru_cache(maxsize=1 << 12)  # programs are few, and each pair is asked about again and again
-def _dice(one: str, other: str) -> float:
-    pairs = [{a + b for a, b in pairwise(f"^{name}$")} for name in (one, other)]
-    return 2 * len(pairs[0] & pairs[1]) / (len(pairs[0]) + len(pairs[1]))

@@ -6,12 +6,13 @@ in whichever later turn; each call answers one denial, and an allowed one is loo
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from itertools import groupby, islice, pairwise, takewhile
+from itertools import accumulate, chain, groupby, islice, pairwise
 
+from agenteval.core.alike import Kinds, can_meet
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 from agenteval.core.outcome import Ending
@@ -100,6 +101,7 @@ class _Call:
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
     vain: set[str] = field(default_factory=set)
+    kinds: int = 0  # the number of its commands' kinds, in the trial
 
     @property
     def denied(self) -> bool:
@@ -136,6 +138,8 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
 def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Aftermath]:
     denials, spare = _matched(by_turn)
     others = tuple(spare)
+    turns = [calls[0].turn for calls in by_turn]
+    made = [0, *accumulate(map(len, by_turn))]  # calls before each of these turns
     for denial in denials:
         if denial.again is not None:
             between = range(denial.turn + 1, denial.again.turn)
@@ -154,7 +158,9 @@ def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Afterm
         yield Aftermath(
             *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
             turns=None if end is None else end - turn,
-            calls=None if end is None else _made(by_turn, turn, end),
+            calls=None
+            if end is None
+            else 1 + made[bisect_left(turns, end)] - made[bisect_right(turns, turn)],
         )
 
 
@@ -166,10 +172,11 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
+    can = _CanMeet(by_turn)
     for calls in by_turn:
         allowed = [call for call in calls if not call.denied]
         denied = _episode(calls)
-        answering = _answer(unsettled[-PENDING:], [*allowed, *denied])
+        answering = _answer(unsettled[-PENDING:], [*allowed, *denied], can)
         if answering:
             unsettled = [one for one in unsettled if one.kind is None]
         unsettled += denied
@@ -190,13 +197,28 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call]) -> list[_Call]:
+class _CanMeet(dict[tuple[int, int], bool]):
+    """Which kinds of commands of a trial can meet: they are few, its pairs of calls many."""
+
+    def __init__(self, by_turn: Sequence[list[_Call]]) -> None:
+        super().__init__()
+        numbers: dict[Kinds, int] = {}
+        for call in chain.from_iterable(by_turn):
+            call.kinds = numbers.setdefault(call.intent.kinds, len(numbers))
+        self._kinds = tuple(numbers)
+
+    def __missing__(self, pair: tuple[int, int]) -> bool:
+        found = self[pair] = can_meet(*(self._kinds[number] for number in pair))
+        return found
+
+
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: _CanMeet) -> list[_Call]:
     """Settle what the calls of a turn settle, the most alike first; which of them did so."""
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
         for denial in open_denials
         for call in calls
-        if same_intent(denial.intent, call.intent)
+        if can[denial.kinds, call.kinds] and same_intent(denial.intent, call.intent)
     ]
     pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
     answering: list[_Call] = []
@@ -255,16 +277,6 @@ def _end(denial: _Call) -> int | None:
     while last.again is not None:
         last = last.again
     return last.settled if last is denial or last.kind is Recovery.ADDRESSED else None
-
-
-def _made(by_turn: Sequence[list[_Call]], turn: int, end: int) -> int:
-    first = bisect_right(by_turn, turn, key=_turn_of)
-    between = takewhile(lambda calls: calls[0].turn < end, islice(by_turn, first, None))
-    return 1 + sum(map(len, between))
-
-
-def _turn_of(calls: Sequence[_Call]) -> int:
-    return calls[0].turn
 
 
 def _burned(calls: Sequence[_Call]) -> bool:

@@ -181,8 +181,9 @@ def at(value: Any, *path: str) -> Any:
 
 def text_at(value: Any, *path: str) -> str:
     """The text that stands there; empty where there is none."""
-    found = at(value, *path)
-    return found if isinstance(found, str) else ""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

@@ -1,16 +1,14 @@
 """Sessions out of logs as trials of a run: written whole or not at all, and taken up again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from sqlalchemy import JSON, Column, Connection, Table, delete, func, insert, select, update
+from sqlalchemy import JSON, Column, Connection, delete, func, insert, select, update
 from sqlmodel import Field, SQLModel
 
-from agenteval.core.logged import Session
-from agenteval.core.run import Run
-from agenteval.core.trial import CallRecord, Trial
-from agenteval.store import mapping
+from agenteval.store.bound_rows import Entry, Forms, table_of
 from agenteval.store.rows import CallRow, ExactText, RunRow, TrialRow, TurnRow
 
 
@@ -50,58 +48,32 @@ class LogFileRow(SQLModel, table=True):
     state: str
 
 
-def _table(row: Any) -> Table:
-    return SQLModel.metadata.tables[str(row.__tablename__)]
-
-
 _RUN, _TRIAL, _TURN, _CALL, _SESSION, _FILE = map(
-    _table, (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
+    table_of, (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
 )
-_NEW_TRIAL = {
-    name: column.default
-    for name, column in TrialRow.model_fields.items()
-    if name != "id" and not column.is_required()
-}
-
-
-class LoggedRecord(NamedTuple):
-    """A call as it is stored: with what is derived of it, beside what was recorded."""
-
-    record: CallRecord
-    derived: str
-    offending: str
-    shape: str
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A session with the trial that it is; its number is given to it where it is stored.
-
-    `trial` has what it takes to count it; `records` what is kept of each call.
-    """
-
-    session: Session
-    trial: Trial
-    records: Sequence[LoggedRecord]
-    policies: Mapping[str, str]
-    policy: str
-    differ: int
+AT_ONCE = 4_000  # calls that one transaction writes, about
+SESSIONS = 1_000  # likewise
 
 
 class _Known(NamedTuple):
-    row: int
-    trial: int
+    """What is there of a session; its trial is None while it waits to be written."""
+
+    trial: int | None
     size: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class LogWriter:
-    """Writes sessions to a store, each in one transaction. `added` and `grown` count them."""
+    """Writes sessions to a store, each whole or not at all, many in one transaction."""
 
     connection: Connection
-    taxonomy: str
+    forms: Forms
     _known: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
+    _names: dict[str, set[str]] = field(default_factory=dict)  # of sessions, by run
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
+    _waiting: list[tuple[str, Entry, int | None]] = field(default_factory=list)
+    _files: list[tuple[str, str]] = field(default_factory=list)
+    _calls: int = 0  # of those waiting
 
     def has_read(self, name: str, state: str) -> bool:
         """Whether this file was read to its end when it was as it is now."""
@@ -110,107 +82,82 @@ class LogWriter:
             return self.connection.execute(wanted).scalar() == state
 
     def read(self, name: str, state: str) -> None:
-        with self.connection.begin():
-            self.connection.execute(delete(_FILE).where(_FILE.c.id == name))
-            self.connection.execute(insert(_FILE), {"id": name, "state": state})
+        """This file was read to its end: kept when all that was in it is written."""
+        self._files.append((name, state))
 
-    def run_of(self, session: Session, runs: Sequence[str]) -> str | None:
+    def run_of(self, session: str, runs: Sequence[str]) -> str | None:
         """Which of these runs has a part of the session already."""
-        for run in runs:
-            if any(name == session.id for name, _ in self._of_run(run)):
-                return run
-        return None
+        return next(
+            (run for run in runs if self._of_run(run) and session in self._names[run]), None
+        )
 
-    def write(self, run: Run, judged: Judged) -> str:
+    def add(self, run: str, entry: Entry) -> str:
         """`added`, `grown` or `unchanged`; an older copy of what is there changes nothing."""
-        session = judged.session
-        known = self._of_run(run.id).get((session.id, session.part))
-        if known and known.size >= session.size:
+        key = (entry.session, entry.part)
+        known = self._of_run(run).get(key)
+        if known and known.size >= entry.size:
             return "unchanged"
-        with self.connection.begin():
-            trial = self._trial(run, judged) if known is None else self._emptied(known)
-            self._fill(trial, judged)
-            row = self._session(run, trial, judged)
-            self._known[run.id][session.id, session.part] = row
+        if known and known.trial is None:
+            self.flush()
+            known = self._known[run][key]
+        self._waiting.append((run, entry, known.trial if known else None))
+        self._known[run][key] = _Known(None, entry.size)
+        self._names[run].add(entry.session)
+        self._calls += len(entry.calls)
+        if self._calls >= AT_ONCE or len(self._waiting) >= SESSIONS:
+            self.flush()
         return "grown" if known else "added"
 
-    def close_run(self, run: Run) -> None:
-        """Keep what has come to a run: how many trials, by which allow lists."""
-        values = {"trials_planned": run.trials_planned, "policies": dict(run.policies)}
+    def flush(self) -> None:
+        """Write what waits, in one transaction: of no session a part is ever there."""
+        waiting, files = self._waiting, self._files
+        self._waiting, self._files, self._calls = [], [], 0
+        if not waiting and not files:
+            return
         with self.connection.begin():
-            self.connection.execute(update(_RUN).where(_RUN.c.id == run.id), values)
+            added = Counter(run for run, _, trial in waiting if trial is None)
+            for run, entry, trial in waiting:
+                number = self._new(run, entry) if trial is None else self._emptied(trial, entry)
+                self._fill(run, number, entry)
+            for run, count in added.items():
+                planned = {"trials_planned": _RUN.c.trials_planned + count}
+                self.connection.execute(update(_RUN).where(_RUN.c.id == run).values(planned))
+            for name, state in files:
+                self.connection.execute(delete(_FILE).where(_FILE.c.id == name))
+                self.connection.execute(insert(_FILE), {"id": name, "state": state})
 
     def _of_run(self, run: str) -> dict[tuple[str, int], _Known]:
         if run not in self._known:
-            columns = ("session", "part", "id", "trial_id", "size")
+            columns = ("session", "part", "trial_id", "size")
             wanted = select(*(_SESSION.c[name] for name in columns)).where(_SESSION.c.run_id == run)
             with self.connection.begin():
                 rows = self.connection.execute(wanted).all()
-            self._known[run] = {
-                (name, part): _Known(row, trial, tuple(size))
-                for name, part, row, trial, size in rows
-            }
+            self._known[run] = {(n, part): _Known(t, tuple(size)) for n, part, t, size in rows}
+            self._names[run] = {name for name, _ in self._known[run]}
         return self._known[run]
 
-    def _trial(self, run: Run, judged: Judged) -> int:
-        scenario = judged.trial.scenario
-        if (run.id, scenario) not in self._numbers:
-            last = select(func.max(_TRIAL.c.number)).where(
-                _TRIAL.c.run_id == run.id, _TRIAL.c.scenario == scenario
-            )
-            self._numbers[run.id, scenario] = self.connection.execute(last).scalar() or 0
-        number = self._numbers[run.id, scenario] = self._numbers[run.id, scenario] + 1
-        values = {
-            "run_id": run.id,
-            "scenario": scenario,
-            "number": number,
-            "seed": judged.trial.seed,
-        }
-        made = insert(_TRIAL).returning(_TRIAL.c.id)
-        return int(self.connection.execute(made, _NEW_TRIAL | values).scalar_one())
+    def _new(self, run: str, entry: Entry) -> int:
+        key = (run, entry.scenario)
+        if key not in self._numbers:
+            own = (_TRIAL.c.run_id == run, _TRIAL.c.scenario == entry.scenario)
+            last = select(func.max(_TRIAL.c.number)).where(*own)
+            self._numbers[key] = self.connection.execute(last).scalar() or 0
+        self._numbers[key] += 1
+        made = f"{self.forms.trial.insert} RETURNING id"
+        row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
+        return int(self.connection.exec_driver_sql(made, row).scalar_one())
 
-    def _emptied(self, known: _Known) -> int:
-        calls = select(_CALL.c.id).where(_CALL.c.trial_id == known.trial)
+    def _emptied(self, trial: int, entry: Entry) -> int:
+        calls = select(_CALL.c.id).where(_CALL.c.trial_id == trial)
         judgement = SQLModel.metadata.tables["judgement"]
-        for gone in (
-            delete(judgement).where(judgement.c.call_id.in_(calls)),
-            delete(_CALL).where(_CALL.c.trial_id == known.trial),
-            delete(_TURN).where(_TURN.c.trial_id == known.trial),
-            delete(_SESSION).where(_SESSION.c.id == known.row),
-        ):
-            self.connection.execute(gone)
-        return known.trial
+        self.connection.execute(delete(judgement).where(judgement.c.call_id.in_(calls)))
+        for table in (_CALL, _TURN, _SESSION):
+            self.connection.execute(delete(table).where(table.c.trial_id == trial))
+        self.connection.exec_driver_sql(self.forms.trial.update, (*entry.trial, trial))
+        return trial
 
-    def _fill(self, trial: int, judged: Judged) -> None:
-        turns = [
-            mapping.turn_values(trial, number, turn, agent="")
-            for number, turn in enumerate(judged.trial.turns)
-        ]
-        calls = [*self._calls(trial, judged)]
-        for table, rows in ((_TURN, turns), (_CALL, calls)):
-            if rows:
-                self.connection.execute(insert(table), rows)
-        ended = mapping.ended_values(judged.trial)
-        self.connection.execute(update(_TRIAL).where(_TRIAL.c.id == trial), ended)
-
-    def _calls(self, trial: int, judged: Judged) -> Iterator[dict[str, Any]]:
-        policy = next(iter(judged.policies.values()), "")
-        for one in judged.records:
-            yield mapping.call_values(
-                trial, one.record, agent="", policy=policy, taxonomy=self.taxonomy
-            ) | {"derived": one.derived, "offending": one.offending, "shape": one.shape}
-
-    def _session(self, run: Run, trial: int, judged: Judged) -> _Known:
-        one = judged.session
-        told = ("agent", "version", "project", "parent", "path", "part", "began", "ended")
-        values = {name: getattr(one, name) for name in told} | {
-            "run_id": run.id,
-            "trial_id": trial,
-            "session": one.id,
-            "size": list(one.size),
-            "outcomes": dict(one.outcomes),
-            "policy": judged.policy,
-            "differ": judged.differ,
-        }
-        made = self.connection.execute(insert(_SESSION).returning(_SESSION.c.id), values)
-        return _Known(made.scalar_one(), trial, one.size)
+    def _fill(self, run: str, trial: int, entry: Entry) -> None:
+        self.forms.turn.write(self.connection, (trial,), entry.turns)
+        self.forms.call.write(self.connection, (trial,), entry.calls)
+        self.forms.session.write(self.connection, (run, trial), [entry.about])
+        self._known[run][entry.session, entry.part] = _Known(trial, entry.size)

@@ -121,12 +121,15 @@ def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:
 
 MARK = "\x02json:"
 PACKED = "\x02zlib:"
+_MARKS = (MARK, PACKED)
 _WORTH = 512  # characters; shorter ones get longer
 
 
 def to_column(value: str) -> str:
     """As it is, or as MARK and its JSON in ASCII where a database would refuse it."""
-    marked = value.startswith((MARK, PACKED)) or "\0" in value or _has_surrogate(value)
+    if value.isascii() and "\0" not in value and not value.startswith(_MARKS):
+        return value  # nearly all
+    marked = value.startswith(_MARKS) or "\0" in value or _has_surrogate(value)
     return MARK + json.dumps(value) if marked else value
 
 

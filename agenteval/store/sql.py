@@ -14,7 +14,7 @@ from sqlmodel import Session, col, create_engine, select
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.errors import UsageError, fault, is_damage
-from agenteval.store import ingesting, loading, run_mapping
+from agenteval.store import bound_rows, ingesting, loading, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.recorder import Hold, RunRecorder, claimed
@@ -70,7 +70,8 @@ class SqlStore:
 
     def log_writer(self, taxonomy: str) -> ingesting.LogWriter:
         """What takes in sessions out of logs."""
-        return ingesting.LogWriter(self._engine.connect(), taxonomy)
+        forms = bound_rows.Forms(self._engine.dialect, ingesting.SessionRow, taxonomy)
+        return ingesting.LogWriter(self._engine.connect(), forms)
 
     def connect(self) -> Connection:
         """For questions in plain SQL."""

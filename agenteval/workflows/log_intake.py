@@ -1,7 +1,7 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,24 +11,32 @@ from agenteval import store as parts  # whose sql imports an ORM: only when it i
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
 from agenteval.core.cards import ModelCard, Source
-from agenteval.core.logged import Fact, Session, Skipped
+from agenteval.core.logged import Fact, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
 from agenteval.core.run import Run
 from agenteval.errors import UsageError
-from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.log_bytes import closed_folders
 from agenteval.readers.log_formats import FORMATS, LogFormat, format_named
-from agenteval.store.ingesting import Judged
+from agenteval.store.bound_rows import Entry
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.workflows import ingest
-from agenteval.workflows.log_results import EVERYTHING, Intake, Taken, Wanted
-from agenteval.workflows.log_trials import LogJudge, differs
+from agenteval.workflows.log_results import (
+    EMPTY,
+    EVERYTHING,
+    LEFT_OUT,
+    Counted,
+    Found,
+    Intake,
+    Reading,
+    Taken,
+    Unread,
+    Wanted,
+)
+from agenteval.workflows.log_workers import Workers, workers_for
 
 AUTO = "auto"
-SHOWN = 10  # calls of which list and record differ
-
 
 Note = Callable[[Intake], None]
 
@@ -41,10 +49,12 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     allowlist: str | None = None,
     wanted: Wanted = EVERYTHING,
     redact: bool = False,
+    workers: int | None = None,
     note: Note = lambda _: None,
 ) -> Intake:
     """Take logs in; what was taken in before is not taken again. Raises UsageError.
 
+    `workers` are the processes that read and judge; without a number as many as are worth it.
     `note` is told after each session. Whatever ends it, what was stored is whole.
     """
     wanted.check()
@@ -62,8 +72,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
             for place in {place: None for _, place in places}:
                 for fault in closed_folders(place):
                     taking.intake.skip(fault)
-            for log, path in files:
-                taking.file(log, path)
+            taking.files(files, workers)
         finally:
             taking.close()
     return taking.intake
@@ -97,78 +106,71 @@ class _Taking:
         self._redactor, self._note = redactor, note
         self._writer = store.log_writer(TAXONOMY_VERSION)
         self._runs = {run.id: run for run in store.runs() if run.source}
-        self._judges: dict[str, LogJudge] = {}
 
-    def file(self, log: LogFormat, path: Path) -> None:
-        self.intake.files += 1
-        name, state = self._asked_of(log, path), _state(path)
-        if self._writer.has_read(name, state):
-            self.intake.unchanged += 1
-            return
-        try:
-            for one in log.read(path):
-                if isinstance(one, Skipped):
-                    self.intake.skip(one)
-                else:
-                    self._session(log, one)
-        except UNREADABLE as error:
-            why = getattr(error, "strerror", None) or str(error)
-            self.intake.skip(Skipped(str(path), "the file", why))
-            return
-        self._writer.read(name, state)
+    def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+        new = [*self._new(files)]
+        sized = [(log.name, path, _size(path)) for log, path, *_ in new]
+        if workers is None:
+            workers = workers_for(sum(size for *_, size in sized))
+        if self._redactor:
+            workers = 0  # the same thing has the same mark in all of them
+        reading = Reading(self._allowlist, self._wanted, self._redactor, self._writer.forms)
+        with closing(Workers(reading, sized, workers)) as reader:
+            for number, (log, _, name, state) in enumerate(new):
+                self.intake.files += 1
+                whole = True
+                for found in reader.of(number):
+                    if isinstance(found, Unread):
+                        self.intake.skip(found.skipped)
+                        whole = False
+                    else:
+                        self._take(log, found)
+                if whole:
+                    self._writer.read(name, state)
+            self.intake.lost = reader.lost
 
     def close(self) -> None:
-        for run in self.intake.runs:
-            self._writer.close_run(self._runs[run])
+        """Whatever ended it: what is whole is kept."""
+        self._writer.flush()
         self._writer.connection.close()
         if self._redactor:
             self.intake.redacted = self._redactor.listed()
+
+    def _new(
+        self, files: Sequence[tuple[LogFormat, Path]]
+    ) -> Iterator[tuple[LogFormat, Path, str, str]]:
+        """Those that were not read as they are now, with what they are then known by."""
+        for log, path in files:
+            name, state = self._asked_of(log, path), _state(path)
+            if self._writer.has_read(name, state):
+                self.intake.files += 1
+                self.intake.unchanged += 1
+            else:
+                yield log, path, name, state
 
     def _asked_of(self, log: LogFormat, path: Path) -> str:
         basis = self._allowlist.digest if self._allowlist else ""
         asked = f"{log.name}\0{path.absolute()}\0{basis}\0{self._wanted}"
         return hashlib.sha256(asked.encode(errors="surrogatepass")).hexdigest()[:32]
 
-    def _session(self, log: LogFormat, session: Session) -> None:
-        if not session.turns:
-            self.intake.empty += 1
-            return
-        session = session.plain()
-        judge = self._judges.setdefault(
-            log.name, LogJudge(log.name, self._allowlist, self._redactor)
-        )
-        for own in session.by_model():
-            if not self._wanted.fits(own):
+    def _take(self, log: LogFormat, found: Found) -> None:
+        for one in found:
+            if isinstance(one, Skipped):
+                self.intake.skip(one)
+            elif one == EMPTY:
+                self.intake.empty += 1
+            elif one == LEFT_OUT:
                 self.intake.left_out += 1
-                continue
-            run, judged = self._run(log, own), judge.judged(own)
-            self._keep(run, judged, log)
-            self._note(self.intake)
+            elif isinstance(one, Counted):
+                self._keep(log, one)
+                self._note(self.intake)
 
-    def _keep(self, run: Run, judged: Judged, log: LogFormat) -> None:
-        how = self._writer.write(run, judged)
-        taken = self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name))
-        taken.sessions[how] += 1
-        if how == "unchanged":
-            return
-        if how == "added":
-            run = replace(run, trials_planned=run.trials_planned + 1)
-        if self._allowlist:
-            run = replace(run, policies={self._allowlist.name: self._allowlist.digest})
-        self._runs[run.id] = run
-        taken.recorded.update(judged.session.outcomes)
-        taken.derived.update(one.derived for one in judged.records if one.derived)
-        taken.policies[judged.policy.partition(":")[0]] += 1
-        for one in judged.records:
-            if differs(one):
-                taken.differing[one.record.harness] += 1
-                if len(taken.differ) < SHOWN:
-                    told = (
-                        one.record.call.command or f"{one.record.call.name} {one.record.call.raw}"
-                    )
-                    taken.differ.append(f"{one.record.harness}, but {one.derived}: {told}")
+    def _keep(self, log: LogFormat, one: Counted) -> None:
+        run = self._run(log, one.entry)
+        how = self._writer.add(run.id, one.entry)
+        self.intake.runs.setdefault(run.id, Taken(run.id, run.model.name, log.name)).add(how, one)
 
-    def _run(self, log: LogFormat, session: Session) -> Run:
+    def _run(self, log: LogFormat, entry: Entry) -> Run:
         """The run that the session belongs to: of its format, its model and the list that judges.
 
         A copy of a session that does not name its model belongs where the session is.
@@ -179,11 +181,11 @@ class _Taking:
             for run in self._runs.values()
             if run.source and (run.source.format, run.source.basis) == (log.name, basis)
         ]
-        if not session.model:
-            there = self._writer.run_of(session, [run.id for run in own])
+        if not entry.model:
+            there = self._writer.run_of(entry.session, [run.id for run in own])
             if there is not None:
                 return self._runs[there]
-        name = session.model or "unknown"
+        name = entry.model or "unknown"
         found = next((run for run in own if run.model.name == name), None)
         return found or self._new_run(log, name, basis)
 
@@ -202,7 +204,7 @@ class _Taking:
             sandbox="",
             protocol="",
             taxonomy=TAXONOMY_VERSION,
-            policies={},
+            policies={self._allowlist.name: basis} if self._allowlist else {},
             complete=True,
             source=Source(log.name, basis, tuple(map(str, log.hidden)), judged),
         )
@@ -213,6 +215,13 @@ class _Taking:
 
 def _plain(name: str) -> str:
     return "".join(one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0  # whoever opens it is told
 
 
 def _state(path: Path) -> str:

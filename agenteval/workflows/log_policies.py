@@ -66,7 +66,7 @@ def stops_at(policy: Policy, call: ToolCall, verdict: Verdict, root: str) -> str
     primary = verdict.primary
     if primary is None:
         return ""
-    if isinstance(policy.engine, Stopping) and call.command is not None:
-        start = root or UNKNOWN_WORLD.root
-        return policy.engine.stops_at(call.command, start, start) or primary.evidence.text
-    return primary.evidence.text
+    if policy.engine is None or call.command is None or not isinstance(policy.engine, Stopping):
+        return primary.evidence.text
+    start = root or UNKNOWN_WORLD.root
+    return policy.engine.stops_at(call.command, start, start) or primary.evidence.text

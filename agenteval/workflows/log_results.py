@@ -1,12 +1,23 @@
-"""Which sessions of logs are wanted, and what came of taking them in."""
+"""Files of logs read and judged: which sessions are wanted, and what came of them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
 
+from agenteval.core.call import ToolCall
 from agenteval.core.logged import Session, Skipped
+from agenteval.core.policy.policy import Policy
+from agenteval.core.redaction import Redactor
+from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
+from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.json_source import when
+from agenteval.readers.log_formats import FORMATS
+from agenteval.store.bound_rows import Entry, Forms, Judged
+from agenteval.workflows.log_trials import LogJudge, differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,21 @@ class Wanted:
 EVERYTHING = Wanted()
 
 
+SHOWN = 10  # calls of which list and record differ
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A session that was read and judged: what is stored of it, and what is told of it."""
+
+    entry: Entry
+    recorded: Counter[str]
+    derived: Counter[str]
+    policy: str  # what kind of place its list is from
+    differ: Sequence[str]
+    differing: Counter[str]
+
+
 @dataclass(frozen=True, slots=True)
 class Taken:
     """What came of one run: its calls by what was recorded, and how many its list denies."""
@@ -52,6 +78,16 @@ class Taken:
     policies: Counter[str] = field(default_factory=Counter)  # where the lists of sessions are from
     differ: list[str] = field(default_factory=list)  # as many as are shown
     differing: Counter[str] = field(default_factory=Counter)  # by what was recorded
+
+    def add(self, how: str, one: Counted) -> None:
+        self.sessions[how] += 1
+        if how == "unchanged":
+            return
+        self.recorded.update(one.recorded)
+        self.derived.update(one.derived)
+        self.policies[one.policy] += 1
+        self.differing.update(one.differing)
+        self.differ.extend(one.differ[: SHOWN - len(self.differ)])
 
 
 NAMED = 1_000  # skipped parts: a file of garbage has millions
@@ -69,6 +105,7 @@ class Intake:
     skipped: list[Skipped] = field(default_factory=list)  # as many as are named
     skips: int = 0  # all that were skipped
     redacted: Sequence[str] = ()
+    lost: int = 0  # worker processes that died
 
     def skip(self, one: Skipped) -> None:
         self.skips += 1
@@ -80,3 +117,79 @@ class Intake:
         return any(
             taken.sessions["added"] or taken.sessions["grown"] for taken in self.runs.values()
         )
+
+
+EMPTY, LEFT_OUT = "empty", "left out"
+Item = Counted | Skipped | str
+Found = list[Item]  # of one thing in a file: several where a session changed its model
+
+
+class Unread(NamedTuple):
+    """Why a file could not be read, or not to its end."""
+
+    skipped: Skipped
+
+
+class Unit(NamedTuple):
+    """A file, or every `shares`-th of the things in it, from the one numbered `share` on."""
+
+    format: str
+    path: Path
+    share: int = 0
+    shares: int = 1
+
+
+@dataclass(slots=True)
+class Reading:
+    """How files are read and judged. What comes of one thing in a file is a list, in its order."""
+
+    allowlist: Policy | None
+    wanted: Wanted
+    redactor: Redactor | None
+    forms: Forms
+    _judges: dict[str, LogJudge] = field(default_factory=dict)
+
+    def of(self, unit: Unit) -> Iterator[Found | Unread]:
+        try:
+            found = FORMATS[unit.format].read(unit.path)
+            for one in islice(found, unit.share, None, unit.shares):
+                yield [one] if isinstance(one, Skipped) else [*self._session(unit.format, one)]
+        except UNREADABLE as error:
+            why = getattr(error, "strerror", None) or str(error)
+            yield Unread(Skipped(str(unit.path), "the file", why))
+
+    def remembers(self, format_name: str) -> bool:
+        """Whether a session of the format can be judged by rules that an earlier one quoted."""
+        dialect = dialects().get(format_name)
+        return self.allowlist is None and dialect is not None and dialect.quoted is not None
+
+    def _session(self, format_name: str, session: Session) -> Iterator[Item]:
+        if not session.turns:
+            yield EMPTY
+            return
+        judge = self._judges.setdefault(
+            format_name, LogJudge(format_name, self.allowlist, self.redactor)
+        )
+        for own in session.plain().by_model():
+            if self.wanted.fits(own):
+                yield self._counted(judge.judged(own))
+            else:
+                yield LEFT_OUT
+
+    def _counted(self, judged: Judged) -> Counted:
+        other = [one for one in judged.records if differs(one)]
+        return Counted(
+            entry=self.forms.entry(judged),
+            recorded=judged.session.outcomes,
+            derived=Counter(one.derived for one in judged.records if one.derived),
+            policy=judged.policy.partition(":")[0],
+            differ=[
+                f"{one.record.harness}, but {one.derived}: {_told(one.record.call)}"
+                for one in other[:SHOWN]
+            ],
+            differing=Counter(one.record.harness for one in other),
+        )
+
+
+def _told(call: ToolCall) -> str:
+    return call.command or f"{call.name} {call.raw}"

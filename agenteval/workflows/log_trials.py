@@ -23,7 +23,7 @@ from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World
 from agenteval.core.redaction import Redactor
 from agenteval.core.span import Span
 from agenteval.core.trial import CallRecord, Execution, Trial, Turn
-from agenteval.store.ingesting import Judged, LoggedRecord
+from agenteval.store.bound_rows import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
 from agenteval.workflows.log_policies import GIVEN, Known, beside, in_mode, quoted, stops_at

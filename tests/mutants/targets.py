@@ -19,6 +19,10 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/policy/test_loopholes.py",
         "tests/policy/test_allowlists.py",
     ),
+    "agenteval/core/alike.py": (
+        "tests/core/test_likeness.py",
+        "tests/core/test_recovery_labels.py",
+    ),
     "agenteval/core/intent.py": (
         "tests/core/test_likeness.py",
         "tests/core/test_recovery_labels.py",
