@@ -1,8 +1,8 @@
 """Sessions out of logs as rows that a database's driver takes, bound wherever they were read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import JSON, Connection, Dialect, Table
 from sqlalchemy.types import TypeEngine
@@ -13,11 +13,7 @@ from agenteval.core.trial import CallRecord, Trial
 from agenteval.store import mapping
 from agenteval.store.location import to_column
 from agenteval.store.rows import CallRow, ExactText, TrialRow, TurnRow
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agenteval.store.summaries import Values
+from agenteval.store.summaries import Values
 
 Bound = tuple[Any, ...]
 
@@ -70,46 +66,33 @@ class Entry:
 
 
 class Form:
-    """How rows of a table are written: columns that are `given` on writing, then those bound."""
+    """How rows of a table are written: columns that are `given` on writing, then those bound.
 
-    def __init__(
-        self, dialect: Dialect, row: object, given: Sequence[str], bound: Sequence[str]
-    ) -> None:
-        table = table_of(row)
-        self.bound = bound
-        self._binders: list[tuple[str, Callable[[Any], Any] | None]] = [
-            (name, _binder(table.c[name].type, dialect)) for name in bound
-        ]
-        quote = dialect.identifier_preparer
-        self._name, self._mark = quote.format_table(table), _MARKS.get(dialect.paramstyle, "%s")
-        self._columns = [quote.quote(name) for name in (*given, *bound)]
-        self._given = len(given)
+    `update` is of the row whose id stands behind what is bound.
+    """
 
-    def bind(self, values: "Values") -> Bound:
+    def __init__(self, dialect: Dialect, row: object, given: Sequence[str]) -> None:
+        table, quote = table_of(row), dialect.identifier_preparer
+        bound = [each for each in table.c if each.name not in {"id", *given}]
+        self._binders = [(each.name, _binder(each.type, dialect)) for each in bound]
+        name, mark = quote.format_table(table), "?" if dialect.paramstyle == "qmark" else "%s"
+        news = [quote.quote(each.name) for each in bound]
+        columns = [*map(quote.quote, given), *news]
+        marks = ", ".join([mark] * len(columns))
+        self.insert = f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 -- our own columns
+        self.update = f"UPDATE {name} SET {f' = {mark}, '.join(news)} = {mark} WHERE id = {mark}"  # noqa: S608 -- likewise
+
+    def bind(self, values: Values) -> Bound:
         return tuple(
             [values[name] if bind is None else bind(values[name]) for name, bind in self._binders]
         )
-
-    @property
-    def insert(self) -> str:
-        marks = ", ".join([self._mark] * len(self._columns))
-        return f"INSERT INTO {self._name} ({', '.join(self._columns)}) VALUES ({marks})"  # noqa: S608 -- our own columns
-
-    @property
-    def update(self) -> str:
-        """Of the row whose id stands behind what is bound."""
-        news = ", ".join(f"{name} = {self._mark}" for name in self._columns[self._given :])
-        return f"UPDATE {self._name} SET {news} WHERE id = {self._mark}"  # noqa: S608 -- our own columns
 
     def write(self, connection: Connection, given: Bound, rows: Sequence[Bound]) -> None:
         if rows:
             connection.exec_driver_sql(self.insert, [given + row for row in rows])
 
 
-_MARKS = {"qmark": "?"}
-
-
-def _binder(kind: TypeEngine[Any], dialect: Dialect) -> "Callable[[Any], Any] | None":
+def _binder(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
     """As SQLAlchemy binds a value of the kind, but for what is the same in each row."""
     if type(kind) is ExactText:
         return _exact
@@ -137,10 +120,10 @@ class Forms:
 
     def __init__(self, dialect: Dialect, session_row: object, taxonomy: str) -> None:
         self._taxonomy = taxonomy
-        self.trial = _form(dialect, TrialRow, ("run_id", "number", "scenario", "seed"))
-        self.turn = _form(dialect, TurnRow, ("trial_id",))
-        self.call = _form(dialect, CallRow, ("trial_id",))
-        self.session = _form(dialect, session_row, ("run_id", "trial_id"))
+        self.trial = Form(dialect, TrialRow, ("run_id", "number", "scenario", "seed"))
+        self.turn = Form(dialect, TurnRow, ("trial_id",))
+        self.call = Form(dialect, CallRow, ("trial_id",))
+        self.session = Form(dialect, session_row, ("run_id", "trial_id"))
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
@@ -160,27 +143,17 @@ class Forms:
 
     def _calls(self, judged: Judged) -> list[Bound]:
         policy = next(iter(judged.policies.values()), "")
+        known = {"agent": "", "policy": policy, "taxonomy": self._taxonomy}
         return [
             self.call.bind(
-                {
-                    **mapping.call_values(
-                        0, one.record, agent="", policy=policy, taxonomy=self._taxonomy
-                    ),
-                    "derived": one.derived,
-                    "offending": one.offending,
-                    "shape": one.shape,
-                }
+                mapping.call_values(0, record, **known)
+                | {"derived": derived, "offending": offending, "shape": shape}
             )
-            for one in judged.records
+            for record, derived, offending, shape in judged.records
         ]
 
 
-def _form(dialect: Dialect, row: object, given: Sequence[str]) -> Form:
-    bound = [column.name for column in table_of(row).c if column.name not in {"id", *given}]
-    return Form(dialect, row, given, bound)
-
-
-def _about(judged: Judged) -> "Values":
+def _about(judged: Judged) -> Values:
     one = judged.session
     return {name: getattr(one, name) for name in _OF_SESSION} | {
         "session": one.id,

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,24 @@ def test_workers_make_the_store_that_one_process_makes(tmp_path, logs, workers, 
     assert alone.files == 6
     assert (told(there), there.lost) == (told(here), 0)
     assert stored(tmp_path / "n.db") == stored(tmp_path / "0.db")
+
+
+def test_postgresql_gets_what_sqlite_gets_also_of_a_session_that_grew(
+    tmp_path, logs, postgres
+) -> None:
+    url = postgres.url(postgres.new())
+    loaded = []
+    odd = claude().replace('"ls"', '"ls \\u0000 \\ud83d 100%s"')
+    for text in (claude()[: claude().index("t5")], odd):
+        (logs / "s9.jsonl").write_text(text.replace('"c1"', '"s9"'))
+        for store in (url, str(tmp_path / "0.db")):
+            run = next(iter(take_in("claude-code", [str(logs)], store, workers=2).runs))
+            with closing(SqlStore(store)) as there:
+                loaded.append(there.load(run))
+    first, first_here, grown, grown_here = (replace(one, id="", started="") for one in loaded)
+    assert (first, grown) == (first_here, grown_here)
+    assert len(grown.trials) == 6
+    assert sum(len(one.calls) for one in grown.trials) > sum(len(t.calls) for t in first.trials)
 
 
 def test_a_large_file_is_judged_in_shares(tmp_path, monkeypatch) -> None:
