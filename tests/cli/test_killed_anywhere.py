@@ -35,5 +35,7 @@ def test_a_process_a_mount_and_a_call_that_are_left_or_lost_would_be_seen(
         "runner",
         ended=False,
         doubled=frozenset(("call-2",)),
+        told="no run",
     )
-    assert seen.faults == ["folder x", "lost call-1", "doubled call-2", "the run did not end"]
+    ended = "the run did not end: no run"
+    assert seen.faults == ["folder x", "lost call-1", "doubled call-2", ended]

@@ -22,7 +22,7 @@ from cosmic_ray.mutating import mutate_code, use_mutation
 from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import WorkItem
-from explained import explanations
+from survivors import explanations
 from targets import ROOT, TARGETS
 from warm import Patience, first_run, prepare, run
 

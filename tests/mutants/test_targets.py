@@ -1,6 +1,6 @@
 """Every module that is to be mutated, every test of it and every line explained is there."""
 
-from explained import explanations
+from survivors import explanations
 from targets import ROOT, TARGETS
 
 
