@@ -41,6 +41,7 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
     path = Path(FOLDER, f"{arm}.toml")
     if path.exists():
         raise UsageError(f"{path} is there already: move it away, or give another --name")
+    _check_output(seen)
     path.parent.mkdir(parents=True, exist_ok=True)
     text = arm_file(seen, day=f"{datetime.now(UTC):%Y-%m-%d}", here=str(Path.cwd()))
     path.write_text(text, encoding="utf-8")
@@ -52,6 +53,17 @@ def captured(command: Sequence[str], name: str | None, rules: str | None) -> Ite
     yield from compared(seen.calls, policy)
     yield f"wrote {path}"
     yield f"Next: agenteval run --model NAME --arm {arm}"
+
+
+def _check_output(seen: Captured) -> None:
+    """Raises UsageError where what ran shows no output: models would never read any either."""
+    silent = [one for one in seen.calls if _kind(one) == "ran" and SAID not in one.reply]
+    if silent:
+        last = (silent[0].reply.strip().splitlines() or ["nothing"])[-1]
+        raise UsageError(
+            f"{seen.name} ran `echo {SAID}` and showed no output of it, but: {last[:200]}. Its own "
+            "sandbox may not work here: have it run one command by itself first, then capture it"
+        )
 
 
 def arm_file(seen: Captured, *, day: str, here: str) -> str:

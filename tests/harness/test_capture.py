@@ -145,6 +145,16 @@ def test_what_cannot_be_captured_is_one_line_with_the_cure(project, words, said)
     assert (done.returncode, done.stderr.count("\n"), said in done.stderr) == (2, 1, True)
 
 
+def test_a_harness_whose_commands_show_no_output_makes_no_arm(project) -> None:
+    program = project / "opencode"
+    broken = "bwrap: execvp sandbox: No such file or directory\\nExit code: 1"
+    program.write_text(FAKE.replace("agenteval-capture\\n", broken))
+    done = captured(project, "--", "./opencode", "look")
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+    assert "showed no output of it, but: Exit code: 1. Its own sandbox may" in done.stderr
+    assert not (project / "arms").exists()
+
+
 def test_an_arm_that_is_there_is_not_overwritten(project) -> None:
     captured(project, "--", "./opencode", "look")
     before = (project / "arms/captured/opencode.toml").read_text()
