@@ -169,7 +169,8 @@ def test_an_arm_that_is_there_is_not_overwritten(project) -> None:
     [
         ("opencode", "opencode", ("run", "look around")),
         ("claude-code", "claude", ("-p", "look around")),
-        ("codex", "codex", ("exec", "--skip-git-repo-check", "look around")),
+        # Its own sandbox finds itself no more where its home is a temporary folder.
+        ("codex", "codex", ("exec", "--skip-git-repo-check", "-s", "danger-full-access", "look")),
     ],
 )
 def test_the_real_program_is_captured(name, program, words, tmp_path, monkeypatch) -> None:
@@ -189,3 +190,4 @@ def test_the_real_program_is_captured(name, program, words, tmp_path, monkeypatc
     arm = arms((tmp_path,))[f"captured/{name}"]
     assert arm.words == f"{name} {found.program.version}"
     assert len(arm.frame) > 5000
+    assert "{output}" in arm.profile.texts.ran
