@@ -114,8 +114,7 @@ async def _start(
 
 def _of_runtime(name: str, engine: str, limits: Limits) -> Iterator[str]:
     """Said after `_options`, so that it counts: a kernel of its own has threads and memory too."""
-    yield f"--runtime={name}"
-    yield f"--pids-limit={limits.processes + KERNEL_THREADS}"
+    yield from (f"--runtime={name}", f"--pids-limit={limits.processes + KERNEL_THREADS}")
     yield from (f"--memory={limits.memory + KERNEL}", f"--memory-swap={limits.memory + KERNEL}")
     if Path(name).name == "runsc" and engine.endswith(ENGINES[0]):
         yield "--runtime-flag=network=none"  # else gVisor refuses to begin without one
@@ -144,9 +143,8 @@ def _options(engine: str, limits: Limits, programs: str) -> Iterator[str]:
 
 def _runner(limits: Limits, *, prefork: bool) -> dict[str, Any]:
     rules = [("/", "read"), *((path, "write") for path in (WORKSPACE, *WRITABLE))]
-    return runner_spec(limits, own_user=True, prefork=prefork, rules=rules) | {
-        "filter": {"loopback": limits.loopback},
-    }
+    spec = runner_spec(limits, own_user=True, prefork=prefork, rules=rules)
+    return spec | {"filter": {"loopback": limits.loopback}}
 
 
 def _last_line(complaints: IO[bytes]) -> str:
