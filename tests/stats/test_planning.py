@@ -12,6 +12,7 @@ from agenteval.stats.estimand import Estimand
 from agenteval.stats.feasibility import needed
 from agenteval.stats.planning import MOST_TRIALS, Rehearsal
 from agenteval.stats.promotion import GateVerdict, judge_gate
+from agenteval.stats.rates import Rate
 from agenteval.stats.simulation import Clustering, Design, Truth
 
 TRUTH = Truth(0.056, {"a": 1.0})
@@ -71,6 +72,15 @@ def test_a_size_just_below_the_most_is_found():
     design = Design([("a", at, at) for at in range(9)], [2], frozenset(), Clustering(0.0, 0.0))
     found = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.0045), 100)
     assert 2_200 < found.needed(np.random.default_rng(3)).trials < MOST_TRIALS
+
+
+def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(monkeypatch) -> None:
+    design = Design([("a", at, at) for at in range(20)], [4], frozenset(), Clustering(0.0, 0.0))
+    here = Rehearsal(design, Truth(0.01, {"a": 1.0}), Rules(0.05), 100)
+    monkeypatch.setattr(Rehearsal, "_enough", lambda *_: (15, Rate(0, 0)))
+    size = here.needed(np.random.default_rng(1))
+    assert size.trials > 15
+    assert size.power.value >= 0.8
 
 
 def test_a_margin_too_narrow_has_no_size():
