@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, TypeVar
 
+from agenteval.config.roots import DEFAULT_STORE
 from agenteval.core.summary import RunSummary, TrialSummary
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered, share_of
@@ -31,9 +32,6 @@ class Table(tuple[Row, ...]):
         """A list for each field; without any rows it is empty."""
         names = [field.name for field in fields(self[0])] if self else []  # type: ignore[arg-type]
         return {name: [getattr(row, name) for row in self] for name in names}
-
-
-DEFAULT_STORE = "reports/agenteval.db"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict, Unpack
 
-from agenteval.api.results import DEFAULT_STORE, RunResult, load, named
-from agenteval.config.arms import USUAL as ARM
+from agenteval.api.results import RunResult, load, named
+from agenteval.config.roots import DEFAULT_ARM, DEFAULT_STORE
 from agenteval.core.run import Options
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -57,7 +57,7 @@ _DEFAULTS = Settings(
     concurrency=4,
     base_url=None,
     max_turns=None,
-    arm=ARM,
+    arm=DEFAULT_ARM,
     prompt_variant=None,
     rules="start",
     context="0",

@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     concurrency: o.Concurrency = "4",
     power: o.Power = False,
     max_turns: o.MaxTurns = None,
-    arm: o.Arm = o.ARM,
+    arm: o.Arm = o.DEFAULT_ARM,
     harness: o.Harness = None,
     prompt_variant: o.PromptVariant = None,
     rules: o.RulesPlace = "start",

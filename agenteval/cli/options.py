@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
+from agenteval.config import roots
 from agenteval.dialects import NAMES
 
-ARM = "taught/tools"
-DEFAULT_STORE = "reports/agenteval.db"
+DEFAULT_ARM = roots.DEFAULT_ARM
+DEFAULT_STORE = roots.DEFAULT_STORE
 EXIT_CODES = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}  # of a gate's verdict; 2 is bad input
 RUN_WORDS = "Run ids or how they begin, `last`, `last-1`, a model's name, or a label"
 TOO_VOID = 5  # the exit code of a run of which more trials are void than --void-limit

@@ -19,7 +19,6 @@ from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 
 FOLDER = "arms"
-USUAL = "taught/tools"
 
 
 class _Schema(BaseModel):

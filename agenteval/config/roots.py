@@ -7,6 +7,8 @@ from agenteval.errors import UsageError
 
 PROJECT_FILE = "agenteval.toml"
 GATE_FILE = "gate.toml"
+DEFAULT_STORE = "reports/agenteval.db"
+DEFAULT_ARM = "taught/tools"
 
 
 def shipped() -> Path:

@@ -34,14 +34,17 @@ def can_meet(one: Kinds, other: Kinds) -> bool:
 
 
 def same_command(one: Command, other: Command) -> bool:
-    meeting = _meeting(one.kind, other.kind)
-    if meeting is _Meeting.FILE:
-        return _same_file(one.words, other.words)
-    if meeting is _Meeting.WORD and one.words.isdisjoint(other.words):
-        return False
-    if meeting in {_Meeting.NEVER, _Meeting.ALWAYS}:
-        return meeting is _Meeting.ALWAYS
-    return _same_object(one, other)
+    match _meeting(one.kind, other.kind):
+        case _Meeting.NEVER:
+            return False
+        case _Meeting.ALWAYS:
+            return True
+        case _Meeting.FILE:
+            return _same_file(one.words, other.words)
+        case _Meeting.OBJECT:
+            return _same_object(one, other)
+        case _Meeting.WORD:
+            return not one.words.isdisjoint(other.words) and _same_object(one, other)
 
 
 class _Meeting(IntEnum):

@@ -56,15 +56,9 @@ class ModelCard:
             return ()
         if grammar not in {FITTED, STOPPED}:
             return None
-        through = self.seen.get(INVENTED) == THROUGH
-        return (
-            (BROKEN_ARGUMENTS,)
-            if through or grammar == STOPPED
-            else (
-                INVENTED_TOOL,
-                BROKEN_ARGUMENTS,
-            )
-        )
+        if grammar == STOPPED or self.seen.get(INVENTED) == THROUGH:
+            return (BROKEN_ARGUMENTS,)
+        return INVENTED_TOOL, BROKEN_ARGUMENTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from agenteval.core.alike import OF_FILES, READS, REMOVES, WRITES, Command, Kinds, same_command
 from agenteval.core.call import BASH, ToolCall
+from agenteval.core.shell.programs import names
 
 READ = 4_000  # characters of a call
 
@@ -32,22 +33,18 @@ _RANGE = re.compile(r"[\d,]+[ps]?")  # of lines, as for sed, or a time
 _BROKEN_JSON = re.compile(r"^\W*(?:command|cmd)\W+")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _ENDS = frozenset({"&&", "||", ";", "&", "\n"})
-_WRAPPERS = _words(
+_WRAPPERS = names(
     "sudo env time nohup command exec nice stdbuf timeout uv uvx npx run python python3 node "
     "bash sh if do then"
 )
 _CODE = frozenset({"-c", "-e"})  # what follows is a program, and no file
 # What only prepares; for a chain of nothing else, it is what was wanted.
-_PREPARES = _words("cd export unset source true false echo printf sleep for while done fi")
-_FILTERS = _words("head tail grep wc jq sort uniq awk sed cut less more tr column cat")
+_PREPARES = names("cd export unset source true false echo printf sleep for while done fi")
+_FILTERS = names("head tail grep wc jq sort uniq awk sed cut less more tr column cat")
 _PRINTS = frozenset({"echo", "printf", "cat"})
 _NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
-_SIZES = _words("-n --limit --max --top --lines --head --tail --count")
+_SIZES = names("-n --limit --max --top --lines --head --tail --count")
 
 # One name for all that does the same to files, as programs and as tools.
 _ACTIONS = {
@@ -62,10 +59,10 @@ _ACTIONS = {
     }.items()
     for name in known.split()
 }
-_NO_OBJECT = _words(
+_NO_OBJECT = names(
     "select from where order by group and or not limit as the a an of to in for with is on please"
 )
-_UNTOLD = _words("description timeout timeout_ms timeout_seconds")
+_UNTOLD = names("description timeout timeout_ms timeout_seconds")
 
 
 class Intent(NamedTuple):

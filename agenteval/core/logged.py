@@ -45,7 +45,6 @@ class Fact(StrEnum):
     EXIT_CODES = "exit codes"
     TIMES = "times"
     MODEL = "model"
-    AGENT = "agent"
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+from agenteval.harness.http_server import event
 
 Json = Mapping[str, Any]
 _ENDS = {"tool_calls": "tool_use", "length": "max_tokens"}
@@ -81,10 +82,6 @@ def _heard(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
         yield {"role": "user", "content": text}
 
 
-def _event(kind: str, **more: object) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
-
-
 @dataclass(slots=True)
 class Stream:
     """A chat-completions stream as events of messages, piece by piece.
@@ -103,7 +100,7 @@ class Stream:
     def feed(self, chunk: Chunk) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            yield _event("message_start", message=self._message([], None))
+            yield event("message_start", message=self._message([], None))
         self._count(chunk)
         for choice in chunk.choices or ():
             delta = choice.delta or Said()
@@ -127,21 +124,21 @@ class Stream:
         if self._open == what:
             return
         yield from self._closed()
-        yield _event("content_block_start", index=self._blocks, content_block=block)
+        yield event("content_block_start", index=self._blocks, content_block=block)
         self._open = what
 
     def _closed(self) -> Iterator[bytes]:
         if self._open:
-            yield _event("content_block_stop", index=self._blocks)
+            yield event("content_block_stop", index=self._blocks)
             self._blocks, self._open = self._blocks + 1, ""
 
     def _delta(self, delta: Json) -> bytes:
-        return _event("content_block_delta", index=self._blocks, delta=delta)
+        return event("content_block_delta", index=self._blocks, delta=delta)
 
     def ended(self) -> Iterator[bytes]:
         yield from self._closed()
-        yield _event("message_delta", delta={"stop_reason": self._end}, usage=self._usage)
-        yield _event("message_stop")
+        yield event("message_delta", delta={"stop_reason": self._end}, usage=self._usage)
+        yield event("message_stop")
 
     def whole(self, reply: Chunk) -> Json:
         """The same of a reply that came whole."""

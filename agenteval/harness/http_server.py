@@ -11,6 +11,11 @@ _WORDS = {200: "OK", 400: "Bad Request", 403: "Forbidden", 404: "Not Found", 503
 STREAM, JSON = "text/event-stream", "application/json"
 
 
+def event(kind: str, **more: object) -> bytes:
+    """One server-sent event as Anthropic's messages and OpenAI's responses have it."""
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
+
+
 class UnreadableError(ValueError):
     """No request that could be answered."""
 

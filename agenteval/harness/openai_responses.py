@@ -3,12 +3,12 @@
 What a served model reads is then chat completions whatever the program speaks: a run says so.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+from agenteval.harness.http_server import event
 
 Json = Mapping[str, Any]
 
@@ -77,10 +77,6 @@ def _text(content: object) -> str:
     return "\n\n".join(str(one.get("text", "")) for one in parts if isinstance(one, Mapping))
 
 
-def _event(kind: str, **more: object) -> bytes:
-    return f"event: {kind}\ndata: {json.dumps({'type': kind, **more})}\n\n".encode()
-
-
 @dataclass(slots=True)
 class Stream:
     """A chat-completions stream as events of responses. A call is told of when it is whole."""
@@ -95,7 +91,7 @@ class Stream:
     def feed(self, chunk: Chunk) -> Iterator[bytes]:
         if not self._begun:
             self._begun = True
-            yield _event("response.created", response=self._response("in_progress", []))
+            yield event("response.created", response=self._response("in_progress", []))
         self._count(chunk)
         for choice in chunk.choices or ():
             delta = choice.delta or Said()
@@ -106,10 +102,10 @@ class Stream:
 
     def _words(self, text: str) -> Iterator[bytes]:
         if not self._text:
-            yield _event("response.output_item.added", output_index=0, item=self._message(""))
+            yield event("response.output_item.added", output_index=0, item=self._message(""))
         self._text.append(text)
         place = {"item_id": f"msg-{self.ident}", "output_index": 0, "content_index": 0}
-        yield _event("response.output_text.delta", delta=text, **place)
+        yield event("response.output_text.delta", delta=text, **place)
 
     def _call(self, index: int, call: Call) -> None:
         known = self._calls.setdefault(index, {"call_id": "", "name": "", "arguments": ""})
@@ -121,8 +117,8 @@ class Stream:
     def ended(self) -> Iterator[bytes]:
         items = self._items()
         for at, item in enumerate(items):
-            yield _event("response.output_item.done", output_index=at, item=item)
-        yield _event("response.completed", response=self._response("completed", items))
+            yield event("response.output_item.done", output_index=at, item=item)
+        yield event("response.completed", response=self._response("completed", items))
 
     def whole(self, reply: Chunk) -> Json:
         """The same of a reply that came whole."""

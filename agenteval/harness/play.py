@@ -85,6 +85,7 @@ class HarnessLoop:
             self._failure = self._failure or first(errors)
         finally:
             self._is_up()
+            self.refused += self.way.strangers
             self.way.leave()
         if self._failure is None and self._ended is None:
             self._failure = self._broke(f"ended by a limit: {ran.result().limit or 'killed'}")

@@ -109,7 +109,7 @@ class TrialSocket:
         """Forget the forwarder; another may come."""
         if self._streams:
             self._streams[1].close()
-        self._streams, self._keeper = None, 0
+        self._streams, self._keeper, self.strangers = None, 0, 0
         self._came.clear()
 
 

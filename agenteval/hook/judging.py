@@ -16,12 +16,11 @@ from agenteval.core.policy.patterns import PathRules
 from agenteval.core.policy.policy import Policy, World
 from agenteval.errors import UsageError
 from agenteval.hook.payloads import HARNESSES, Answer, Asked, Harness, UnreadableCallError
-from agenteval.hook.production_log import LOG, ProductionLog
+from agenteval.hook.production_log import LOG, NOT_JUDGED, ProductionLog
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
 
 Line = dict[str, Any]
-NOT_JUDGED: Final = "not-judged"
 LONGEST: Final = 64 << 10  # characters of an argument in the log; of longer ones it has the begin
 
 

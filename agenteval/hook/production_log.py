@@ -14,6 +14,7 @@ from typing import Any, Final
 
 LOG: Final = "calls.jsonl"
 FORMAT: Final = 1
+NOT_JUDGED: Final = "not-judged"  # the verdict where no policy stands for that tool
 MOST: Final = 16 << 20  # bytes of a log before the next is begun
 KEPT: Final = 4  # older logs
 

@@ -16,7 +16,7 @@ from agenteval.core.policy.policy import Policy, admitted_path
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.shell.programs import base_name
 from agenteval.core.shell.simple_command import Simple, read_simple
-from agenteval.models.slips import Written
+from agenteval.models.slips import Written, bash_call
 from agenteval.taxonomy.catalogue import failure_classes
 
 
@@ -45,7 +45,7 @@ def slip(failure_class: str, ground: Ground) -> Written | None:
     if form := _FORMS.get(failure_class):
         right = next(ground.commands, "")
         quoted = right.replace("'", "'\\''")
-        return _bash(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
+        return bash_call(form.replace("{quoted}", quoted).replace("{}", right)) if right else None
     from_world = _FROM_WORLD.get(failure_class)
     return from_world(ground) if from_world else None
 
@@ -85,7 +85,7 @@ def _hallucinated_script(ground: Ground) -> Written | None:
         stem, dot, suffix = name.partition(".")
         guess = "_".join(reversed(stem.split("_"))) if "_" in stem else f"{stem}_manager"
         if posixpath.join(folder, guess + dot + suffix) not in ground.files:
-            return _bash(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
+            return bash_call(f"{starts[0].removesuffix(name)}{guess}{dot}{suffix} --help")
     return None
 
 
@@ -95,7 +95,7 @@ def _wrong_runner(ground: Ground) -> Written | None:
         for command in ground.commands:
             runner, found, rest = command.partition(path)
             if command.startswith(starts[0]) and found:
-                return _bash(f"{runner}-q {path}{rest}" if runner else f"python3 {command}")
+                return bash_call(f"{runner}-q {path}{rest}" if runner else f"python3 {command}")
     return None
 
 
@@ -107,7 +107,7 @@ def _unlisted_script(ground: Ground) -> Written | None:
         for other, text in sorted(ground.files.items()):
             is_program = b"__main__" in text and other.endswith(".py")
             if posixpath.dirname(other) == folder and is_program and other not in listed:
-                return _bash(f"{starts[0].removesuffix(path)}{other} --help")
+                return bash_call(f"{starts[0].removesuffix(path)}{other} --help")
     return None
 
 
@@ -116,7 +116,7 @@ def _hallucinated_flag(ground: Ground) -> Written | None:
     for command, script in _calls_of_scripts(ground):
         known = tuple(script.line.flags())
         free = (f for f in _FLAGS if not any(name.startswith(f) for name in known))
-        return next((_bash(f"{command} {flag}") for flag in free), None)
+        return next((bash_call(f"{command} {flag}") for flag in free), None)
     return None
 
 
@@ -138,7 +138,7 @@ def _hallucinated_sub_command(ground: Ground) -> Written | None:
         words = command.split(" ")
         found = [word for word in words if word in script.line.commands]
         if found:
-            return _bash(command.replace(f" {found[0]}", f" {found[0]}-all", 1))
+            return bash_call(command.replace(f" {found[0]}", f" {found[0]}-all", 1))
     return None
 
 
@@ -148,7 +148,7 @@ def _hallucinated_value(ground: Ground) -> Written | None:
         for argument in _arguments(script.line):
             for choice in argument.choices:
                 if command.endswith(f" {choice}") or f" {choice} " in command:
-                    return _bash(command.replace(f" {choice}", f" {choice}-all", 1))
+                    return bash_call(command.replace(f" {choice}", f" {choice}-all", 1))
     return None
 
 
@@ -162,10 +162,10 @@ def _other_shell(ground: Ground) -> Written | None:
     """Braces where a rule takes any words; else a value that is longer than bash takes."""
     for rule in ground.policy.bash.patterns:
         if rule.rest and rule.rest.text == "*":
-            return _bash(" ".join((*(word.text for word in rule.words), "{1..9}")))
+            return bash_call(" ".join((*(word.text for word in rule.words), "{1..9}")))
     for command in ground.commands:
         if _VALUE.search(command):
-            return _bash(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
+            return bash_call(_VALUE.sub("and-so-on-" * 14_000, command, count=1))
     return None
 
 
@@ -184,9 +184,3 @@ _FROM_WORLD: Mapping[str, Callable[[Ground], Written | None]] = {
         _other_shell,
     )
 }
-# The classes that a scenario can invite.
-CLASSES = frozenset((*_FORMS, *_FROM_WORLD))
-
-
-def _bash(command: str) -> Written:
-    return Written(BASH, json.dumps({"command": command}))

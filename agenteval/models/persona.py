@@ -7,13 +7,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from agenteval.config.models import SIMULATED
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
 from agenteval.models.slips import KINDS
 
-PREFIX = "sim/"
 FOLDER = Path(__file__).parent / "personas"
-NAMES = tuple(sorted(f"{PREFIX}{path.stem}" for path in FOLDER.glob("*.toml")))
+NAMES = tuple(sorted(f"{SIMULATED}{path.stem}" for path in FOLDER.glob("*.toml")))
 
 Chance = Annotated[float, Field(ge=0, le=1)]
 Texts = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -131,4 +131,4 @@ def load_persona(name: str) -> Persona:
     """The persona of a model called `sim/...`. Raises UsageError."""
     if name not in NAMES:
         raise UsageError(f"no simulated model {name!r}. Known: {', '.join(NAMES)}")
-    return load_toml(FOLDER / f"{name.removeprefix(PREFIX)}.toml", Persona)
+    return load_toml(FOLDER / f"{name.removeprefix(SIMULATED)}.toml", Persona)

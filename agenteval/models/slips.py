@@ -74,22 +74,22 @@ def invented_flag(right: Right, chance: Random) -> Written:
     """An option that the script does not have; beside its real neighbour where there is one."""
     before, detached, _ = right.command.partition(" --no-attach --agent ")
     if detached:
-        return _bash(f"{before} --no-agent")
-    return _bash(f"{right.command} {chance.choice(_INVENTED_FLAGS)}")
+        return bash_call(f"{before} --no-agent")
+    return bash_call(f"{right.command} {chance.choice(_INVENTED_FLAGS)}")
 
 
 def invented_command(right: Right, chance: Random) -> Written:
     """The listed script with a mode that another one has."""
     script = " ".join(right.command.split()[:3])
     option = "--mode" if " --command " in right.command else "--command"
-    return _bash(f"{script} {option} {chance.choice(('search-videos', 'search-web'))}")
+    return bash_call(f"{script} {option} {chance.choice(('search-videos', 'search-web'))}")
 
 
 def lost_quote(right: Right, chance: Random) -> Written:
     """A quote that never ends: the last one is forgotten, or one too many is written."""
     last = max(_QUOTES, key=right.command.rfind)
     before, quote, after = right.command.rpartition(last)
-    return _bash(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
+    return bash_call(before + after if quote else f"{right.command} {chance.choice(_QUOTES)}")
 
 
 def read_rendered(right: Right, chance: Random) -> Written:
@@ -117,12 +117,12 @@ def broken_json(right: Right, chance: Random) -> Written:
     return Written(BASH, chance.choice((whole[:-2], whole[1:], f"{whole[:-1]}</tool_call>")))
 
 
-def _bash(command: str) -> Written:
+def bash_call(command: str) -> Written:
     return Written(BASH, json.dumps({"command": command}))
 
 
 def _formed(forms: tuple[str, ...]) -> Slip:
-    return lambda right, chance: _bash(chance.choice(forms).replace("{}", right.command))
+    return lambda right, chance: bash_call(chance.choice(forms).replace("{}", right.command))
 
 
 _WRITTEN_OUT: tuple[Slip, ...] = (

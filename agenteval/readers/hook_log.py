@@ -11,9 +11,8 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
+from agenteval.hook.production_log import NOT_JUDGED
 from agenteval.readers.json_source import Line, lines, text_at, when
-
-_NOT_JUDGED = "not-judged"
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -23,7 +22,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield line
             continue
         value = line.value
-        if "event" in value or text_at(value, "verdict") in {"", _NOT_JUDGED}:
+        if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
             continue
         key = (text_at(value, "session"), text_at(value, "agent"), text_at(value, "harness"))
         building = sessions.setdefault(key, Building(_begun(value, path)))

@@ -14,7 +14,7 @@ from agenteval.stats.limit_tests import MOST, LimitTest
 from agenteval.stats.promotion import LEVEL, GateVerdict, Result, judge_gate
 from agenteval.stats.quantiles import falling
 
-MOST_TRIALS = 4_000  # asked for
+MOST_TRIALS = 4_000  # that a plan asks for
 _NEW_WORLDS = 1 << 32  # seeds between a trial and the one that repeats it
 
 Passing = Callable[[int], Mapping[str, int]]  # of so many trials: what passes, and its n

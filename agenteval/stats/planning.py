@@ -11,6 +11,7 @@ import numpy as np
 from agenteval.stats.comparison import POWER
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand, strata
+from agenteval.stats.feasibility import MOST_TRIALS
 from agenteval.stats.limit_tests import comparison
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.stats.rates import Rate
@@ -18,7 +19,6 @@ from agenteval.stats.simulation import Design, Truth, simulated_errors, simulate
 
 PAIRS = 400  # simulated for each figure: a chance of a half is then known to five points
 FEWEST = 100
-MOST_TRIALS = 4_000
 LARGE = 500  # trials from which a power says how many more are needed, even where it is small
 TRIALS_PLAYED = 200_000  # for one figure: the larger the runs, the fewer of them
 TRIALS_SEARCHED = 50_000  # for one step of a search, which ends within a twentieth

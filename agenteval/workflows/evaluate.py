@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -295,6 +294,7 @@ class Session:
     def _new_run(
         self, card: ModelCard, backend: SandboxBackend, setting: Setting, level: int
     ) -> Run:
-        now = datetime.now(UTC)
-        run = new_run(self.plan, self.stages, card, backend.name, setting, level, now)
+        run = new_run(
+            self.plan, self.stages, card=card, sandbox=backend.name, setting=setting, level=level
+        )
         return replace(run, id=self.store.free_id(run.id))

@@ -12,8 +12,8 @@ from agenteval.errors import UsageError
 from agenteval.report.gate_explained import Explained
 from agenteval.report.tables import counted
 from agenteval.stats.criteria import CRITERIA, Rules
-from agenteval.stats.feasibility import out_of_reach
-from agenteval.stats.planning import FEWEST, MOST_TRIALS, PAIRS, Rehearsal, Size
+from agenteval.stats.feasibility import MOST_TRIALS, out_of_reach
+from agenteval.stats.planning import FEWEST, PAIRS, Rehearsal, Size
 from agenteval.stats.simulation import (
     Clustering,
     Design,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agenteval.config.arms import USUAL, judging
+from agenteval.config.arms import judging
+from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import Prompt
@@ -118,7 +119,7 @@ class Harness:
 def harness_of(options: Options) -> Harness:
     """The program that a run names. Raises UsageError for what does not go together with one."""
     found = installed(options.harness)
-    if options.arm not in {USUAL, arm_of(options.harness)}:
+    if options.arm not in {DEFAULT_ARM, arm_of(options.harness)}:
         raise UsageError(f"--arm {options.arm}: {options.harness} is an arm itself: leave it away")
     if options.context != "0":
         raise UsageError(

@@ -8,10 +8,9 @@ from math import ceil, isfinite
 from pathlib import Path
 from typing import Any
 
-from agenteval.config.arms import USUAL as ARM
 from agenteval.config.gate_rules import rules_at
 from agenteval.config.models import SIMULATED, load_models, resolve
-from agenteval.config.roots import roots
+from agenteval.config.roots import DEFAULT_ARM, roots
 from agenteval.core.run import Options, Run
 from agenteval.errors import UsageError
 from agenteval.protocols import Progress
@@ -36,7 +35,7 @@ USUAL: Mapping[str, Any] = {
     "seed": 1,
     "concurrency": "4",
     "max_turns": None,
-    "arm": ARM,
+    "arm": DEFAULT_ARM,
     "prompt_variant": None,
     "rules": "start",
     "context": "0",

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -80,17 +80,17 @@ class Plan:
         return self.part.before if self.part else 0
 
 
-def new_run(  # noqa: PLR0913, PLR0917 -- what its numbers depend on
+def new_run(  # noqa: PLR0913 -- what its numbers depend on
     plan: Plan,
     stages: Sequence[Stage],
+    *,
     card: ModelCard,
     sandbox: str,
     setting: Setting,
     level: int,
-    now: datetime,
 ) -> Run:
-    """A run as it begins, by the id that it would like to have."""
-    options = plan.options
+    """A run as it begins, now, by the id that it would like to have."""
+    options, now = plan.options, datetime.now(UTC)
     return Run(
         id=f"{now:%Y%m%d-%H%M%S}-{card.name.replace('/', '-')}",
         model=card,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.arms import USUAL, arm_named, arms
+from agenteval.config.arms import arm_named, arms
+from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.prompt.profile import PARAMETERS
 from agenteval.errors import UsageError
 
@@ -20,11 +21,11 @@ def told(name: str) -> str:
 
 
 def test_the_usual_arm_is_the_taught_one_with_file_tools():
-    assert USUAL == "taught/tools"
-    assert arms()[USUAL].offered(("bash", "read")) == (
+    assert DEFAULT_ARM == "taught/tools"
+    assert arms()[DEFAULT_ARM].offered(("bash", "read")) == (
         *("bash", "read", "glob", "grep", "todo", "webfetch"),
     )
-    assert "edit" in arms()[USUAL].offered(("bash", "read", "write"))
+    assert "edit" in arms()[DEFAULT_ARM].offered(("bash", "read", "write"))
 
 
 @pytest.mark.parametrize("name", TAUGHT)

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.config.arms import USUAL, arms, spoken
+from agenteval.config.arms import arms, spoken
 from agenteval.config.prompts import load_setting
+from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.arguments import path_argument
 from agenteval.core.prompt.profile import STRICT, Profile, recognised
@@ -123,7 +124,7 @@ def test_what_is_told_of_tools_and_of_denials_stands_in_its_variants_alone(rules
 
 def test_the_usual_rules_are_the_five_of_the_article():
     named = ("| head", "2>/dev/null", "&&", "path of its script", "make files")
-    usual = load_setting(USUAL, None, "start", "0")
+    usual = load_setting(DEFAULT_ARM, None, "start", "0")
     assert all(words in usual.rules for words in named)
     assert usual.rules_name.startswith("five/")
 
@@ -166,7 +167,7 @@ def test_the_classes_that_rules_name_are_those_whose_forms_they_show(variant):
 
 
 def test_a_run_keeps_what_its_arm_is_in_a_sentence():
-    usual = load_setting(USUAL, None, "start", "0")
+    usual = load_setting(DEFAULT_ARM, None, "start", "0")
     own = replace(usual, rules_name="mine.md/0f0f")
     other = load_setting("opencode", "none", "start", "0")
     assert usual.card(classes=34, tokens=4321).told.startswith(
@@ -188,7 +189,9 @@ def test_of_a_real_program_the_run_keeps_that_its_words_are_its_own():
         "tools, results and denials; denials its own; opencode's rules judge"
     )
     ours = arm_card(stages, usual).tokens
-    assert 300 < ours < arm_card(stages, load_setting(USUAL, None, "start", "0")).tokens < 6000
+    assert (
+        300 < ours < arm_card(stages, load_setting(DEFAULT_ARM, None, "start", "0")).tokens < 6000
+    )
 
 
 def test_our_own_tools_are_recognised_among_those_of_a_request() -> None:

@@ -169,9 +169,8 @@ _SHOWN_BY = {
 }
 _SEARCHES = names(" ".join(programs for programs, *_ in _SHOWS_FOUND))
 _PROGRAM_GIVEN = names("-e -f --expression --file --regexp")
-_NO_FILE = re.compile(
-    r"\+.*|.*\{\}.*|[A-Za-z_]\w*=.*", re.DOTALL
-)  # +5, what find puts in, awk's a=b
+# +5, what find puts in, awk's a=b
+_NO_FILE = re.compile(r"\+.*|.*\{\}.*|[A-Za-z_]\w*=.*", re.DOTALL)
 
 
 def can_show(program: str) -> bool:
