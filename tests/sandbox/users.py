@@ -43,7 +43,7 @@ def start_words(user: str, folder: Path, words: Sequence[str], **extra: str) -> 
     def become() -> None:
         if user == "ordinary" and os.geteuid() == 0:
             if prefix:
-                namespace.uncover(prefix)
+                namespace.uncover([prefix])
             if (folder / IDS).exists():
                 _lend(folder / IDS)
             os.setgroups([])
