@@ -18,9 +18,9 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that are offered. `written` grows with each call that wrote a file,
-    and all agents of a trial share it. `saved` are results that were too long to be shown, by the
-    paths under which the model was told to read them.
+    The policy's tools are those that are offered. All agents of a trial share the `room`, and
+    `written`, which grows with each call that wrote a file. `saved` are results that were too long
+    to be shown, by the paths under which the model was told to read them.
     """
 
     arm: Arm
@@ -33,6 +33,7 @@ class ToolExecutor:
     running: asyncio.Semaphore
     saved: dict[str, str] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
+    room: tool_texts.Room = field(default_factory=tool_texts.Room)
 
     async def handle(self, turn: int, position: int, call: ToolCall) -> CallRecord:
         """`call` is as the model wrote it; its record speaks of our own tools."""
@@ -40,7 +41,7 @@ class ToolExecutor:
         if isinstance(verdict, Denied):
             reply = tool_texts.denial(meant, verdict, self.arm, self.policy)
             return CallRecord(turn, position, meant, verdict, reply, None, objection)
-        execution = await self._execute(verdict.runs)
+        execution = self.room.fitted(await self._execute(verdict.runs))
         if execution.exit_code == 0:
             self.written.update(files_written(meant, self.world.root))
         reply = tool_texts.answer(execution, self.limits, self.arm, verdict.runs, self.saved)

@@ -5,6 +5,7 @@ The words are the arm's (core/prompt/arm.py); only what a limit says is the same
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from agenteval.core.call import BASH, BashRun, Denied, FileRead, Runnable, ToolCall
 from agenteval.core.policy.arguments import path_argument
@@ -104,6 +105,32 @@ def _permits(pattern: str, subject: str) -> bool:
     """Whether the pattern, read as one of any text, fits a part of what was asked for."""
     start = pattern.partition("*")[0].rstrip()
     return start in subject
+
+
+KEPT = 16 << 20  # characters; many times what any model's context holds
+
+
+@dataclass(slots=True)
+class Room:
+    """What a trial may still keep, in characters: its replies, and what its calls gave.
+
+    Where none is left the trial ends; calls of a turn that came before that lose their output.
+    """
+
+    left: int = field(default_factory=lambda: KEPT)
+
+    def take(self, text: str) -> None:
+        self.left -= len(text)
+
+    def fitted(self, execution: Execution) -> Execution:
+        """As it is kept: its output takes up room, once as it came and once as a model reads it."""
+        kept = execution.output[: max(0, self.left)]
+        self.take(2 * kept)
+        return execution if kept == execution.output else replace(execution, output=kept, cut=True)
+
+    @property
+    def outgrown(self) -> str:
+        return "" if self.left > 0 else f"replies and outputs came to {KEPT:,} characters"
 
 
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file

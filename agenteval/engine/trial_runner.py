@@ -85,7 +85,7 @@ class TrialRunner:
             claimed=bool(loop.turns) and claims_done(loop.turns[-1].text),
         )
         missed = (f"not met: {check.told}" for check in goal if not check.held)
-        reason = "; ".join(filter(None, (loop.reason, *missed)))
+        reason = "; ".join(filter(None, (loop.reason, self.executor.room.outgrown, *missed)))
         return replace(self._trial(ended, reason), goal=goal)
 
     def broken(self, error: InfrastructureError) -> Trial:
@@ -94,6 +94,7 @@ class TrialRunner:
         return replace(void, ending=Ending.BROKEN, cause=error.cause)
 
     def took(self, agent: str, number: int, turn: Turn) -> None:
+        self.executor.room.take(turn.raw)
         self.recorder.turn(self.key, number, turn, agent=agent)
         self.observer.wrote(self.key, turn.usage.completion_tokens)
 
@@ -123,9 +124,11 @@ class TrialRunner:
         return self.spent()
 
     def spent(self) -> Ending | None:
-        turns = (turn for loop in self.loops.values() for turn in loop.turns)
-        tokens = sum(turn.usage.completion_tokens for turn in turns)
-        return Ending.TOKENS if tokens > self.scenario.limits.completion_tokens else None
+        tokens = sum(
+            each.usage.completion_tokens for of in self.loops.values() for each in of.turns
+        )
+        over = tokens > self.scenario.limits.completion_tokens
+        return Ending.CONTEXT if self.executor.room.outgrown else Ending.TOKENS if over else None
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""

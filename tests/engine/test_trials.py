@@ -209,6 +209,21 @@ async def test_a_file_that_is_too_long_is_read_in_parts_and_the_model_is_told(pl
     ]
 
 
+async def test_a_trial_whose_outputs_come_to_too_much_ends_and_keeps_no_more(
+    play, monkeypatch
+) -> None:
+    monkeypatch.setattr("agenteval.engine.tool_texts.KEPT", 3_000)
+    long = tool("write", path="notes/long", content="x" * 900)
+    often = (tool("read", path="notes/long"),) * 4
+    reading = replace(play.scenario, tools=("read", "write"))
+    (trial,) = await play(ScriptedModel(long, often, A), scenario=reading)
+    assert (trial.outcome, trial.ending) == (Outcome.OUT_OF_CONTEXT, Ending.CONTEXT)
+    assert trial.reason.startswith("replies and outputs came to 3,000 characters; not met: ")
+    read = [(len(one.execution.output), one.execution.cut) for one in trial.calls[1:]]
+    assert (read[0], read[-1], len(read)) == ((900, False), (0, True), 4)
+    assert trial.calls[-1].reply.startswith("[output cut here")
+
+
 async def test_globs_are_expanded_as_bash_does(play) -> None:
     (trial,) = await play(ScriptedModel("ls notes/*"))
     assert trial.calls[0].reply == "notes/n.txt\n"
