@@ -54,11 +54,12 @@ class _Reader:
         words = self._options(line, at, values, given)
         if isinstance(words, Misuse):
             return words
-        is_go = line.parser is Parser.GO
-        if _is_over(line, given):
-            return self._wrong_value(values, _GO_NUMBERS) if is_go else None
+        numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
+        is_over = _is_over(line, given)
         left, rest = _dealt(line, words, self.argv, values, given)
-        fault = self._wrong_value(values, _GO_NUMBERS if is_go else NUMBERS) or owed(
+        if is_over:
+            return self._before_help(line, [each for each in left if each.name in given], values)
+        fault = self._wrong_value(values, numbers) or owed(
             line, len(self.argv), given, left, is_whole=not rest
         )
         if fault or not rest:
@@ -72,11 +73,22 @@ class _Reader:
             return no_such(Invented.COMMAND, rest[0], word, line.commands)
         return self.read(line.commands[word], rest[0] + 1)
 
+    def _before_help(
+        self, line: CommandLine, begun: Sequence[Argument], values: Sequence[_Value]
+    ) -> Misuse | None:
+        """What is complained of before help is given: Go reads values at once, click counts them."""
+        if line.parser is Parser.GO:
+            return self._wrong_value(values, _GO_NUMBERS)
+        return next(
+            (Misuse(len(self.argv), f"{each.name} needs {each.fewest} values") for each in begun),
+            None,
+        )
+
     def _asks_for_help(self, line: CommandLine, at: int) -> bool:
         """Options where a sub-command should stand are read once more."""
         given: dict[str, int] = {}
-        self._options(line, at, [], given)
-        return _is_over(line, given)
+        words = self._options(line, at, [], given)
+        return not isinstance(words, Misuse) and _is_over(line, given)
 
     def _options(
         self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
