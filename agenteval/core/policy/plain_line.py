@@ -76,7 +76,7 @@ class _Reader:
     def _before_help(
         self, line: CommandLine, begun: Sequence[Argument], values: Sequence[_Value]
     ) -> Misuse | None:
-        """What is complained of before help is given: Go reads values at once, click counts them."""
+        """What is wrong before help is given: Go reads values at once, click counts them."""
         if line.parser is Parser.GO:
             return self._wrong_value(values, _GO_NUMBERS)
         return next(
