@@ -141,7 +141,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
 
 
-_LAST = re.compile(r";[ \t]*+(?:(?<=[ \t])#[^\n]*+)?\s*+")
+_LAST = re.compile(r";(?:[ \t\n]++|(?<=[ \t\n;])#[^\n]*+)*+")
 
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:

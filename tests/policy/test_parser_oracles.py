@@ -342,6 +342,8 @@ CLICK = CommandLine.of(
     parser=Parser.CLICK,
     command_optional=True,
 )
+PAIR = CommandLine.of((), (Argument("two", fewest=2, most=2),), parser=Parser.CLICK)
+BELOW = CommandLine.of((), (Argument("a"),), {"list": CommandLine.of()}, parser=Parser.CLICK)
 TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True)
 
 
@@ -371,6 +373,10 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
         (CLICK, "-- --help", ""),
         (CLICK, "lis", "there is no sub-command lis: did you mean list?"),
         (CLICK, "list --limit", "--limit does not belong here, but to another sub-command"),
+        (PAIR, "x --help", "two needs 2 values"),
+        (PAIR, "--help", ""),
+        (BELOW, "x --help", ""),
+        (BELOW, "x --help --ver list", "there is no sub-command --help: use list"),
         (TREE, "", ""),
         (TREE, "lis", "there is no sub-command lis: did you mean list?"),
     ],
