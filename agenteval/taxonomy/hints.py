@@ -69,8 +69,7 @@ class Ways:
             return self._with_written(_joined(fault or found.cure, f"Run `{own}` alone."))
         if self.way:
             return _joined(fault, self.way)
-        is_writing = found.id in _WRITING and not _INPUT.match(seen.span.text)
-        if is_writing and not fault and any(self._into()):
+        if found.id in _WRITING and not fault and any(self._into()):
             fault = self._open_to()
         self._calls = self._calls or self._allowed()  # the same below every class
         return _joined(fault or found.cure_in_general, self._calls)
@@ -166,7 +165,6 @@ class Ways:
 
 _UNKNOWN = re.compile(r"[<>]&|[$`(*?{]")
 _ELSEWHERE = ("-", "+", "~")
-_INPUT = re.compile("[0-9]*<(?![<>])")
 _SHOWS, _WRITES = 1, 2
 
 

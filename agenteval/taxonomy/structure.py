@@ -81,7 +81,7 @@ def pipe_to_filter(call: DeniedCall) -> Seen | None:
 @failure_class(
     bad=["uv run scripts/notes.py list | uv run scripts/notes.py add -", "yes | rm -i notes"],
     good=["uv run scripts/notes.py search --pattern 'a|b' x"],
-    cure=ALONE + "; pass what it prints on yourself, as an argument of the next call.",
+    cure=ALONE + "; give what it prints to the next call, as an argument.",
     construct=Construct.PIPE,
     seen_in=["pipelines"],
     slip="{} | xargs echo",
@@ -141,7 +141,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
 
 
-_LAST = re.compile(r";[ \t]*+(?:(?<=[ \t])#[^\n]*+)?\s*+")
+_LAST = re.compile(r";(?:[ \t\n]++|(?<=[ \t\n;])#[^\n]*+)*+")
 
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:

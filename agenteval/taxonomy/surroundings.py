@@ -1,5 +1,7 @@
 """Failure classes of what is put around a command: redirects, wrappers, variables, shells."""
 
+import re
+
 from agenteval.core.policy.mismatch import PREFIXES
 from agenteval.core.shell.facts import RedirectKind
 from agenteval.core.shell.leaves import Construct
@@ -49,7 +51,12 @@ def file_redirect(call: DeniedCall) -> Seen | None:
 
     It reads or writes a path that the rules for reading and writing never saw.
     """
-    return redirected(call, RedirectKind.FILE, RedirectKind.INPUT)
+    seen = redirected(call, RedirectKind.FILE, RedirectKind.INPUT)
+    is_input = seen is not None and _INPUT.match(seen.span.text)
+    return seen._replace(hint="no file may be fed to a command") if seen and is_input else seen
+
+
+_INPUT = re.compile(r"[0-9]*<(?!>)")
 
 
 @failure_class(

@@ -151,6 +151,41 @@ def test_opencode_asks_before_it_leaves_the_project(tmp_path: Path) -> None:
     assert allows(bash("cat /etc/x"), load("opencode-1.0:" + write(tmp_path, "b.json", old)), WORLD)
 
 
+SECOND = [
+    {"action": "*", "resource": "*", "effect": "ask"},
+    {"action": "shell", "resource": "git *", "effect": "allow"},
+    {"action": "shell", "resource": "git push *", "effect": "deny"},
+    {"action": "subagent", "resource": "explore", "effect": "allow"},
+    {"action": "edit", "resource": "docs/*.md", "effect": "allow"},
+]
+
+
+@pytest.mark.parametrize(
+    ("asked", "allowed"),
+    [
+        (bash("git status -s"), True),
+        (bash("git"), True),
+        (bash("git push"), False),
+        (bash("git status && git push x"), False),
+        (bash("ls"), False),
+        (call("task", description="d", prompt="p", subagent_type="explore"), True),
+        (call("task", description="d", prompt="p", subagent_type="general"), False),
+        (call("edit", filePath="docs/a.md", oldString="a", newString="b"), True),
+        (call("write", filePath="a.md", content="b"), False),
+    ],
+)
+def test_the_rules_of_opencode_2_count_in_their_order(
+    tmp_path: Path, asked: ToolCall, *, allowed: bool
+) -> None:
+    one = {"permissions": SECOND}
+    agents = {"permissions": SECOND[:1], "agents": {"build": {"permissions": SECOND[1:]}}}
+    front = f"---\nmode: primary\npermissions: {json.dumps(SECOND)}\n---\nDo it.\n"
+    for name, content in (("a.json", one), ("b.json", agents), ("c.md", front)):
+        policy = load(write(tmp_path, name, content))
+        assert isinstance(policy.engine, OpenCode)
+        assert allows(asked, policy, WORLD) is allowed
+
+
 def test_opencode_1_0_has_actions_for_its_other_tools(tmp_path: Path) -> None:
     given = {"permission": {"edit": "deny", "webfetch": "ask"}, "tools": {"task": False}}
     policy = load("opencode-1.0:" + write(tmp_path, "a.json", given))
@@ -326,6 +361,18 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ),
         ("a.json", '{"tools": []}', "tools: expected a table of true and false"),
         ("a.json", '{"permissions": 5}', "permissions: expected a table, got 5"),
+        ("a.md", "---\npermissions: 5\n---\n", "permissions: expected a list of rules, got 5"),
+        ("a.json", '{"permissions": [{"action": "shell"}]}', "rule 1: expected action, resource"),
+        (
+            "a.json",
+            '{"permissions": [{"action": "bash", "resource": "*", "effect": "allow"}]}',
+            "rule 1: action: expected shell, subagent or a whole name, got bash",
+        ),
+        (
+            "a.json",
+            '{"permissions": [{"action": "shell", "resource": "*", "effect": "yes"}]}',
+            "rule 1: expected allow, ask or deny, got 'yes'",
+        ),
         (
             "a.json",
             '{"permissions": {"allow": "x"}}',

@@ -7,10 +7,12 @@ import argparse
 import contextlib
 import getopt
 import io
+import json
 import random
 import sys
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -47,6 +49,7 @@ PLAIN = """
 --ratio --ratio=1e3 --format --format=csv --format=xml --form json csv --pair --pair=a -p
 --tag --tag=1 --tag=x --verbose --verbose=1 --ver -v -vq -qv -vqn5 -vx -q --quiet --long-one
 --long --nope --nope=1 -x - -- -5 -.5 5 7 x y --help -h list add --json --csv + ++x /x
+-= -=x --= --=x ---v -n= -v=
 """
 WORDS = [*PLAIN.split(), "", "a b", "--sql=a b", "-x y"]
 
@@ -327,7 +330,7 @@ def test_what_argparse_can_be_told_is_read_alike(options, places, more, settings
 
 
 GO = CommandLine.of(
-    [Argument("-n", Kind.INT), Argument("--json", Kind.FLAG)],
+    [Argument("-n", Kind.INT), Argument("--json", Kind.FLAG), Argument("-r", Kind.FLOAT)],
     (Argument("rest", fewest=0, most=None),),
     parser=Parser.GO,
 )
@@ -339,6 +342,8 @@ CLICK = CommandLine.of(
     parser=Parser.CLICK,
     command_optional=True,
 )
+PAIR = CommandLine.of((), (Argument("two", fewest=2, most=2),), parser=Parser.CLICK)
+BELOW = CommandLine.of((), (Argument("a"),), {"list": CommandLine.of()}, parser=Parser.CLICK)
 TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True)
 
 
@@ -352,6 +357,12 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
         (GO, "-json=5", "--json takes no value"),
         (GO, "-n", "-n needs a value"),
         (GO, "-nn 5", "there is no option -nn: did you mean -n?"),
+        (GO, "-= x", "- could be more than one option: write it out"),
+        (GO, "-n 08", "-n must be a whole number, not '08'"),
+        (GO, "-n 9223372036854775808", "-n must be a whole number, not '9223372036854775808'"),
+        (GO, "-n \u0663", "-n must be a whole number, not '\u0663'"),
+        (GO, "-r 1e999", "-r must be a number, not '1e999'"),
+        (GO, "-r 0x1p-2 -r inf -n 017", ""),
         (NONE, "--x -- ", ""),
         (NONE, "--", ""),
         (NONE, "a b c", "'c' is one word too many"),
@@ -362,6 +373,10 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
         (CLICK, "-- --help", ""),
         (CLICK, "lis", "there is no sub-command lis: did you mean list?"),
         (CLICK, "list --limit", "--limit does not belong here, but to another sub-command"),
+        (PAIR, "x --help", "two needs 2 values"),
+        (PAIR, "--help", ""),
+        (BELOW, "x --help", ""),
+        (BELOW, "x --help --ver list", "there is no sub-command --help: use list"),
         (TREE, "", ""),
         (TREE, "lis", "there is no sub-command lis: did you mean list?"),
     ],
@@ -369,6 +384,17 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
 def test_what_no_parser_here_can_tell_stands_in_a_table(line, words, hint) -> None:
     found = misuse(line, words.split(), 0, dynamic=(), root="/w")
     assert (found.hint if found else "") == hint
+
+
+def test_what_the_package_flag_of_go_said() -> None:
+    """By `go run` of the program beside its lines, Go 1.27."""
+    for told in (Path(__file__).parent / "go_flag" / "lines.jsonl").read_text().splitlines():
+        one = json.loads(told)
+        options = [Argument(f"--{name}", Kind(kind)) for name, kind in one["options"].items()]
+        rest = (Argument("rest", fewest=0, most=None),)
+        line = CommandLine.of(options, rest, parser=Parser.GO)
+        ours = misuse(line, one["words"], 0, dynamic=(), root="/w")
+        assert (ours is None) is one["taken"], (one, ours)
 
 
 def test_an_option_may_be_for_once_only() -> None:

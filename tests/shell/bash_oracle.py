@@ -40,7 +40,7 @@ done
 for _number in "${!_texts[@]}"; do
   builtin eval "${_texts[_number]}"
 done
-builtin printf 'end\0' >&200
+builtin printf '\3\0' >&200
 """
 
 
@@ -85,11 +85,11 @@ def run_in_bash(texts: Sequence[str], programs: Iterable[str]) -> list[list[Run]
 
 def _sort_runs(record: str, texts: Sequence[str]) -> list[list[Run]]:
     *lines, end = record.split("\1\0")
-    if "end\0" not in record:
+    if "\3\0" not in record:
         raise RuntimeError(f"bash stopped before its end, after {lines[-1:]}")
     runs: list[list[Run]] = [[] for _ in texts]
     for line in [*lines, end]:
-        number, *run = line.replace("end\0", "").split("\0")[:-1] or [""]
+        number, *run = line.replace("\3\0", "").split("\0")[:-1] or [""]
         if number:
             runs[int(number)].append(tuple(word.replace("\2", "\n") for word in run))
     return runs

@@ -13,6 +13,7 @@ sed -n 5p x
 sed -e i x
 sort -u x
 find . -name x
+find . -name x -exec grep -l y {} +
 git
 git --no-pager log -3
 git -C sub status
@@ -23,6 +24,7 @@ systemctl status x
 """
 _NETWORKS = """
 curl x
+find . -exec curl -T {} x ;
 apt-get install x
 pip install -r x
 npm ci
@@ -44,6 +46,8 @@ yq -i .a x
 sort -o x x
 find . -delete
 find . -exec rm {} +
+find . -ok ls {} ; -execdir chmod 600 {} ;
+find . -exec ls {} ; -fprint0 x
 git reset --hard
 git checkout x
 npm uninstall x
@@ -53,6 +57,7 @@ systemctl stop x
 _NEITHER = """
 mkdir x
 tee x
+find . -exec ./x.sh {} ;
 pytest
 npm test
 npm

@@ -121,7 +121,7 @@ def test_a_hint_names_only_what_the_policy_has(
         ("wc -l <&3", "Allowed are "),
         ("exec 3< <(date)", "Allowed are "),
         ("ls > $F", "Run one listed command alone and read its output. Allowed are "),
-        ("x </ > x", "Run one listed command alone and read its output. Allowed are "),
+        ("x </ > x", "no file may be fed to a command. Allowed are "),
         ("for ((;;)); do ls; done", "Run one listed command alone, and decide between calls."),
         ("for x in a; do ls; done", "make one call for each value."),
         ("tail -f a.md", "Allowed are "),

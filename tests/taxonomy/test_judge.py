@@ -236,7 +236,7 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
             "the write tool is open to notes/** only. Allowed",
         ),
         ("ls > f", "file-redirect", "the write tool is open to notes/** only. Allowed are"),
-        ("ls < ../f", "file-redirect", "Run one listed command alone and read its output. Al"),
+        ("ls < ../f", "file-redirect", "no file may be fed to a command. Allowed"),
         ("while true; do ls; done", "control-flow", "Run one listed command alone, and decide"),
         ("python3 x.py", "hallucinated-script", "x.py does not exist. Allowed is `python3"),
         ("read notes/x", "tool-as-command", "read is a tool: call it by itself. Read `notes/x`"),

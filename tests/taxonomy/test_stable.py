@@ -75,7 +75,16 @@ def test_a_rule_about_something_else_changes_no_class(other: Policy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "behind"), [(" ", ""), ("\t", " "), ("", "\n"), ("", " # so"), ("", "  #")]
+    ("before", "behind"),
+    [
+        (" ", ""),
+        ("\t", " "),
+        ("", "\n"),
+        ("", " # so"),
+        ("", "  #"),
+        ("", "\n# so"),
+        ("# so\n", ""),
+    ],
 )
 def test_blanks_and_a_comment_around_it_change_no_class(before: str, behind: str) -> None:
     for text in TEXTS:

@@ -1,7 +1,7 @@
 """What may follow a listed script: options, positionals, sub-commands, and who reads them."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
@@ -43,13 +43,20 @@ class Argument:
     is_rest: bool = False
 
 
-def complaint(argument: Argument, value: str, root: str) -> str:
-    """What is wrong with a value, as the cure; empty when it fits."""
+Numbers = Mapping[Kind, Callable[[str], object]]
+NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
+
+
+def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
+    """What is wrong with a value, as the cure; empty when it fits.
+
+    `numbers` read those of a kind and raise ValueError about any other text.
+    """
     if argument.kind is Kind.FLAG:
         return f"{argument.name} takes no value"
     if argument.choices and value not in argument.choices:
         return f"{argument.name} must be one of {', '.join(argument.choices)}, not {value!r}"
-    if _fits(argument.kind, value, root):
+    if _fits(argument.kind, value, root, numbers):
         return ""
     return f"{argument.name} must be {_WANTED[argument.kind]}, not {value!r}"
 
@@ -62,13 +69,11 @@ _WANTED = {
 }
 
 
-def _fits(kind: Kind, value: str, root: str) -> bool:
+def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
     try:
         match kind:
-            case Kind.INT:
-                int(value)
-            case Kind.FLOAT:
-                float(value)
+            case Kind.INT | Kind.FLOAT:
+                numbers[kind](value)
             case Kind.JSON:
                 json.loads(value)
             case Kind.PATH:

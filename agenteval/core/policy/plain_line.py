@@ -5,16 +5,20 @@ like, so `--sql -x` and `--sql --` give values; options are read before any valu
 of an option given twice the last counts.
 """
 
+import math
+import re
 from collections import deque
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import NamedTuple
 
 from agenteval.core.policy.command_line import (
+    NUMBERS,
     Argument,
     CommandLine,
     Invented,
     Kind,
     Misuse,
+    Numbers,
     Parser,
     bad_value,
     complaint,
@@ -50,10 +54,12 @@ class _Reader:
         words = self._options(line, at, values, given)
         if isinstance(words, Misuse):
             return words
-        if any(line.options[name].ends for name in given):
-            return None
+        numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
+        is_over = _is_over(line, given)
         left, rest = _dealt(line, words, self.argv, values, given)
-        fault = self._wrong_value(values) or owed(
+        if is_over:
+            return self._before_help(line, [each for each in left if each.name in given], values)
+        fault = self._wrong_value(values, numbers) or owed(
             line, len(self.argv), given, left, is_whole=not rest
         )
         if fault or not rest:
@@ -67,11 +73,22 @@ class _Reader:
             return no_such(Invented.COMMAND, rest[0], word, line.commands)
         return self.read(line.commands[word], rest[0] + 1)
 
+    def _before_help(
+        self, line: CommandLine, begun: Sequence[Argument], values: Sequence[_Value]
+    ) -> Misuse | None:
+        """What is wrong before help is given: Go reads values at once, click counts them."""
+        if line.parser is Parser.GO:
+            return self._wrong_value(values, _GO_NUMBERS)
+        return next(
+            (Misuse(len(self.argv), f"{each.name} needs {each.fewest} values") for each in begun),
+            None,
+        )
+
     def _asks_for_help(self, line: CommandLine, at: int) -> bool:
         """Options where a sub-command should stand are read once more."""
         given: dict[str, int] = {}
-        self._options(line, at, [], given)
-        return any(line.options[name].ends for name in given)
+        words = self._options(line, at, [], given)
+        return not isinstance(words, Misuse) and _is_over(line, given)
 
     def _options(
         self, line: CommandLine, at: int, values: list[_Value], given: dict[str, int]
@@ -90,6 +107,8 @@ class _Reader:
                 if not isinstance(after, int):
                     return after
                 at = after
+                if line.parser is Parser.GO and _is_over(line, given):
+                    return words  # the others read all before they help
                 continue
             elif is_first_word_last:
                 return [*words, *range(at, len(self.argv))]
@@ -143,7 +162,7 @@ class _Reader:
             at += 1
         if len(found) < option.fewest:
             return Misuse(len(self.argv), f"{option.name} needs a value")
-        if option.repeatable is None:  # what an earlier one gave is forgotten
+        if option.repeatable is None and line.parser is not Parser.GO:  # earlier ones are forgotten
             values[:] = [each for each in values if each.argument is not option]
         values += found
         return at
@@ -153,18 +172,51 @@ class _Reader:
         word = self.argv[at]
         return bool(option.fewest) or len(word) < 2 or word[0] not in line.prefix
 
-    def _wrong_value(self, values: Sequence[_Value]) -> Misuse | None:
+    def _wrong_value(self, values: Sequence[_Value], numbers: Numbers) -> Misuse | None:
         for argument, at, text in values:
-            if fault := complaint(argument, text, self.root):
+            if fault := complaint(argument, text, self.root, numbers):
                 return bad_value(argument, at, text, fault)
         return None
+
+
+def _is_over(line: CommandLine, given: Iterable[str]) -> bool:
+    """Whether help was asked for, which ends the reading."""
+    return any(line.options[name].ends for name in given)
+
+
+def _go_int(text: str) -> None:
+    """A leading zero alone means octal, and 64 bits hold it."""
+    if not -(1 << 63) <= int(_OCTAL.sub(r"\g<1>0o", _bare(text)), 0) < 1 << 63:
+        raise ValueError(text)
+
+
+def _go_float(text: str) -> None:
+    is_hex = _HEX.fullmatch(_bare(text))
+    value = float.fromhex(text) if is_hex else float(text)
+    if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
+        raise ValueError(text)
+
+
+def _bare(text: str) -> str:
+    """The text, without what Python reads in numbers and Go does not. Raises ValueError."""
+    if not text.isascii() or text != text.strip():
+        raise ValueError(text)
+    return text
+
+
+_OCTAL = re.compile(r"^([+-]?)0(?=[_0-7])")
+_HEX = re.compile(r"[+-]?0[xX].*[pP].*")
+_NO_NUMBER = re.compile(r"[+-]?inf(?:inity)?|nan", re.IGNORECASE)
+_GO_NUMBERS: Numbers = {Kind.INT: _go_int, Kind.FLOAT: _go_float}
 
 
 def _long(line: CommandLine, name: str) -> Argument | None:
     """The option of this name, where it is no cluster of letters."""
     if line.parser is Parser.GO:
-        bare = name[1:] if name[1] == "-" else name
-        return line.options.get(f"-{bare.lstrip('-')}") or line.options.get(f"--{bare.lstrip('-')}")
+        bare = name[1:].removeprefix("-")
+        if not bare or bare[0] == "-":
+            return None
+        return line.options.get(f"-{bare}") or line.options.get(f"--{bare}")
     if name in line.options and (len(name) > 2 or name[1] in line.prefix):
         return line.options[name]
     if line.parser is not Parser.GETOPT or not line.abbreviations or not name.startswith("--"):

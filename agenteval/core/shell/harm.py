@@ -7,6 +7,7 @@ from agenteval.core.shell.program_specs import sub_command
 from agenteval.core.shell.programs import FILTERS, base_name, names
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
+from agenteval.core.shell.wrappers import unwrap
 
 _Facets = tuple[str, ...]
 _NETWORK = names(
@@ -51,7 +52,7 @@ _BY_COMMAND: Mapping[str, str] = {
     "systemctl": "destructive: disable halt kill mask poweroff reboot restart stop;"
     " read-only: '' cat is-active is-enabled list-unit-files list-units show status",
 }
-_FIND_ACTS = names("-delete -exec -execdir -fprint -ok -okdir")
+_FIND_WRITES = names("-delete -fls -fprint -fprint0 -fprintf")
 _IN_PLACE = re.compile(r"--in-?place|-[Ennrsuz]*i")
 
 
@@ -77,7 +78,13 @@ def _git(argv: Sequence[str]) -> _Facets:
 
 
 def _find(argv: Sequence[str]) -> _Facets:
-    return ("read-only",) if _FIND_ACTS.isdisjoint(argv) else ("destructive",)
+    """What it runs on what it finds tells, where it does nothing else with it."""
+    if not _FIND_WRITES.isdisjoint(argv):
+        return ("destructive",)
+    found = [harm(Simple("", tuple(argv[start:stop]))) for start, stop, _ in unwrap(argv)]
+    if all("read-only" in each for each in found):
+        return ("read-only",)
+    return tuple(each for each in ("network", "destructive") if any(each in of for of in found))
 
 
 def _filter(argv: Sequence[str]) -> _Facets:

@@ -45,7 +45,7 @@ _PROFILE = Profile(
 
 
 def _likeness(name: str, content: Mapping[str, Any]) -> int:
-    if "permissions" in content:
+    if not isinstance(content.get("permissions", []), list):
         return SURELY
     return PERHAPS if _USUAL & content.keys() or "settings" in name else NOT_AT_ALL
 

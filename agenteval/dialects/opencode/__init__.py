@@ -1,9 +1,10 @@
 """OpenCode: verdicts under its configs (1.1 and later, and 1.0), and its tools and words."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.call import BASH
 from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.profile import (
     COMMAND,
@@ -20,7 +21,7 @@ from agenteval.core.prompt.profile import (
 from agenteval.dialects.opencode import config
 from agenteval.dialects.opencode.engine.current import DEFAULTS, OpenCode, PermissionRule
 from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
-from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, Dialect
+from agenteval.dialects.registry import NOT_AT_ALL, PROBABLY, SURELY, Dialect
 
 # What stands in a config, whether it speaks of permissions or not.
 _USUAL = {"permission", "agent", "mode", "tools", "provider", "mcp", "instructions", "plugin"}
@@ -62,6 +63,8 @@ _PROFILE = Profile(
 
 
 def _likeness(name: str, content: Mapping[str, Any]) -> int:
+    if isinstance(content.get("permissions"), list):
+        return SURELY
     is_named = "opencode" in f"{name} {content.get('$schema')}"
     return PROBABLY if is_named or _USUAL & content.keys() else NOT_AT_ALL
 
@@ -79,13 +82,34 @@ def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Pol
     return config.policy_of(Path(f"{agent or 'agent'}.json"), engine, tuple(known))
 
 
+def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:
+    """The rules that no list for anyone else can hold: all but allowed commands."""
+    return _old_rules(engine) if isinstance(engine, OpenCode10) else _rules_left(engine)
+
+
+def _rules_left(engine: OpenCode) -> Iterator[str]:
+    for rule in engine.rules[len(DEFAULTS) :]:
+        if (rule.permission, rule.action) != (BASH, "allow"):
+            yield f"permission.{rule.permission}: {rule.pattern} {rule.action}"
+
+
+def _old_rules(engine: OpenCode10) -> Iterator[str]:
+    for pattern, action in engine.patterns.items():
+        if action != "allow":
+            yield f"permission.bash: {pattern} {action}"
+    for key, action in engine.actions.items():
+        yield f"permission.{key}: {action}"
+    for tool, is_on in engine.switches.items():
+        yield f"tools.{tool}: {str(is_on).lower()}"
+
+
 DIALECT = Dialect(
     name="opencode",
     checked=("1.18.33", "1.0.152"),
     profile=_PROFILE,
     readers={"opencode": config.read, "opencode-1.0": config.read_as_1_0},
     write=config.write,
-    left_behind=config.left_behind,
+    left_behind=_left_behind,
     suffix=".md",
     likeness=_likeness,
     lint=config.lint,

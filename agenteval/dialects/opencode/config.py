@@ -46,6 +46,8 @@ _VARIABLE = re.compile(r"\{env:([^}]+)\}")
 _LOOSE_TEXT = re.compile(r"^(\w+): +(?!['\"\[{|>&*!])([^\n#]*: [^\n]*)$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\r?\n(.*?)^---\s*$", re.DOTALL | re.MULTILINE)
 _ACTIONS = ("allow", "ask", "deny")
+_RENAMED = {"shell": BASH, "subagent": "task"}  # in OpenCode 2
+_BOTH_NAMES = (*_RENAMED, *_RENAMED.values())
 # What in a glob ends at a / here and not in OpenCode: a single * or ?, and a **/ before a name.
 _ONE_FOLDER = re.compile(r"(?<!\*)\*(?!\*)|\?|\*\*/[^*]")
 _AROUND = frozenset(Construct) - {Construct.ENV_ASSIGNMENT}
@@ -125,7 +127,7 @@ def _layers(content: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """The config itself, and in it what is said of the agent that OpenCode starts with."""
     yield content
     agent = str(content.get("default_agent", "build"))
-    for section in ("mode", "agent"):
+    for section in ("mode", "agent", "agents"):
         agents = content.get(section)
         table = agents.get(agent) if isinstance(agents, Mapping) else None
         if isinstance(table, Mapping):
@@ -138,6 +140,7 @@ def _own_rules(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]
     for name, enabled in _switches(path, table).items():
         switches["edit" if name in EDIT_TOOLS else name] = "allow" if enabled else "deny"
     yield from _rules(path, {**switches, **_permission(path, table)})
+    yield from _ordered(path, table)
 
 
 def _permission(path: Path, table: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -178,12 +181,33 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
     for key, value in permission.items():
         patterns = value if isinstance(value, Mapping) else {"*": value}
         for pattern, action in patterns.items():
-            if action not in _ACTIONS:
-                raise UsageError(
-                    f"{path}: permission.{key}: expected allow, ask or deny, got {shown(action)}"
-                )
-            home = _HOME.sub(lambda _: str(Path.home()), str(pattern))
-            yield PermissionRule(str(key), home, action)
+            yield _rule(f"{path}: permission.{key}", str(key), str(pattern), action)
+
+
+def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionRule:
+    if action not in _ACTIONS:
+        raise UsageError(f"{where}: expected allow, ask or deny, got {shown(action)}")
+    return PermissionRule(permission, _HOME.sub(lambda _: str(Path.home()), pattern), action)
+
+
+def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
+    """The form of OpenCode 2, a list of rules, as its documentation says: it could not be asked."""
+    rules = table.get("permissions", [])
+    if not isinstance(rules, list):
+        raise UsageError(f"{path}: permissions: expected a list of rules, got {shown(rules)}")
+    for number, rule in enumerate(rules, 1):
+        where = f"{path}: permissions, rule {number}"
+        match rule:
+            case {"action": str(tool), "resource": str(pattern), "effect": effect}:
+                yield _rule(where, _by_old_name(where, tool), pattern, effect)
+            case _:
+                raise UsageError(f"{where}: expected action, resource, effect, got {shown(rule)}")
+
+
+def _by_old_name(where: str, tool: str) -> str:
+    if tool not in {"*", *_RENAMED} and any(wildcard(tool, each) for each in _BOTH_NAMES):
+        raise UsageError(f"{where}: action: expected shell, subagent or a whole name, got {tool}")
+    return _RENAMED.get(tool, tool)
 
 
 def _switches(path: Path, table: Mapping[str, Any]) -> dict[str, bool]:
@@ -273,24 +297,3 @@ def _overruled(engine: OpenCode) -> Iterator[Remark]:
                 if rule.permission == "bash":
                     yield Remark(shown, Trouble.NEVER, reason)
                 break
-
-
-def left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:
-    """The rules that no list for anyone else can hold: all but allowed commands."""
-    return _old_rules(engine) if isinstance(engine, OpenCode10) else _rules_left(engine)
-
-
-def _rules_left(engine: OpenCode) -> Iterator[str]:
-    for rule in engine.rules[len(DEFAULTS) :]:
-        if (rule.permission, rule.action) != (BASH, "allow"):
-            yield f"permission.{rule.permission}: {rule.pattern} {rule.action}"
-
-
-def _old_rules(engine: OpenCode10) -> Iterator[str]:
-    for pattern, action in engine.patterns.items():
-        if action != "allow":
-            yield f"permission.bash: {pattern} {action}"
-    for key, action in engine.actions.items():
-        yield f"permission.{key}: {action}"
-    for tool, is_on in engine.switches.items():
-        yield f"tools.{tool}: {str(is_on).lower()}"
