@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from agenteval.core.plain import decoded
+from agenteval.core.regex import compiled
 from agenteval.core.trial import Usage
 
 _BLANK = msgspec.Raw(b"null")
@@ -75,7 +76,7 @@ class Chunk(msgspec.Struct, gc=False):
 # Deeper than arguments may be, with the chunk around them; shallower than Python reads.
 DEEPEST = 200
 # A text that is not closed goes to the end: looked for from each quote, that would take for ever.
-_MARKS = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_MARKS = compiled(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
 _DIGITS = 300  # more are no number to anybody
 MOST_TOKENS = (1 << 31) - 1  # that a column of any store holds; a larger count is none
 _CHUNKS, _TEXTS = msgspec.json.Decoder(Chunk), msgspec.json.Decoder(str)

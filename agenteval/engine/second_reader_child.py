@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import bashlex
 
+from agenteval.core.regex import compiled
+
 MEMORY = 1 << 30  # bytes of address space
 # What bashlex raises on text that it can not read; anything else ends this process.
 _FAILURES = (
@@ -68,7 +70,7 @@ def _commands(tree: Any, text: str) -> Iterator[list[str]]:
             waiting.extend(each for each in several if hasattr(each, "kind"))
 
 
-_QUOTED = re.compile(r"""'[^']*+'|\\.|("(?:[^"\\]++|\\.)*+")""", re.DOTALL)
+_QUOTED = compiled(r"""'[^']*+'|\\.|("(?:[^"\\]++|\\.)*+")""", re.DOTALL)
 
 
 def _is_live(word: str) -> bool:

@@ -124,11 +124,9 @@ class TrialRunner:
         return self.spent()
 
     def spent(self) -> Ending | None:
-        tokens = sum(
-            each.usage.completion_tokens for of in self.loops.values() for each in of.turns
-        )
-        over = tokens > self.scenario.limits.completion_tokens
-        return Ending.CONTEXT if self.executor.room.outgrown else Ending.TOKENS if over else None
+        most, full = self.scenario.limits.completion_tokens, self.executor.room.outgrown
+        used = sum(turn.usage.completion_tokens for of in self.loops.values() for turn in of.turns)
+        return Ending.CONTEXT if full else Ending.TOKENS if used > most else None
 
     async def _follow(self, agent: str, turn: int, position: int) -> None:
         """Start the agents that this call asked for and waits for, and keep the others."""

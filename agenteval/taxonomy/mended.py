@@ -7,21 +7,22 @@ only when the tree has nothing left to complain about, and only to explain a den
 import re
 from collections.abc import Callable, Iterator
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.heredocs import without_heredocs
 
 # The tree takes what stands so before a compound command for a program, and its words for more.
-_BEFORE_COMPOUND = re.compile(
+_BEFORE_COMPOUND = compiled(
     r"(?<![^\s;&|({])(?:(?:!|time(?:[ \t]++-p)?(?:[ \t]++--)?|coproc(?:[ \t]++\w++)?)[ \t]++){1,3}"
     r"(?=(?:\{|\[\[|if|for|while|until|case|select)[ \t\n])"
 )
 # A function's body needs no brackets around it where it is a compound command.
-_BEFORE_BODY = re.compile(
+_BEFORE_BODY = compiled(
     r"(?<![^\s;&|({])(?:function[ \t]++[\w.:-]++(?:[ \t]*+\([ \t]*+\))?+"
     r"|[\w.:-]++[ \t]*+\([ \t]*+\))\s++(?=(?:for|while|until|case|select)[ \t\n(])"
 )
-_PATTERNS = re.compile(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
+_PATTERNS = compiled(r"[?*+@!]\([^()'\"`]*+\)")  # in [[ ]] bash takes them without extglob
 _START = r"((?:\A|[;&|(\n]|\b(?:do|elif|else|if|then|until|while)\b|!)[ \t]*+)"  # of a command
 
 
@@ -44,49 +45,49 @@ def _ones(found: re.Match[str]) -> str:
 
 _MENDS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (_BEFORE_COMPOUND, _blank),
-    (re.compile(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
-    (re.compile(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
-    (re.compile(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
-    (re.compile(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
+    (compiled(r"(?<=[\w\s])\bin(?=[ \t]*+[;\n])"), _blank),
+    (compiled(r"\(\(([^()]*+)\)([ \t]++)\)"), r" (\1)\2 "),
+    (compiled(r"(?<=[\w)])([-+])\1(?=[ \t]*+[\w$(])"), r"+0"),
+    (compiled(r"(?<=[ \t])#[^\n'\"`]*+(?=\n|\Z)"), _blank),
     (_BEFORE_BODY, _blank),
-    (re.compile(r"\{(\([^(){}]*+\))\}"), r" \1 "),
+    (compiled(r"\{(\([^(){}]*+\))\}"), r" \1 "),
     (
-        re.compile(
+        compiled(
             r"(\b(?:done|esac|fi)|[\n;&][ \t]*+\}|\)|\]\])[ \t]"
             r"(?=(?:[ \t]|\\\n)*+(?:\}|\b(?:do|done|elif|else|esac|fi|then)\b))"
         ),
         r"\1;",
     ),
-    (re.compile("<>"), ">>"),
-    (re.compile(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
+    (compiled("<>"), ">>"),
+    (compiled(r"\{\w++\}(?=[<>])"), lambda found: "9" * len(found[0])),
     (
-        re.compile(r"\$\[((?:[^\[\]\n]*+\[[^\[\]\n]*+\])++[^\[\]\n]*+)\]"),
+        compiled(r"\$\[((?:[^\[\]\n]*+\[[^\[\]\n]*+\])++[^\[\]\n]*+)\]"),
         lambda found: f"$[{found[1].replace('[', '(').replace(']', ')')}]",
     ),
-    (re.compile(r"\$\(\([ \t]*+\)\)"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (re.compile(r"\b(?:[0-9]++#|0[xX])\$(?:\w++|\{\w++\})"), _ones),
-    (re.compile(r"\[(!?)\]"), r"[\1_"),
+    (compiled(r"\$\(\([ \t]*+\)\)"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
+    (compiled(r"\b(?:[0-9]++#|0[xX])\$(?:\w++|\{\w++\})"), _ones),
+    (compiled(r"\[(!?)\]"), r"[\1_"),
     (
-        re.compile(r"\bfor[ \t]*+\(\([^()\n]*+\)\)"),
+        compiled(r"\bfor[ \t]*+\(\([^()\n]*+\)\)"),
         lambda found: re.sub(r"(?<=[(;])[^(;]++(?=[;)])", _ones, found[0]),
     ),
-    (re.compile(r";&(?=\s*+esac\b)"), ";;"),
-    (re.compile(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
-    (re.compile(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
-    (re.compile(_START + r"\[(?=[ \t])"), r"\1_"),
-    (re.compile(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
-    (re.compile(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
-    (re.compile(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
-    (re.compile(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
+    (compiled(r";&(?=\s*+esac\b)"), ";;"),
+    (compiled(_START + r"[\[{](?=[^\s\[{(])"), r"\1_"),
+    (compiled(_START + r"(\w++)\[(\w*+)\](?=[\s;|&]|\Z)"), r"\1\2_\3_"),
+    (compiled(_START + r"\[(?=[ \t])"), r"\1_"),
+    (compiled(_START + r"\}(?=[^\s;|&()<>])"), r"\1_"),
+    (compiled(_START + r"!(?=[ \t]*+(?:[;\n]|\Z))"), r"\1:"),
+    (compiled(r"`(?:[^`\\]++|\\(?s:.))*+`"), _not_blank),
+    (compiled(r"\[\[[ \t][^\n]*?[ \t]\]\]"), _without_patterns),
     (
-        re.compile(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
+        compiled(r"(\$\{\w++)\[([^]{}'\"`\n]++)\]"),
         lambda found: f"{found[1]}[{'_' * len(found[2])}]",
     ),
-    (re.compile(r"\$(?=[^\x00-\x7f])"), "_"),
-    (re.compile(r"(?<!\\)\$(?=[`\\])"), "_"),
-    (re.compile(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
-    (re.compile(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
-    (re.compile(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),
+    (compiled(r"\$(?=[^\x00-\x7f])"), "_"),
+    (compiled(r"(?<!\\)\$(?=[`\\])"), "_"),
+    (compiled(r"\$\{[^{}'`$\n]++\}"), lambda found: f"${{{'_' * (len(found[0]) - 3)}}}"),
+    (compiled(r"(?<!\\)((?:\\\\)*+)\\[$`]"), r"\1__"),
+    (compiled(r"(?<!\\)((?:\\\\)*+)\\\Z"), r"\1_"),
 )
 
 
@@ -99,7 +100,7 @@ def mended(text: str) -> Iterator[str]:
     yield without_heredocs(other)[0]
 
 
-_EMPTY = re.compile(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
+_EMPTY = compiled(r"[$<>]\((?:[ \t\n]|#[^\n]*+\n)*+\)")
 _LONGEST = 16_384  # of a text that is read twice; agents' commands are shorter
 
 

@@ -4,16 +4,17 @@ import json
 import re
 import unicodedata
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.heredocs import without_heredocs
 
 _MARK = (
     r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"
     r"|<\|\w+\|>|\[/?TOOL_CALLS?\])"
 )
-_BEFORE = re.compile(
+_BEFORE = compiled(
     rf"\s*+(?:```\w*|\$[ \t]+(?=\S)|{_MARK}|\{{\s*+\"(?:command|cmd|name|arguments)\"\s*+:)"
 )
-_BEHIND = re.compile(rf"(?:{_MARK}|```)\s*\Z")
+_BEHIND = compiled(rf"(?:{_MARK}|```)\s*\Z")
 _LONGEST_TOKEN = 80
 
 
@@ -30,8 +31,8 @@ def residue(text: str) -> tuple[int, int] | None:
 
 
 _FIRST, _LAST = frozenset("`$<[{"), frozenset("`>]")
-_QUOTED = re.compile(r"'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
-_TYPOGRAPHIC = re.compile(
+_QUOTED = compiled(r"'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+_TYPOGRAPHIC = compiled(
     "(?<=\\s)[\u2010-\u2015\u2212]+(?=[A-Za-z])|[\u200b-\u200d\u2060\ufeff]+"
     "|[\u00a0\u2000-\u200a\u202f\u3000]+|[\u201c\u201d]|(?<!\\w)[\u2018\u2019]"
 )
@@ -83,7 +84,7 @@ def untyped(text: str) -> str:
 _OPENS = {"if": "fi", "do": "done", "case": "esac", "{": "}", "[[": "]]", "(": ")", "$(": ")"}
 _CLOSES = frozenset(_OPENS.values())
 _GOES_ON = frozenset(("then", "else", "elif", "do", "while", "until", "if", "!", "{", "(", "$("))
-_PIECE = re.compile(
+_PIECE = compiled(
     r"\\(?s:.)|'[^']*+'|\"(?:[^\"\\]++|\\(?s:.))*+\"|`[^`]*+`|(?<!\S)#[^\n]*+"
     r"|(?P<quote>['\"`])|(?P<joint>[;&|\n]++)|(?P<bracket>\$?\(|\))|(?P<word>[^\s;&|()'\"`\\]++)"
 )

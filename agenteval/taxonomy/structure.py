@@ -1,9 +1,9 @@
 """Failure classes of shell structure around a command: pipes, chains, groups and the like."""
 
-import re
 from collections.abc import Iterable
 from itertools import pairwise
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.draft import embedded_in
 from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.leaves import Construct
@@ -141,7 +141,7 @@ def shell_chain(call: DeniedCall) -> Seen | None:
     return Seen(outer[0], facets=("cd" if programs & {"cd", "pushd"} else "list",))
 
 
-_LAST = re.compile(r";(?:[ \t\n]++|(?<=[ \t\n;])#[^\n]*+)*+")
+_LAST = compiled(r";(?:[ \t\n]++|(?<=[ \t\n;])#[^\n]*+)*+")
 
 
 def _lone_semicolon(call: DeniedCall) -> Seen | None:
@@ -225,7 +225,7 @@ def control_flow(call: DeniedCall) -> Seen | None:
     return seen._replace(hint="make one call for each value") if seen and is_loop else seen
 
 
-_LOOP = re.compile(r"(?:for|select)[ \t]++(?!\(\()")  # for (( )) has no values
+_LOOP = compiled(r"(?:for|select)[ \t]++(?!\(\()")  # for (( )) has no values
 
 
 @failure_class(

@@ -8,12 +8,14 @@ from functools import cache
 from itertools import dropwhile
 from typing import Self
 
+from agenteval.core.regex import compiled
+
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens
 _LONGEST_NAME = 255
 _STILL = frozenset(("", ".", ".."))
 _REST_OF_NAME = rf"[^/\0]{{0,{_LONGEST_NAME - 1}}}"
-_PLAIN_PATH = re.compile(rf"[^/.~\0]{_REST_OF_NAME}(?:/[^/.\0]{_REST_OF_NAME})*+")
+_PLAIN_PATH = compiled(rf"[^/.~\0]{_REST_OF_NAME}(?:/[^/.\0]{_REST_OF_NAME})*+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ def wildcard_regex(pattern: str) -> re.Pattern[str]:
     )
     middle = "".join(f"(?>.*?{part})" for part in others[:-1])
     last = f".*{others[-1]}" if others else ""
-    return re.compile(first + middle + last, re.DOTALL)
+    return compiled(first + middle + last, re.DOTALL)
 
 
 @cache
@@ -222,7 +224,7 @@ def path_regex(glob: str) -> re.Pattern[str]:
         left -= 1
         names = _names(part, is_last=not left)
         regex += f"(?>{folders}?{names})" if left else f"{folders}{names}"
-    return re.compile(regex, re.DOTALL)
+    return compiled(regex, re.DOTALL)
 
 
 def _names(glob: str, *, is_last: bool) -> str:

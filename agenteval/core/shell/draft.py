@@ -1,9 +1,9 @@
 """What a walk over shell text gathers before it is frozen into `ShellFacts`."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.facts import Command, Heredoc, Redirect, ShellFacts, SubstitutionKind
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
@@ -110,10 +110,10 @@ class Gathered:
         )
 
 
-_LIVE = re.compile(r"\\(?s:.)|\$\(\(|\$\(|\$\{[^}\n]*+\}?|\$[A-Za-z_]\w*+|\$[0-9@*#?$!-]|`")
-_IN_CODE = re.compile(r"""\\(?s:.)|'[^']*+'|["()]""")
-_IN_DOUBLE_QUOTES = re.compile(r'\\(?s:.)|"|\$\(')
-_BACKTICK_END = re.compile(r"(?:[^\\`]++|\\(?s:.))*+`")
+_LIVE = compiled(r"\\(?s:.)|\$\(\(|\$\(|\$\{[^}\n]*+\}?|\$[A-Za-z_]\w*+|\$[0-9@*#?$!-]|`")
+_IN_CODE = compiled(r"""\\(?s:.)|'[^']*+'|["()]""")
+_IN_DOUBLE_QUOTES = compiled(r'\\(?s:.)|"|\$\(')
+_BACKTICK_END = compiled(r"(?:[^\\`]++|\\(?s:.))*+`")
 
 
 class Embedded(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.facts import (
     Command,
     Heredoc,
@@ -30,19 +31,19 @@ _GAP = r"[ \t]++(?:\\\n[ \t]*+)*+"
 _PROGRAM = r"[\w./][\w./+:-]*+(?=[ \t\n|&;]|\Z)"
 _WORD = rf"(?!\#|[0-9]++[<>]){PLAIN}"
 _DIRECTION = r"&>>?|>>|>&(?=[0-9](?:[ \t\n|&;]|\Z))|>\|?|<(?![<&>(])"
-_EACH_REDIRECT = re.compile(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
+_EACH_REDIRECT = compiled(rf"([0-9]?)({_DIRECTION})[ \t]*+({_WORD})")
 _REDIRECTS = rf"(?:{_GAP}[0-9]?(?:{_DIRECTION})[ \t]*+{_WORD})*+"
 _HEREDOC = r"<<[ \t]*+(['\"]?)(\w++)\5"
-_COMMAND = re.compile(
+_COMMAND = compiled(
     rf"(({_PROGRAM})(?:{_GAP}{_WORD})*+)"  # 1: its words; 2: the first of them
     rf"({_REDIRECTS}(?:[ \t]++({_HEREDOC})(?=[ \t\n]))?{_REDIRECTS})"  # 3: all; 4: of them
     rf"(?:{_GAP})?+(\|\|?(?![|&])|&&?(?![&>])|;(?![;&])|)"  # 7: joint
     rf"(?:{_GAP})?+((?:\n[ \t]*+)*+)"  # 8: lines
 )
-_LINES = re.compile(r"(?:\n[ \t]*+)*+")
-_VARIABLE = re.compile(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
-_VARIABLE_IN_DOUBLE = re.compile(rf"\\(?s:.)|({VARIABLE})")
-_EXPANDS = re.compile(r"[$`\\]")
+_LINES = compiled(r"(?:\n[ \t]*+)*+")
+_VARIABLE = compiled(rf"""'[^']*+'|\\(?s:.)|({VARIABLE})|"((?:[^"\\]++|\\(?s:.))*+)\"""")
+_VARIABLE_IN_DOUBLE = compiled(rf"\\(?s:.)|({VARIABLE})")
+_EXPANDS = compiled(r"[$`\\]")
 
 
 def read_flat(

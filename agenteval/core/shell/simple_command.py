@@ -13,6 +13,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.words import (
     BARE,
     BARE_WORDS,
@@ -124,10 +125,10 @@ _BLANKS = ("", " ", "\t", "\n")
 _MOST_BYTES = 4  # of a character
 _SURELY_SHORT = LONGEST // _MOST_BYTES
 _NONE: frozenset[int] = frozenset()
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = compiled(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BLANK_LINES = r"(?:[ \t\n]++|\\\n|#[^\n]*+)*+"
-_BEFORE = re.compile(_BLANK_LINES)
-_AFTER = re.compile(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
+_BEFORE = compiled(_BLANK_LINES)
+_AFTER = compiled(rf"(?:#[^\n]*+)?(?:\n{_BLANK_LINES})?\Z")
 
 
 def read_simple(text: str) -> Simple | NotSimple:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
+from agenteval.core.regex import compiled
 from agenteval.core.shell.bodies import REDIRECTS, Bodies
 from agenteval.core.shell.draft import Gathered, Level, embedded_in
 from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
@@ -24,14 +25,14 @@ from agenteval.core.span import Place
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other
 _MAX_EMBEDDED = 200  # of them in one text; each is parsed by itself
-_NAME = re.compile(r"[A-Za-z_]\w*+(?:\+?=|\[)", re.ASCII)  # the tree takes --x=y for one too
-_NO_TARGET = re.compile(r"\w*+(?:\{\w++\})?+[<>&|]++(?:[ \t]++|\\\n)*+(?=\n|#)")
+_NAME = compiled(r"[A-Za-z_]\w*+(?:\+?=|\[)", re.ASCII)  # the tree takes --x=y for one too
+_NO_TARGET = compiled(r"\w*+(?:\{\w++\})?+[<>&|]++(?:[ \t]++|\\\n)*+(?=\n|#)")
 _COMMENT = kinds("comment")
 _NOT_WORDS = REDIRECTS | _COMMENT | kinds("subshell")
 _ASSIGNMENT = kinds("variable_assignment")
-_LINE_END = re.compile(r"\n|\Z|[ \t]*+\)")  # in $( ) the bracket may follow at once
-_GLUED_START = re.compile(r"<<-?[ \t]*+(?:'[^']*'|\"[^\"]*\"|[^;|&()<>'\"])*+[;|&()<>]")
-_MARK = re.compile(r"[$`(]")  # without one of these a word holds nothing to visit
+_LINE_END = compiled(r"\n|\Z|[ \t]*+\)")  # in $( ) the bracket may follow at once
+_GLUED_START = compiled(r"<<-?[ \t]*+(?:'[^']*'|\"[^\"]*\"|[^;|&()<>'\"])*+[;|&()<>]")
+_MARK = compiled(r"[$`(]")  # without one of these a word holds nothing to visit
 
 
 class Walk(Bodies):
@@ -237,7 +238,7 @@ class Walk(Bodies):
         self.push(node.children, level)
 
 
-_RAW_WORD = re.compile(
+_RAW_WORD = compiled(
     r"""(?:[^ \t\n'"\\$`]++|'[^']*+'|"(?:[^"\\]++|\\(?s:.))*+"|\\(?s:.)|\$\([^)]*+\)"""
     r"""|\$\{[^}]*+\}|`[^`]*+`|(?s:.)(?<![ \t\n]))++"""
 )

@@ -7,6 +7,8 @@ expanded, \c, and \newline. Control characters must have been ruled out before.
 import re
 from typing import Literal
 
+from agenteval.core.regex import compiled
+
 Expansion = Literal["", "files", "braces"]
 
 # A $ that stays a $: nothing after it can name a variable. Not before \newline, which vanishes.
@@ -22,31 +24,31 @@ GAP = r"(?:[ \t]++|\\\n)*+"
 VARIABLE = r"\$(?:[A-Za-z_][A-Za-z0-9_]*+|\{[A-Za-z_][A-Za-z0-9_]*+\})"
 _PLAIN_DOUBLE = rf"""(?:[^"\\$`]++|\\[^\n]|{VARIABLE})*+"""
 PLAIN = rf"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|"{_PLAIN_DOUBLE}"|\\[^ \t\n]|{VARIABLE})++"""
-PLAIN_WORD = re.compile(PLAIN)
+PLAIN_WORD = compiled(PLAIN)
 
 # A whole word and the blanks after it, where a blank or the end must follow.
-WORD = re.compile(rf"{_ANY}(?=[ \t\n]|\Z){GAP}")
+WORD = compiled(rf"{_ANY}(?=[ \t\n]|\Z){GAP}")
 # As many unquoted words with nothing in them to expand as a text begins with.
-BARE_WORDS = re.compile(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+")
+BARE_WORDS = compiled(rf"{_BARE}(?:[ ]++{_BARE})*+[ ]*+")
 # The same where an operator may follow at once.
-WORD_OR_OPERATOR = re.compile(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
+WORD_OR_OPERATOR = compiled(rf"{_ANY}(?=[ \t\n|&;()<>]|\Z)")
 
 # As much of a word, or of a "...", as has one reading: where these end is what stopped the reader.
-WORD_START = re.compile(_MIXED)
-DOUBLE_START = re.compile(rf'"{_DOUBLE}')
+WORD_START = compiled(_MIXED)
+DOUBLE_START = compiled(rf'"{_DOUBLE}')
 # The parts of a word in which a $( ) may stand.
-PLAIN_START = re.compile(r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|\\(?s:.))++""")
-DOUBLE_INSIDE = re.compile(_DOUBLE)
+PLAIN_START = compiled(r"""(?:[^ \t\n|&;()<>'"\\$`]++|'[^']*+'|\\(?s:.))++""")
+DOUBLE_INSIDE = compiled(_DOUBLE)
 
 # A here-document's body in which nothing is expanded and no line is joined to the next.
-PLAIN_HERE_TEXT = re.compile(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~]))*+")
+PLAIN_HERE_TEXT = compiled(r"(?:[^\\$`]++|\\[^\n]|\$(?=[ \t\n|)/.,:;%=^+\]}&<>~]))*+")
 
-_PIECE = re.compile(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))""")
-_ESCAPE_IN_DOUBLE = re.compile(r'\\(?:\n|([\\"$`]))')
+_PIECE = compiled(rf"""([^'"\\]++)|'([^']*+)'|"({_DOUBLE})"|\\(?:\n|((?s:.)))""")
+_ESCAPE_IN_DOUBLE = compiled(r'\\(?:\n|([\\"$`]))')
 QUOTED = "\0"  # stands for a quoted piece where only unquoted characters count
 
 
-_SAFE = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_SAFE = compiled(r"[\w@%+=:,./-]+", re.ASCII)
 
 
 def quoted(word: str) -> str:
@@ -91,7 +93,7 @@ def expansion(outside: str) -> Expansion:
     return ""
 
 
-_VALUE_PIECE = re.compile(
+_VALUE_PIECE = compiled(
     r"""\$'((?:[^'\\]++|\\(?s:.))*+)'   # 1: $'...'
       | '([^']*+)'                      # 2
       | \$?"((?:[^"\\]++|\\(?s:.))*+)"  # 3: "..." and $"..."
@@ -99,9 +101,9 @@ _VALUE_PIECE = re.compile(
       | ([^'"\\$`]++|(?s:.))            # 5""",
     re.VERBOSE,
 )
-_LIVE = re.compile(r"[$`](?![ \t\n]|\Z)|[<>]\(")
-_ESCAPED = re.compile(r'\\(?:\n|([\\"$`]))')
-_ANSI = re.compile(
+_LIVE = compiled(r"[$`](?![ \t\n]|\Z)|[<>]\(")
+_ESCAPED = compiled(r'\\(?:\n|([\\"$`]))')
+_ANSI = compiled(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})|(?s:(.)))"
 )
 _NAMED = dict(zip("abefnrtvE", "\a\b\x1b\f\n\r\t\v\x1b", strict=True))
