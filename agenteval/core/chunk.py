@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from agenteval.core.plain import decoded
-from agenteval.core.regex import compiled
+from agenteval.core.shell.words import compiled
 from agenteval.core.trial import Usage
 
 _BLANK = msgspec.Raw(b"null")

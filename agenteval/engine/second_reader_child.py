@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import bashlex
 
-from agenteval.core.regex import compiled
+from agenteval.core.shell.words import compiled
 
 MEMORY = 1 << 30  # bytes of address space
 # What bashlex raises on text that it can not read; anything else ends this process.

@@ -18,9 +18,8 @@ from agenteval.protocols import Judge, Sandbox
 class ToolExecutor:
     """Carries out the calls of one trial. `running` bounds how many commands run at once.
 
-    The policy's tools are those that are offered. All agents of a trial share the `room`, and
-    `written`, which grows with each call that wrote a file. `saved` are results that were too long
-    to be shown, by the paths under which the model was told to read them.
+    The policy's tools are those that are offered. All agents of a trial share `room` and `written`,
+    the files. `saved` are results too long to be shown, by the paths where the model may read them.
     """
 
     arm: Arm

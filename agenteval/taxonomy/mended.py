@@ -7,10 +7,10 @@ only when the tree has nothing left to complain about, and only to explain a den
 import re
 from collections.abc import Callable, Iterator
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import ShellFacts
 from agenteval.core.shell.heredocs import without_heredocs
+from agenteval.core.shell.words import compiled
 
 # The tree takes what stands so before a compound command for a program, and its words for more.
 _BEFORE_COMPOUND = compiled(

@@ -4,8 +4,8 @@ import json
 import re
 import unicodedata
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.heredocs import without_heredocs
+from agenteval.core.shell.words import compiled
 
 _MARK = (
     r"(?:</?(?:tool_call|tool_response|function|parameter|invoke|think|s)(?:=[\w.-]+)?>"

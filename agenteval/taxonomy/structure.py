@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.draft import embedded_in
 from agenteval.core.shell.facts import RedirectKind, SubstitutionKind
 from agenteval.core.shell.leaves import Construct
 from agenteval.core.shell.programs import FILTERS, base_name
 from agenteval.core.shell.simple_command import Obstacle
+from agenteval.core.shell.words import compiled
 from agenteval.core.span import Span, new, outside
 from agenteval.taxonomy.denied import ALONE, DeniedCall, fed
 from agenteval.taxonomy.failure_class import ArticleRow, Seen, failure_class

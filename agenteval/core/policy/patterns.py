@@ -8,7 +8,7 @@ from functools import cache
 from itertools import dropwhile
 from typing import Self
 
-from agenteval.core.regex import compiled
+from agenteval.core.shell.words import compiled
 
 ANY = "*"
 _LONGEST_PATH = 4096  # what Linux opens

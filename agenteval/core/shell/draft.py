@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.facts import Command, Heredoc, Redirect, ShellFacts, SubstitutionKind
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
+from agenteval.core.shell.words import compiled
 from agenteval.core.span import Place, Span
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.facts import (
     Command,
     Heredoc,
@@ -18,7 +17,7 @@ from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
-from agenteval.core.shell.words import PLAIN, VARIABLE, word_value
+from agenteval.core.shell.words import PLAIN, VARIABLE, compiled, word_value
 from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
 from agenteval.core.span import Place, Span, new
 

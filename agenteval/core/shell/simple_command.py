@@ -13,7 +13,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.words import (
     BARE,
     BARE_WORDS,
@@ -21,6 +20,7 @@ from agenteval.core.shell.words import (
     MIXED,
     WORD,
     WORD_START,
+    compiled,
     expansion,
     unquote,
 )

@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from agenteval.core.regex import compiled
 from agenteval.core.shell.bodies import REDIRECTS, Bodies
 from agenteval.core.shell.draft import Gathered, Level, embedded_in
 from agenteval.core.shell.facts import Redirect, RedirectKind, SubstitutionKind
@@ -21,6 +20,7 @@ from agenteval.core.shell.tree_redirects import (
     read_heredoc,
     read_herestring,
 )
+from agenteval.core.shell.words import compiled
 from agenteval.core.span import Place
 
 _MAX_DEPTH = 8  # substitutions in here-documents inside each other

@@ -5,11 +5,40 @@ expanded, \c, and \newline. Control characters must have been ruled out before.
 """
 
 import re
-from typing import Literal
-
-from agenteval.core.regex import compiled
+import sys
+from typing import Any, Literal
 
 Expansion = Literal["", "files", "braces"]
+# Before, `(...)*+` keeps what was read of a last round that fails (python/cpython#106052): `a'b`
+# would be a word. `(?>(...)*)` is right everywhere, and takes longer.
+RIGHT_SINCE = (3, 11, 5)
+
+
+def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`: for each pattern with `)*+`, `)++` or `)?+`."""
+    right = sys.version_info >= RIGHT_SINCE
+    return re.compile(pattern, flags) if right else atomic(pattern, flags)
+
+
+def atomic(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """The pattern with atomic groups in place of its possessive ones."""
+    compiler, parser = re._compiler, re._parser  # type: ignore[attr-defined]  # noqa: SLF001
+    parsed = parser.parse(pattern, flags)
+    for part in _parts(parsed):
+        for at, (code, what) in enumerate(part.data):
+            if code is parser.POSSESSIVE_REPEAT:
+                greedy = parser.SubPattern(part.state, [(parser.MAX_REPEAT, what)])
+                part.data[at] = (parser.ATOMIC_GROUP, greedy)
+    made: re.Pattern[str] = compiler.compile(parsed, flags)
+    return made
+
+
+def _parts(tree: Any) -> list[Any]:
+    """Each sub-pattern of a parsed pattern, the inner ones first."""
+    inner = tree.data if hasattr(tree, "data") else tree if isinstance(tree, list | tuple) else ()
+    found = [part for each in inner for part in _parts(each)]
+    return [*found, tree] if hasattr(tree, "data") else found
+
 
 # A $ that stays a $: nothing after it can name a variable. Not before \newline, which vanishes.
 _DOUBLE = r"""(?:[^"\\$`]++|\\(?s:.)|\$(?=[ \t\n"'|)/.,:;%=^+\]}&<>~]|\\[^\n]))*+"""

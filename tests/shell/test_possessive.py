@@ -1,4 +1,4 @@
-"""Possessive groups read the same on every Python; and every one of the package's is made for it."""
+"""Possessive groups read the same on every Python, and each of the package is made for it."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import agenteval
-from agenteval.core.regex import atomic, compiled
+from agenteval.core.shell.words import atomic, compiled
 
 POSSESSIVE = re.compile(r"\)[*+?]\+")
 PATTERNS = {  # a pattern, and what it reads of a text
@@ -50,6 +50,6 @@ def test_no_possessive_group_is_left_to_re() -> None:
             and POSSESSIVE.search(node.value)
             for node in ast.walk(ast.parse(text))
         )
-        if held and calls and path.name != "regex.py":
+        if held and calls and path.name != "words.py":
             left.append((path.name, calls))
     assert left == []
