@@ -115,7 +115,7 @@ def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
     At most 1, as what strata differ by is then no spread. One error and one call without are added
     to each stratum (Laplace), as one that shows no spread may well have some.
     """
-    counts, sizes = zip(*clusters, strict=True)
+    counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
     count, n = sum(counts), sum(sizes)
     if not 0 < count < n or len(set(strata)) < 2:
         return 1.0

@@ -12,7 +12,7 @@ tests), takes four seconds to import.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, inf, nan, sqrt
-from operator import lt, mul
+from operator import lt
 from statistics import NormalDist
 
 from agenteval.core.counts import Cluster
@@ -136,8 +136,7 @@ def design_effect(
     learned about it: then the planned effect for clusters of this size.
     """
     k = len(clusters)
-    counts, sizes = zip(*clusters, strict=True)
-    count, n = sum(counts), sum(sizes)
+    count, n = sum([count for count, _ in clusters]), sum([size for _, size in clusters])
     if k == 1 or count in {0, n}:
         return planned_effect(clusters, planned_icc)
     rate = count / n
@@ -148,7 +147,7 @@ def design_effect(
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
     """The design effect of clusters of these sizes whose draws resemble each other so much."""
     sizes = [size for _, size in clusters]
-    return 1 + icc * (sum(map(mul, sizes, sizes)) / sum(sizes) - 1)
+    return 1 + icc * (sum([size * size for size in sizes]) / sum(sizes) - 1)
 
 
 def t_quantile(df: int) -> float:
