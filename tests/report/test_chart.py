@@ -147,7 +147,6 @@ def test_each_figure_of_a_model_s_line_leads_to_its_calls(view):
         "errors per 100 calls": "#denied",
         "recovered next turn": "#denied",
         "recovered ever": "#denied",
-        "useful calls/min": "#run-0",
     }
 
 
