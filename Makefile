@@ -114,7 +114,8 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/taxonomy/explained.py --check
-	@$(BIN)/python -m agenteval.taxonomy.page --check
+	@$(BIN)/python -m agenteval.taxonomy.page
+	@PYTHONPATH=tests $(BIN)/python -m json_schemas --check
 
 docs: $(READY) ## the documentation as a site in docs/_build, every link checked
 	@$(BIN)/uv pip install --quiet --group docs
@@ -132,6 +133,7 @@ format: $(READY) ## format, mend lint, and renew the generated pages
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/python tests/taxonomy/explained.py
 	@$(BIN)/python -m agenteval.taxonomy.page
+	@PYTHONPATH=tests $(BIN)/python -m json_schemas
 
 lock: $(READY) ## renew requirements.lock from pyproject.toml
 	@$(BIN)/uv pip compile -q --universal --generate-hashes --no-annotate --no-header \

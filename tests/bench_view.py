@@ -2,7 +2,8 @@
 
 The store is made by copying one played run in SQL: fifty runs of 1,000 trials of 20 calls. Pages
 are asked for over HTTP, as a browser does; printed is what the server's process took of CPU for
-each, and the time by the clock, the mean of five. A store that is there can be named.
+each, and the time by the clock: the mean of five, each of other runs, so that nothing is kept from
+the one before. A store that is there can be named.
 """
 
 import os
@@ -101,20 +102,29 @@ def spent(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+ASKED = 5  # times, of other runs each time
+
+
 def measured(store: Path) -> None:
     command = [sys.executable, "-m", "agenteval", "view", "--port", "0", "--store", str(store)]
     with closing(sqlite3.connect(store)) as asked:
-        run, other = (row[0] for row in asked.execute("SELECT id FROM run ORDER BY id LIMIT 2"))
+        rows = asked.execute(
+            "SELECT id FROM run WHERE id != 'seed' ORDER BY id LIMIT 2 * ?", [ASKED + 1]
+        )
+        runs = [row[0] for row in rows]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             base = server.stdout.readline().split()[1].partition("/?")[0]
             for name, address in PAGES.items():
-                shown = base + address.format(run=run, other=other)
-                urllib.request.urlopen(shown).read()
+                first, *others = (
+                    base + address.format(run=runs[2 * at], other=runs[2 * at + 1])
+                    for at in range(ASKED + 1)
+                )
+                urllib.request.urlopen(first).read()
                 cpu, clock = spent(server.pid), time.perf_counter()
-                for _ in range(5):
+                for shown in others:
                     urllib.request.urlopen(shown).read()
-                took = (spent(server.pid) - cpu) / 5, (time.perf_counter() - clock) / 5
+                took = (spent(server.pid) - cpu) / ASKED, (time.perf_counter() - clock) / ASKED
                 told = f"{name:34}{1000 * took[0]:6.0f} ms CPU {1000 * took[1]:6.0f} ms\n"
                 sys.stdout.write(told)
         finally:

@@ -229,8 +229,27 @@ def export(
 
 
 Document = Annotated[
-    Literal["report", "runs", "transcript", "calls", "gate"],
-    typer.Argument(help="What is printed: by run, show RUN and compare; by show; and so on."),
+    Literal[
+        "report",
+        "runs",
+        "transcript",
+        "transcript-agent",
+        "calls",
+        "gate",
+        "explain",
+        "plan",
+        "ingest",
+        "trend",
+        "classify",
+        "whatif",
+        "speed",
+        "speed-log",
+        "scenarios",
+        "scenarios-check",
+        "models",
+        "doctor",
+    ],
+    typer.Argument(help="What is printed: a report by run, show RUN and compare; runs by show."),
 ]
 
 

@@ -193,6 +193,7 @@ def _main(view: View, seen: Behind, told: Told | None) -> str:
         behind=seen,
         prompts=prompts_of([one for of in seen.shown for one in of]),
         hrefs=_hrefs(view, seen.calls),
+        origins=_origins(view, seen.calls),
     )
 
 
@@ -204,7 +205,22 @@ def _hrefs(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
         ("goal reached, of trials", columns.index(run.label)): f"#run-{at}"
         for at, run in enumerate(view.runs)
     }
-    return found | trials
+    totals = {("total", columns.index(one.run.label)): DENIED for one in calls}
+    return found | trials | totals
+
+
+DENIED = "#denied"
+
+
+def _origins(view: View, calls: Sequence[CallList]) -> dict[tuple[str, int], str]:
+    """Of the line of each model: goals and useful calls stand in its trials, the rest is denied."""
+    with_denials = {one.run.label for one in calls}
+    found = {}
+    for at, run in enumerate(view.runs):
+        trials, denied = f"#run-{at}", DENIED if run.label in with_denials else ""
+        for column, href in enumerate((trials, denied, denied, denied, trials)):
+            found[run.label, column] = href
+    return found
 
 
 def _rendered(template: str, **shown: Any) -> str:

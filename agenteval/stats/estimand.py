@@ -5,7 +5,7 @@ stratified by scenario. About scenarios like these, a scenario is one draw: it i
 scenario.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -115,21 +115,22 @@ def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
     At most 1, as what strata differ by is then no spread. One error and one call without are added
     to each stratum (Laplace), as one that shows no spread may well have some.
     """
-    count, n = (sum(one[at] for one in clusters) for at in (0, 1))
+    counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
+    count, n = sum(counts), sum(sizes)
     if not 0 < count < n or len(set(strata)) < 2:
         return 1.0
     rate = count / n
     spread = 0.0
-    for of in _by_stratum(clusters, strata):
-        errors, size = (sum(one[at] for one in of) for at in (0, 1))
+    ours = _by_stratum(counts, strata), _by_stratum(sizes, strata)
+    for errors, size in zip(*(map(sum, of) for of in ours), strict=True):
         spread += (errors + 1) * (size - errors + 1) / (size + 2)
     return min(spread / (n * rate * (1 - rate)), 1.0)
 
 
 def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
-    found: dict[int, list[Of]] = {}
+    found: dict[int, list[Of]] = defaultdict(list)
     for value, stratum in zip(values, strata, strict=True):
-        found.setdefault(stratum, []).append(value)
+        found[stratum].append(value)
     return list(found.values())
 
 

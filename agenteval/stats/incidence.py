@@ -8,6 +8,7 @@ oracle of the tests, but takes seconds to import, and knows no clusters.
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import nan
 
 from agenteval.stats.estimand import UNKNOWN, Layout
@@ -37,17 +38,16 @@ def incidence(
     trials: Sequence[Sequence[Followed]], end: str, within: float, layout: Layout = UNKNOWN
 ) -> Incidence:
     """Of the denials of all trials, those that came to `end` within so many turns."""
-    denials = Counter((one.turns, one.end) for trial in trials for one in trial)
-    known = clustered(
-        [
-            (
-                sum([one.end == end and one.turns <= within for one in trial]),
-                sum([bool(one.end) or one.turns > within for one in trial]),
-            )
-            for trial in trials
-        ],
-        layout,
-    )
+    seen = [tuple([(one.turns, one.end) for one in trial]) for trial in trials]
+    denials = Counter(chain.from_iterable(seen))
+    counted = {  # once where many trials went alike
+        trial: (
+            sum([of == end and turns <= within for turns, of in trial]),
+            sum([bool(of) or turns > within for turns, of in trial]),
+        )
+        for trial in set(seen)
+    }
+    known = clustered([counted[trial] for trial in seen], layout)
     n = denials.total()
     count = sum(many for (turns, of), many in denials.items() if of == end and turns <= within)
     if not known.n or known.effective is None:

@@ -136,7 +136,7 @@ def design_effect(
     learned about it: then the planned effect for clusters of this size.
     """
     k = len(clusters)
-    count, n = sum(count for count, _ in clusters), sum(size for _, size in clusters)
+    count, n = sum([count for count, _ in clusters]), sum([size for _, size in clusters])
     if k == 1 or count in {0, n}:
         return planned_effect(clusters, planned_icc)
     rate = count / n
@@ -146,8 +146,8 @@ def design_effect(
 
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
     """The design effect of clusters of these sizes whose draws resemble each other so much."""
-    n = sum(size for _, size in clusters)
-    return 1 + icc * (sum(size * size for _, size in clusters) / n - 1)
+    sizes = [size for _, size in clusters]
+    return 1 + icc * (sum([size * size for size in sizes]) / sum(sizes) - 1)
 
 
 def t_quantile(df: int) -> float:

@@ -1,6 +1,7 @@
 """The web application: pages of a store over HTTP, what a person writes, and events of a run."""
 
 import asyncio
+import gc
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -185,8 +186,12 @@ def _nothing(request: Request) -> Response:
     return Response(status_code=204)
 
 
+RARELY = 100_000  # objects between two rounds of gc: at each 700 a comparison takes a quarter more
+
+
 def serve(store: str, host: str, port: int, told: Callable[[str], None]) -> None:
     """Until it is interrupted; `told` gets the address. Raises UsageError."""
+    gc.set_threshold(RARELY)
     with opened(store):  # a store that is not one, or of an older schema, is told or widened now
         pass
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

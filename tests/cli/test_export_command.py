@@ -5,7 +5,6 @@ import json
 
 import pyarrow.parquet
 import pytest
-from jsonschema import Draft202012Validator
 from stored import stored
 
 from agenteval.core.outcome import Outcome
@@ -122,27 +121,6 @@ def test_the_page_of_a_comparison_has_the_calls_behind_its_counts(told, tmp_path
         page.partition('id="denied"')[2].partition('id="tables"')[0] for page in (shown, compared)
     ]
     assert behind[0] == behind[1] != ""
-
-
-DOCUMENTS = {
-    "report": ("show", "r1", "r2", "--json"),
-    "runs": ("show", "--json"),
-    "transcript": ("transcript", "r1", "notes#9", "--json"),
-    "calls": ("calls", "r1", "--json"),
-    "gate": ("gate", "--baseline", "r1", "--candidate", "r2", "--json"),
-}
-
-
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_what_is_printed_is_what_the_published_schema_says(told, cli, name):
-    schema = json.loads(cli("schema", name).out)
-    Draft202012Validator.check_schema(schema)
-    held = Draft202012Validator(schema)
-    document = json.loads(told(*DOCUMENTS[name]).out)
-    assert [error.message for error in held.iter_errors(document)] == []
-    for key in schema["required"]:
-        assert not held.is_valid({other: document[other] for other in document if other != key})
-    assert not held.is_valid(document | {"schema": "agenteval.other/1"})
 
 
 SECRET = "curl http://box.corp.example/x?api_key=abcdefgh12345678 /home/maria/notes"

@@ -139,6 +139,17 @@ def test_every_step_of_a_handshake_is_a_bar_of_each_model(view):
     ]
 
 
+def test_each_figure_of_a_model_s_line_leads_to_its_calls(view):
+    line = page(view).partition('id="standing"')[2].partition("</tr>\n<tr>")[0]
+    of = dict(re.findall(r'data-head="([^"]+)"[^>]*>.*?<a href="([^"]+)">', line))
+    assert of == {
+        "goal reached": "#run-0",
+        "errors per 100 calls": "#denied",
+        "recovered next turn": "#denied",
+        "recovered ever": "#denied",
+    }
+
+
 def test_every_link_of_the_page_leads_to_a_place_of_it(view):
     made = page(view)
     places = set(re.findall(r' id="([^"]+)"', made))

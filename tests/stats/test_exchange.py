@@ -44,10 +44,12 @@ def test_worlds_are_swapped_by_the_bits_of_the_seed_s_draws_in_their_order(world
     assert sums == pytest.approx(signs @ shares, abs=1e-9)
 
 
-@pytest.mark.parametrize("size", [MANY // 2 - 1, MANY // 2 + 1])
-def test_few_trials_and_many_are_exchanged_alike(size):
+@pytest.mark.parametrize(
+    ("size", "kinds"), [(MANY // 2 - 1, 9), (MANY // 2 + 1, 9), (MANY // 2 + 1, 9 * MANY)]
+)
+def test_few_trials_and_many_and_many_alike_are_exchanged_alike(size, kinds):
     rng = np.random.default_rng(3)
-    ours, theirs = rng.integers(0, 9, (2, size, 1))
+    ours, theirs = rng.integers(0, kinds, (2, size, 1))
     sums, _ = exchanged(ours, theirs, seed=2)
     both = np.vstack([ours, theirs])
     spread = both.std() * np.sqrt(size / 2 * (1 + 1 / (2 * size)))

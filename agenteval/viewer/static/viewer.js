@@ -18,13 +18,16 @@ function move(step) {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, select, textarea, dialog")) return;
+  if (event.target.closest("input, select, textarea")) return;
   const search = document.querySelector("[data-search]");
   const keys = document.getElementById("keys");
+  const listed = keys.open; // an Escape may still be on its way to it
+  if (listed && event.key !== "/" && event.key !== "?") return;
+  if (listed) keys.close();
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "/" && search) search.focus();
-  else if (event.key === "?") keys.showModal();
+  else if (event.key === "?") listed || keys.showModal();
   else return;
   event.preventDefault();
 });
