@@ -103,7 +103,7 @@ def meant(
             f"{', '.join(fitting[:SHOWN])}); give more of the one you mean"
         )
     like = sorted({run.model for run in runs if word and word in run.model})
-    passes = bool(_LAST.fullmatch(word)) and any(run.aside for run in runs)
+    passes = bool(_LAST.fullmatch(word)) and len({bool(run.aside) for run in runs}) > 1
     names = [str(run) for run in runs] if passes else known
     newest = f"newest: {', '.join(names[:SHOWN]) or 'none yet'}"
     if passes:

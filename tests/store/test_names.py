@@ -108,6 +108,8 @@ def test_what_the_word_last_passed_over_is_known():
 def test_where_last_finds_none_what_it_passed_over_says_why():
     with pytest.raises(UsageError) as error:
         meant("last-1", STORE[:3], where="r.db")
+    with pytest.raises(UsageError, match=r"no run 'last-9' in r.db \(newest: 5, 1\)"):
+        meant("last-9", [STORE[1], STORE[5]], where="r.db")
     assert str(error.value) == (
         "no run 'last-1' in r.db (`last` passes over what stands in brackets; newest: "
         "6 (without a trial that counts), 5 (simulated), 4); `agenteval show` lists all"
