@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
 
+NOTHING = "No run had begun: nothing is stored, and the same command starts it"
+
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
 
@@ -84,9 +86,13 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    plan = _plan(called, report, _part(called, shard, executor, job, lease))
-    watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-    sides, interrupted = _played(plan, executor, watch, quiet=as_json)
+    try:
+        plan = _plan(called, report, _part(called, shard, executor, job, lease))
+        watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
+        sides, interrupted = _played(plan, executor, watch, quiet=as_json)
+    except KeyboardInterrupt:
+        typer.echo(f"Cut off. {NOTHING}", err=True)
+        raise typer.Exit(130) from None
     _show(called, sides, report)
     raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
@@ -171,9 +177,9 @@ def _broken(sides: "Sequence[Side]", limit: float, *, interrupted: bool) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
         typer.echo("\n".join(faults), err=True)
-    if interrupted and sides:
-        last, _ = sides[-1].known
-        typer.echo(f"Cut off. agenteval run --resume {last.id} goes on", err=True)
+    if interrupted:
+        how = f"agenteval run --resume {sides[-1].known[0].id} goes on" if sides else NOTHING
+        typer.echo(f"Cut off. {how}", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):
