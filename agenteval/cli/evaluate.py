@@ -1,5 +1,6 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,7 +12,7 @@ from agenteval.cli.shown_runs import Form, report_of, show_runs
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from agenteval.core.run import Run
@@ -86,13 +87,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    try:
+    with _nothing_begun():
         plan = _plan(called, report, _part(called, shard, executor, job, lease))
-        watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-        sides, interrupted = _played(plan, executor, watch, quiet=as_json)
-    except KeyboardInterrupt:
-        typer.echo(f"Cut off. {NOTHING}", err=True)
-        raise typer.Exit(130) from None
+        watch, (sides, interrupted) = _played(called, plan, executor)
     _show(called, sides, report)
     raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
@@ -100,20 +97,31 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 run.__doc__ = HELP
 
 
+@contextmanager
+def _nothing_begun() -> "Iterator[None]":
+    """What Ctrl-C ends before a run began is told; who plays one answers for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Cut off. {NOTHING}", err=True)
+        raise typer.Exit(130) from None
+
+
 def _played(
-    plan: "Plan", executor: str, watch: "InterimLooks | None", *, quiet: bool
-) -> "tuple[Sequence[Side], bool]":
-    with output.playing(quiet=quiet) as progress:
+    called: typer.Context, plan: "Plan", executor: str
+) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
+    """What watched the runs, the runs, and whether Ctrl-C ended them early."""
+    given = called.params
+    watch = workflows.interim_looks.watch_for(
+        given["gate"],
+        given["baseline"],
+        given["store"],
+        allow_simulated=given["allow_simulated"],
+    )
+    with output.playing(quiet=given["as_json"]) as progress:
         if executor == "ray":
-            return workflows.ray_cluster.run_models(plan, progress)
-        return workflows.evaluate.run_models(plan, watch, progress)
-
-
-def _watch(
-    gate: "Path | None", baseline: str | None, store: str, *, allow_simulated: bool
-) -> "InterimLooks | None":
-    looks = workflows.interim_looks
-    return looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+            return watch, workflows.ray_cluster.run_models(plan, progress)
+        return watch, workflows.evaluate.run_models(plan, watch, progress)
 
 
 def _part(

@@ -27,18 +27,18 @@ def render(view: View, console: Console, *, brief: bool = False) -> None:
         print_table(console, table)
     if lines := missed_lines(view, FEW if brief else None):
         _print_title(console, MISSED, simulated=view.simulated)
-        print_list(console, lines)
+        _print_list(console, lines)
     if voids := void_lines(view):
         print_lines(console, ["Void trials", *voids])
     print_table(console, comparison_table(view))
     print_lines(console, view.warnings, style="bold yellow")
     if view.sentences:
         _print_title(console, SAID, simulated=view.simulated)
-        print_list(console, view.sentences)
+        _print_list(console, view.sentences)
     if view.runs:
         _print_title(console, "In short", simulated=view.simulated)
         console.print(Text(SHORT_NOTE, style="dim"))
-        print_list(console, in_short(view))
+        _print_list(console, in_short(view))
 
 
 def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> None:
@@ -48,7 +48,7 @@ def print_lines(console: Console, lines: Sequence[str], *, style: str = "") -> N
         console.print()
 
 
-def print_list(console: Console, lines: Sequence[str]) -> None:
+def _print_list(console: Console, lines: Sequence[str]) -> None:
     """Lines that hang behind their dashes."""
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
@@ -164,7 +164,7 @@ def render_verdict(view: GateView, console: Console) -> None:
     console.print(Text(f"One-sided {level} bounds. {UNITS} Rules: {view.rules}.", style="dim"))
     console.print(_verdict_table(view))
     needed = [f"{line.name}: {line.needed}." for line in view.lines if line.needed]
-    print_list(console, (*needed, *view.remarks))
+    _print_list(console, (*needed, *view.remarks))
     verdict = Text(view.verdict, style=_STYLES[view.verdict])
     if view.simulated:
         verdict.append(f"  {MARK}", style="bold yellow")

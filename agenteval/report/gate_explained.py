@@ -9,7 +9,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from agenteval.report.console import print_list
 from agenteval.report.gate_json import reach_document
 from agenteval.report.gate_view import reach_told
 from agenteval.report.json import rate_document
@@ -40,7 +39,11 @@ class Explained:
 
 def render(explained: Explained, console: Console) -> None:
     console.print(Text(f"What {explained.source} asks for", style="bold"))
-    print_list(console, [f"{name}: {meaning}" for name, meaning in meanings(explained.rules)])
+    grid = Table.grid(padding=(0, 1))
+    for name, meaning in meanings(explained.rules):
+        grid.add_row("-", Text(f"{name}: {meaning}"))
+    console.print(grid)
+    console.print()
     console.print(Text("How often it passes and fails a candidate", style="bold"))
     console.print(
         Text(
