@@ -1,5 +1,6 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,7 +12,7 @@ from agenteval.cli.shown_runs import Form, report_of, show_runs
 from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from agenteval.core.run import Run
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from agenteval.store.shards import Part
     from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
+
+NOTHING = "No run had begun: nothing is stored, and the same command starts it"
 
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
@@ -84,9 +87,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    plan = _plan(called, report, _part(called, shard, executor, job, lease))
-    watch = _watch(gate, baseline, store, allow_simulated=allow_simulated)
-    sides, interrupted = _played(plan, executor, watch, quiet=as_json)
+    with _nothing_begun():
+        plan = _plan(called, report, _part(called, shard, executor, job, lease))
+        watch, (sides, interrupted) = _played(called, plan, executor)
     _show(called, sides, report)
     raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
@@ -94,20 +97,31 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 run.__doc__ = HELP
 
 
+@contextmanager
+def _nothing_begun() -> "Iterator[None]":
+    """What Ctrl-C ends before a run began is told; who plays one answers for it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo(f"Cut off. {NOTHING}", err=True)
+        raise typer.Exit(130) from None
+
+
 def _played(
-    plan: "Plan", executor: str, watch: "InterimLooks | None", *, quiet: bool
-) -> "tuple[Sequence[Side], bool]":
-    with output.playing(quiet=quiet) as progress:
+    called: typer.Context, plan: "Plan", executor: str
+) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
+    """What watched the runs, the runs, and whether Ctrl-C ended them early."""
+    given = called.params
+    watch = workflows.interim_looks.watch_for(
+        given["gate"],
+        given["baseline"],
+        given["store"],
+        allow_simulated=given["allow_simulated"],
+    )
+    with output.playing(quiet=given["as_json"]) as progress:
         if executor == "ray":
-            return workflows.ray_cluster.run_models(plan, progress)
-        return workflows.evaluate.run_models(plan, watch, progress)
-
-
-def _watch(
-    gate: "Path | None", baseline: str | None, store: str, *, allow_simulated: bool
-) -> "InterimLooks | None":
-    looks = workflows.interim_looks
-    return looks.watch_for(gate, baseline, store, allow_simulated=allow_simulated)
+            return watch, workflows.ray_cluster.run_models(plan, progress)
+        return watch, workflows.evaluate.run_models(plan, watch, progress)
 
 
 def _part(
@@ -171,9 +185,9 @@ def _broken(sides: "Sequence[Side]", limit: float, *, interrupted: bool) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
         typer.echo("\n".join(faults), err=True)
-    if interrupted and sides:
-        last, _ = sides[-1].known
-        typer.echo(f"Cut off. agenteval run --resume {last.id} goes on", err=True)
+    if interrupted:
+        how = f"agenteval run --resume {sides[-1].known[0].id} goes on" if sides else NOTHING
+        typer.echo(f"Cut off. {how}", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):

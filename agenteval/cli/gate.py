@@ -234,7 +234,6 @@ def _tell(view: "GateView", page: Path, store: str) -> None:
     with output.reader_may_go():
         typer.echo(f"Verdict page: {page}")
         _show(view, as_json=False)
-        typer.echo(view.meaning)
 
 
 def _promoted(asked: "Asked") -> "GateView":

@@ -20,10 +20,12 @@ OPENS, CLOSES = 1_000, 2_000  # characters in which it does
 
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_CODE = re.compile(r"`[^`\n]*`")
+_CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d")
 _TABLE = re.compile(r"^\s*[|\u2500-\u257f].*$", re.MULTILINE)
 _BOLD_LINE = re.compile(r"^\s*\*\*([^*\n]*[^*\n.!?])\*\*:?\s*$", re.MULTILINE)
 _HEADING = re.compile(r"\s*#+\s")
+_TICK = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
+_LAST = re.compile(r"^.*\s(?=\S+\s*$)")
 _ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
@@ -41,7 +43,8 @@ _CONDITION = re.compile(
 )
 _WAS_WRONG = re.compile(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
-    r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?(?:was|were|était|era|fue|:|：)",
+    r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
+    r"(?:is (?:that|in|with)\b|was|were|è|est|es|était|era|fue|:|：)",
     re.IGNORECASE,
 )
 _IS_SO_NOW = re.compile(
@@ -49,18 +52,58 @@ _IS_SO_NOW = re.compile(
     re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？]\W*$")
-# A question, last of all, whether to begin.
-_PROPOSES = re.compile(
+# A question, last of all, whether to begin: who has done it says so before asking.
+_BEGINS = re.compile(
     r"\b(?:(?:want me to|should I|shall I|would you like me to|ready for me to)\s+"
     r"(?:implement|proceed|apply|install|fix|start|update|go)"
     r"|which (?:\w+ )?(?:should I|would you|do you)|before I)\b[^?]*\?\W*\Z",
     re.IGNORECASE,
 )
+_PROPOSES = re.compile(
+    r"\b(?:want me to|should (?:I|we)|shall (?:I|we)|would you (?:like|prefer)|do you want"
+    r"|which \w+|what's your|what do you think|how would you|does (?:this|that)|any concerns"
+    r"|quieres|te gustar[ií]a|prefieres|vuoi che|preferisci|хотите|voulez-vous|möchtest"
+    r"|quer que)\b[^?]*\?\W*\Z|(?:需要我|要不要|是否需要|要我)[^?？]*[?？]\W*\Z",
+    re.IGNORECASE,
+)
+# What the user is to do before it goes on.
+_AWAITS = re.compile(
+    r"(?:截图|发我|发给我|贴给我|告诉我|我(?:立刻|马上|继续|就)(?:写|继续|开始|部署|做))"
+    r"|\b(?:incolla|incollami|dimmi (?:cosa|se|il)|scrivi se|se mi (?:dici|incolli|invii))\b"
+    r"|\b(?:сообщите|пришлите|жду|напишите, пожалуйста)\b|\b(?:dime qué|aguardando)\b"
+    r"|\b(?:paste|send me|share (?:the|your)|tell me (?:what|which|if|whether)"
+    r"|let me know (?:what|which))\b",
+    re.IGNORECASE,
+)
+# An answer to a question: how things are, what could be done.
+_EXPLAINS = re.compile(
+    r"\b(?:here(?:'s| is| are) (?:what I(?:'ve)? (?:found|see|learned)|how\b|why\b|my (?:analysis"
+    r"|take|thinking)|the (?:full |complete )?(?:picture|list|answer|flow|breakdown|scenario)"
+    r"|(?:several|some|a few|the|two|three) (?:simple )?(?:options|ways|approaches))"
+    r"|let me (?:explain|summarize what I)|based on my analysis|(?:is|are) actually\b"
+    r"|you're (?:absolutely )?right\b|here's the (?:thing|issue|problem)"
+    r"|here(?:'s| is| are) (?:the|my) (?:[\w-]+ ){0,2}(?:review|analysis|findings|plan|proposal)\b"
+    r"|(?:code|line-by-line) review\b|(?:complete|full|clear) picture\b|all the context\b"
+    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare)"
+    r"|aquí (?:está|tienes) mi análisis|давайте разбер"
+    r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚|回答你)",
+    re.IGNORECASE,
+)
+# The whole is done, in so many words.
+_DECLARES = re.compile(
+    r"\W*(?:(?:all )?(?:done|fixed|finished|complete|pushed|updated|implemented)\b(?: and \w+)?\W*$"
+    r"|all (?:green|clean)\b|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово)\W*$"
+    r"|(?:完了|完成|搞定|全部完成|好了)\W*$)",
+    re.IGNORECASE,
+)
 # A deed, whatever else its clause says of what will be.
 _DEED = re.compile(
     rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
+    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
     r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
-    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b",
+    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
+    r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
+    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
     re.IGNORECASE | re.VERBOSE,
 )
 # What is left to do, and no mere property of what was made.
@@ -78,7 +121,8 @@ _LEFT = re.compile(
 _HARMLESS = re.compile(
     r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )"
     r"(?:errors?|issues?|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
-    r"|pending \w+)(?: remains?)?\b|\bnot only\b|\bno longer \w+|\bit is not sent\b"
+    r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b"
+    r"|\band I'll\b|\bnot only\b|\bno longer \w+|\bit is not sent\b"
     r"|\bnothing (?:was|got|is) (?:lost|broken)\b|\bya no\b"
     r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
     re.IGNORECASE,
@@ -99,34 +143,59 @@ def claims_done(text: str) -> bool:
     lines = [line for line in plain.splitlines() if line.strip()]
     prose = [line for line in lines if not _ITEM.match(line)]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if one.strip()]
-    if _PROPOSES.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
+    if _BEGINS.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
         return False
     told = _told(sentences, language)
+    if told and _only_answers(sentences, lines, language):
+        return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
     if told is None:
         return _headed(lines, language) or _listed(lines, language)
-    return told or (_headed(lines, language) and not any(map(_LEFT.search, sentences[-CLOSING:])))
+    left = any(map(_LEFT.search, sentences[-CLOSING:]))
+    return told or (_headed(lines, language) and not left and not _AWAITS.search(sentences[-1]))
 
 
 def _told(sentences: Sequence[str], language: Language) -> bool | None:
-    """What they say; where a long message opens with a claim, only what is left to do denies it."""
+    """What they say; only what is left to do denies what declares the whole, or opens much."""
     said = [_sentence(one, language) for one in sentences]
     opening, closing = _last(said[:OPENING]), _last(said[-CLOSING:])
-    if opening and closing is False and len(said) > CLOSING:
+    declares = bool(said and said[0] and _DECLARES.match(sentences[0]))
+    if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
         return not any(map(_LEFT.search, sentences[-CLOSING:]))
     return opening if closing is None else closing
 
 
+def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+    """Whether it proposes, awaits or explains and claims no deed of its own before that."""
+    opening, closing = sentences[:OPENING], sentences[-CLOSING:]
+    if any(map(_EXPLAINS.search, opening)) and not any(map(_DEED.search, (*opening, *closing))):
+        return True
+    asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
+    return bool(asks) and not _opens(sentences, lines, language)
+
+
+def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
+    """Whether it claims before it ends."""
+    opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
+    return opening or (opening is None and _headed(lines, language))
+
+
 def _headed(lines: Sequence[str], language: Language) -> bool:
     """Whether a heading claims."""
-    return any(_sentence(line, language) for line in lines if _HEADING.match(line))
+    return any(_title(line, language) for line in lines if _HEADING.match(line))
 
 
 def _listed(lines: Sequence[str], language: Language) -> bool:
     """Whether as many items claim as not."""
     items = [_sentence(line, language) for line in lines if _ITEM.match(line)]
     return 2 * items.count(True) >= len(items) > 0
+
+
+def _title(line: str, language: Language) -> bool:
+    """Whether this heading claims: by a tick, or with its last word alone as well."""
+    last = _sentence(_LAST.sub("", line), language)
+    return bool(_sentence(line, language) and (last or _TICK.search(line)))
 
 
 def _sentence(sentence: str, language: Language) -> bool | None:

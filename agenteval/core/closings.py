@@ -35,12 +35,12 @@ _NO_DEEDS = (
     "mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|propos|provid|"
     "receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
     "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|"
-    "us|want"
+    "us|want|defin|underspecif|trigger|caus|hardcod|coupl|expos|ignor|skipp|abort|interrupt"
 )
 DONE = (
     r"(?:complete|done|handed\ (?:over|off)|in\ (?:place|effect)|sent|(?:re)?written|set|made|"
     r"(?:re)?built|paid|drawn|taken\ care\ of|"
-    rf"(?!(?:{_NO_DEEDS}|turn(?!ed\ o))\w*\b)\w{{2,}}(?:[^e\W]ed|eed))"
+    rf"(?:re-)?(?!(?:{_NO_DEEDS}|turn(?!ed\ o))\w*\b)[^\W_]{{2,}}(?:[^e\W]ed|eed))"
 )
 ADVERB = r"(?:(?:now|all|both|been|also|just|then|already|\w+ly)\s+)*"
 
@@ -62,11 +62,17 @@ ENGLISH = _language(
     | \b(?:steps?|calls?|tasks?|work|stages?|attempt|handshake|loop|requirements?)\b
         [^.]{{0,40}}\b(?:complete|completed|finished|done|closed|went\ through)\b
     | \bnow\ (?:off|on|awaiting|running|active|with|(?!needs|is|was|has\ to)\w+s)\b
-    | \b(?:completes|concludes|finishes)\ (?:the|this|my)\b
+    | \b(?:completes|concludes|finishes)\ (?:the|this|my)\b | \bsuccessfully\W*$
+    | \bhere's\ what\ (?:was\ |I\ |we\ |has\ been\ |I've\ )?
+        (?:changed|done|did|added|fixed|implemented|updated|removed|cleaned)
     | [\u2714\u2705\u2611]\ufe0f?(?!.*:\W*$)
     | \b(?:part|work|job)\ is\ over\b | \b(?:is|are)\ (?:active|free\ of|on\ (?:its|their)\ way)
     | \b(?:is|are)\ (?:now\ )?(?:ready\b(?!\ to)|through\b|with\ the\ \w+$|sorted\b|awaiting)
     | \b(?:tests?|suite|checks?)\b[^.]{{0,20}}\b(?:pass(?:es|ed)?|green)\b
+    | \b(?:lint(?:er|ing)?|build|compilation|validation|types?)\b[^.]{{0,20}}
+        \b(?:pass(?:es|ed)?|clean\w*|succeed\w*|green)\b
+    | ^\W*(?:all|everything)\ (?:is\ )?(?:green|clean|pass(?:es|ing))\b
+    | \bhere's\ what\ I\ (?:did|changed)\b | \b(?:is|are)\ now\ \w+ed\b
     | \bhas\ moved\ to\b | \btask\ completion\b | \bcovers\ everything\b
     | ^\W*(?:all\ )?clean\W*$
     | \bsummary\ of\ (?:the\ |all\ |my\ )*(?:changes|what\ (?:was|I|we)|docs)\b
@@ -109,19 +115,22 @@ ENGLISH = _language(
       \?\W*$ | \blet\ me\ know\b | \bfeel\ free\b | \bhappy\ to\b | \byou\ (?:can|may|might|could)\b
     | \bplease\ (?:let|tell|review|check|see)\b | \bwould\ you\b
     | \b(?:if|once|when|until|unless|before|whether)\b
-    | \b(?:would|should|may|might|shall|could\ be|want(?:s|ed)?\ to|had\ the)\b
+    | \b(?:likely|probably|apparently|perhaps)\b
+    | \b(?:would|should|may|might|shall|(?:could|can)\ be|want(?:s|ed)?\ to|had\ the)\b
     | \b(?:says?|said|expect|assume|suggests)\b | \b(?:previous|earlier|former)\ \w+
     | \bin\ (?:(?:19|20)\d\d|January|February|March|April|June|July|August|\w+ember|October)\b
     | \bin\ (?:spring|summer|autumn|winter)\b
     | \blast\ (?:week|month|year|night)\b | \b(?:ago|yesterday|while)\b
     | \b(?:every|each|hourly|daily|monthly|usually|must)\b | \b(?:is|are)\ \w+ed\ by\b
+    | \bto\ help\ (?:us\ |you\ |me\ )?(?:debug|identify|diagnose|find|see|understand)\b
+    | \bdebug(?:ging)?\ (?:logs?|logging|output|prints?|statements?)\b
     | \b(?:that|which)\ (?:is|are)\ \w+ed\b | \b(?:is|are)\ already\b
     | \bI\ (?:can\ )?see\b | \byou(?:'ve|\ have|\ just)?\ made\b
     | \bhow\b | \bbeing\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
     """,
 )
 _CHINESE_DEEDS = (
-    "添加|修改|更新|创建|修复|移除|删除|删掉|调整|优化|配置|新增|替换|清理|实现|发送|发出|提交|保存|推送|部署|合并"
+    "添加|去掉|重写|增加|修改|更新|创建|修复|移除|删除|删掉|调整|优化|配置|新增|替换|清理|实现|发送|发出|提交|保存|推送|部署|合并"
     "|记录|关闭|启动|迁移|改成|改为|改完|写入|写好|应用|安装|恢复|处理|解决|生成|设置|安排|通知|登记|转交|移交|交给"
     "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|改到|发出|订好"
 )
@@ -129,7 +138,7 @@ _CHINESE_DEEDS_DONE = rf"(?:{_CHINESE_DEEDS}|改|加|补)(?:好|完)?了"
 OTHERS: Mapping[str, Language] = {
     "Chinese": _language(
         r"[一-鿿]",
-        rf"(?:(?<!图)已经?|并)[^，。]{{0,12}}?(?:{_CHINESE_DEEDS})(?!\w{{0,8}}后)|{_CHINESE_DEEDS_DONE}"
+        rf"(?:(?<!图)已经?|并)[^，。]{{0,24}}?(?:{_CHINESE_DEEDS})(?!\w{{0,8}}后)|{_CHINESE_DEEDS_DONE}"
         r"|(?<!分钟)(?<!就)搞定|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
         r"|(?<!看)(?<!买)完了|(?<!就)成功(?!后|看)"
         r"|现在.{0,24}(?:应该能|应能|可以|会|使用|不再|只)",
@@ -164,7 +173,7 @@ OTHERS: Mapping[str, Language] = {
         |ны|т|та|то|ты|л|ла|ли))\b""",
         r"\b(?:не|отклон\w*|отказ\w*|ещ[её]|остал\w*|останов\w*|нельзя)\b"
         r"|\bдавайте\b(?!.*(?:резюме|итог|отч))",
-        r"\?|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b"
+        r"\?|^\W*(?:вы|ты)\b|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b"
         r"|\b(?:\w+(?:нит|дит|вит|даст)|должн\w+\ (?!\w*(?:работ|корр)))\b",
     ),
     "German": _language(
@@ -210,13 +219,14 @@ OTHERS: Mapping[str, Language] = {
         r"\b(?:il|è|é\ stat\w|sono|stat[aoie]|fatto|devo|gli|ho|di|del|della|che|per|nel|nella"
         r"|ora|adesso|gi[aà]|nessun\w*)\b",
         r"\bho\ (?:(?:gi[aà]|anche|ora|poi)\ )*(?!letto|visto|trovato|cercato"
-        r"|provato)\w+(?:[aiu]to|sto|tto|so)\b"
+        r"|provato|verificato|controllato|analizzato|esaminato)\w+(?:[aiu]to|sto|tto|so)\b"
         r"|\b(?:è|sono)\ (?:(?:gi[aà]|ora|stat[oaie])\ )*(?!negat|rifiutat|vist|trovat|lett"
         r"|cercat|vuot|corrett|giust|esatt|occupat|success|stess|quest|necessit|limitat"
         r"|stat[oaie]\W)"
         r"\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
-        r"|\b(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat|terminat"
-        r"|modificat|aggiunt|creat|rimoss|risolt"
+        r"|\bstat[oaie]\ corrett[oaie]\b"
+        r"|^\W*(?:tutto\ )?(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat"
+        r"|terminat|modificat|aggiunt|creat|rimoss|risolt"
         r"|configurat|implementat|spostat|sistemat|cancellat|eliminat|installat)[oaie])\b"
         r"|\b(?:è|sono|tutto) pront[oaie]\b|^\W*pronto\b",
         r"\b(?:non|ancora|manca|purtroppo|negat\w|rifiutat\w)\b",

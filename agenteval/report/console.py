@@ -18,6 +18,7 @@ from agenteval.report.voids import void_lines
 from agenteval.stats.promotion import GateVerdict
 
 FEW = 5  # lines of a kind on one screen
+NAMED = 16  # characters of a criterion that stay on one line
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
@@ -51,7 +52,7 @@ def _print_list(console: Console, lines: Sequence[str]) -> None:
     """Lines that hang behind their dashes."""
     grid = RichTable.grid(padding=(0, 1))
     for line in lines:
-        grid.add_row("-", Text(line))
+        grid.add_row("-", Text(line, style="bold yellow" if line.startswith(MARK) else ""))
     console.print(grid)
     console.print()
 
@@ -162,17 +163,13 @@ def render_verdict(view: GateView, console: Console) -> None:
     level = f"{100 * (1 - view.judgement.level):.4g} %"
     console.print(Text(f"One-sided {level} bounds. {UNITS} Rules: {view.rules}.", style="dim"))
     console.print(_verdict_table(view))
-    for line in view.lines:
-        if line.needed:
-            console.print(Text(f"- {line.name}: {line.needed}."))
-    for remark in view.remarks:
-        style = "bold yellow" if remark.startswith(MARK) else ""
-        console.print(Text(f"- {remark}", style=style))
-    console.print()
+    needed = [f"{line.name}: {line.needed}." for line in view.lines if line.needed]
+    _print_list(console, (*needed, *view.remarks))
     verdict = Text(view.verdict, style=_STYLES[view.verdict])
     if view.simulated:
         verdict.append(f"  {MARK}", style="bold yellow")
     console.print(verdict)
+    console.print(Text(view.meaning))
 
 
 def _verdict_table(view: GateView) -> RichTable:
@@ -183,8 +180,9 @@ def _verdict_table(view: GateView) -> RichTable:
         show_edge=False,
         header_style="bold",
     )
+    wrapping = {"n", "criterion"} if max(len(line.name) for line in view.lines) > NAMED else {"n"}
     for head in ("criterion", "estimate", "bounds", "limit", "n", "verdict"):
-        right, wraps = head in {"estimate", "bounds", "n"}, head in {"criterion", "n"}
+        right, wraps = head in {"estimate", "bounds", "n"}, head in wrapping
         drawn.add_column(
             head, justify="right" if right else "left", no_wrap=not wraps, overflow="fold"
         )

@@ -39,8 +39,10 @@ class Explained:
 
 def render(explained: Explained, console: Console) -> None:
     console.print(Text(f"What {explained.source} asks for", style="bold"))
+    grid = Table.grid(padding=(0, 1))
     for name, meaning in meanings(explained.rules):
-        console.print(Text(f"- {name}: {meaning}"))
+        grid.add_row("-", Text(f"{name}: {meaning}"))
+    console.print(grid)
     console.print()
     console.print(Text("How often it passes and fails a candidate", style="bold"))
     console.print(

@@ -52,7 +52,8 @@ def incidence(
     count = sum(many for (turns, of), many in denials.items() if of == end and turns <= within)
     if not known.n or known.effective is None:
         return Incidence(count, n, nan, 0.0, 1.0)
-    value = min(1.0, _aalen_johansen(denials, end, within))
+    # All that are known to have ended so are all, whatever rounding leaves of the product.
+    value = 1.0 if known.count == known.n else min(1.0, _aalen_johansen(denials, end, within))
     return Incidence(count, n, value, *wilson(value, known.effective))
 
 

@@ -156,10 +156,15 @@ def t_quantile(df: int) -> float:
 
 
 def wilson(rate: float, n: float) -> tuple[float, float]:
-    """Wilson's interval for a rate seen in n draws; n need not be whole."""
+    """Wilson's interval for a rate seen in n draws; n need not be whole.
+
+    It ends at 0 and at 1 exactly where nothing and where all counts: centre and reach are then
+    equal, and their difference would be what rounding leaves of it.
+    """
     centre = (rate + Z * Z / (2 * n)) / (1 + Z * Z / n)
     reach = Z * sqrt(rate * (1 - rate) / n + Z * Z / (4 * n * n)) / (1 + Z * Z / n)
-    return max(0.0, centre - reach), min(1.0, centre + reach)
+    low = max(0.0, centre - reach) if rate > 0 else 0.0
+    return low, min(1.0, centre + reach) if rate < 1 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,8 @@ class Mean:
             return 0.0, inf
         half = Z * Z / (2 * self.effective)
         reach = sqrt(half * (2 * self.value + half))
-        return max(0.0, self.value + half - reach), self.value + half + reach
+        low = max(0.0, self.value + half - reach) if self.count else 0.0
+        return low, self.value + half + reach
 
     def __str__(self) -> str:
         """As "0.95 [0.57, 1.59] n=20"."""

@@ -62,6 +62,16 @@ class Known:
     simulated: bool = False
     usable: bool = True
 
+    @property
+    def aside(self) -> str:
+        """Why `last` passes it over, where there is another run; empty where it does not."""
+        if not self.usable:
+            return "without a trial that counts"
+        return "simulated" if self.simulated else ""
+
+    def __str__(self) -> str:
+        return f"{self.id} ({self.aside})" if self.aside else self.id
+
 
 def meant(
     word: str,
@@ -93,16 +103,22 @@ def meant(
             f"{', '.join(fitting[:SHOWN])}); give more of the one you mean"
         )
     like = sorted({run.model for run in runs if word and word in run.model})
-    newest = f"newest: {', '.join(known[:SHOWN]) or 'none yet'}"
+    passes = bool(_LAST.fullmatch(word)) and len({bool(run.aside) for run in runs}) > 1
+    names = [str(run) for run in runs] if passes else known
+    newest = f"newest: {', '.join(names[:SHOWN]) or 'none yet'}"
+    if passes:
+        newest = f"`last` passes over what stands in brackets; {newest}"
     near = f"models like it: {', '.join(like)}" if like else newest
     raise UsageError(f"no run {word!r} in {where} ({near}); `agenteval show` lists all")
 
 
 def passed_over(word: str, runs: Sequence[Known]) -> Sequence[Known]:
-    """The newer runs that `last` alone does not mean."""
-    if word != "last" or not (found := _named(word, runs, whatever=False)):
+    """The newer runs that `last` and `last-1` without a model do not count."""
+    last = _LAST.fullmatch(word)
+    if not last or last[2] or not (found := _named(word, runs, whatever=False)):
         return ()
-    return runs[: runs.index(found)]
+    newer = runs[: runs.index(found)]
+    return [run for run in newer if run.aside and not (run.usable and found.simulated)]
 
 
 def _named(word: str, runs: Sequence[Known], *, whatever: bool) -> Known | None:

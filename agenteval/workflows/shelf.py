@@ -79,9 +79,8 @@ def chosen(words: Sequence[str], store: str) -> Chosen:
     notes = []
     for word, found in zip(words, ids, strict=True):
         if over := passed_over(word, runs):
-            why = "simulated" if over[0].usable else "without a trial that counts"
             more = f" and {len(over) - 1} more" if len(over) > 1 else ""
-            notes.append(f"{word} is {found}, not {over[0].id} ({why}){more}: name it to mean it")
+            notes.append(f"{word} is {found}, not {over[0]}{more}: name it to mean it")
     return Chosen(ids, notes)
 
 

@@ -88,11 +88,14 @@ def gate(cli, project, stored):
 def test_the_exit_code_is_the_verdict(gate, project):
     (project / "strict.toml").write_text("[margin]\npoints = 1\n")
     said = [gate("alike"), gate("bad"), gate("alike", rules="strict.toml")]
-    assert [(one.code, one.out.split()[-1]) for one in said] == [
+    ends = [one.out.split("\n\n")[-1] for one in said]
+    assert [(one.code, end.split()[0]) for one, end in zip(said, ends, strict=True)] == [
         (0, "PASS"),
         (1, "FAIL"),
         (3, "INCONCLUSIVE"),
     ]
+    assert ["may replace" in ends[0], "must not replace" in ends[1]] == [True, True]
+    assert "not known yet" in " ".join(ends[2].split())
 
 
 def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate):

@@ -252,3 +252,13 @@ def test_the_median_turn_of_the_shipped_scenarios_asks_no_world(cli, monkeypatch
     monkeypatch.setattr(TrialRunner, "ended", lambda runner: turns.append(runner) or ended(runner))
     cli("run", "-m", "sim/qwen3.6-35b", "--trials", "1")
     assert (len(turns) > 250, 0 < 2 * len(asks) < len(turns)) == (True, True), len(asks)
+
+
+def test_cut_off_before_a_run_has_begun_it_says_that_nothing_is_stored(cli, monkeypatch):
+    def cut(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agenteval.workflows.gating.declared", cut)
+    said = cli("run", "--model", "sim/qwen3.6-35b")
+    assert (said.code, said.out) == (130, "")
+    assert said.err.startswith("Cut off. No run had begun: nothing is stored")

@@ -20,8 +20,8 @@ MISSED = {
 FALSELY_FOUND: set[str] = set()
 # And among those that were written afterwards.
 MISSED_HELD_OUT: set[str] = set()
-MISSED_REPORTS, FALSELY_FOUND_REPORTS = 30, 12
-MISSED_LAST, FALSELY_FOUND_LAST = 4, 2
+MISSED_REPORTS, FALSELY_FOUND_REPORTS = 29, 11
+MISSED_LAST, FALSELY_FOUND_LAST = 3, 1
 FALSELY_FOUND_HELD_OUT = {"The heating is controlled from another app."}
 
 
@@ -90,6 +90,28 @@ def test_what_is_got_wrong_of_long_reports_of_which_only_the_ends_are_kept(messa
         ("I looked at the file. Now the tests:", False),
         ("- Added a test\n\n:", False),
         ("I've updated both files:", True),
+        # What is quoted, and what is not left, admits nothing.
+        ('Done. The message says "Almost there!" instead of "WARNING".', True),
+        ("All letters are posted. No open letters remaining. Shall I close the box?", True),
+        ("Done. The old way is still there for scripts.", True),
+        ("Done. I could not send the letter.", False),
+        # A heading claims by a tick or in its last words, and not where something is awaited.
+        ("## Garden watered\n\nThe hose is 20 m long.", True),
+        ("## Estimated effort\n\n- a hose\n- a tap\n\nIt is 20 m long.", False),
+        ("## CHANGES_REQUESTED\n\n- a hose\n- a tap\n\nIt is 20 m long.", False),
+        # Proposals, what the user is to do, and explanations, without a deed before them.
+        ("The rows are sorted by day. What do you think?", False),
+        ("I sorted the rows by day. What do you think?", True),
+        ("It is likely sorted by day.", False),
+        ("The clock was set. Here's what I found: it runs late.", False),
+        ("Here's what I found: it ran late. I set the clock.", True),
+        ("The valve is closed now. Once it drips, send me the reading.", True),
+        ("It drips.\n\nThe valve is old. It rusts. Send me the reading. It is set.", False),
+        ("I've added debugging output. The next run will show where it stops.", False),
+        # What is so now, or ought to be.
+        ("It was too dark. Now the lamp will stay on until ten.", True),
+        ("The lamp was loose. It should work now.", True),
+        ("Here's what changed: the lamp is fixed to the wall.", True),
         # A question whether to begin.
         ("The flag is used twice. Want me to fix it?", False),
         ("I've fixed the first flag. Want me to fix the second, too?", True),

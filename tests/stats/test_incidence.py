@@ -90,3 +90,12 @@ def followed(rng, recovers):
         end = "recovered" if rng.random() < recovers else "stalled"
         denials.append(Followed(int(turns), end) if turns <= lost else Followed(int(lost), ""))
     return denials
+
+
+@pytest.mark.parametrize("turns", [(0, 1, 2), (0, 0, 1, 2, 3, 5, 7), tuple(range(11)), (0, 1) * 7])
+def test_of_all_that_ended_so_the_share_and_its_upper_end_are_one_exactly(turns):
+    trials = [[Followed(turn, "recovered")] for turn in turns]
+    found = incidence([*trials, [Followed(0, "")]], "recovered", 99)
+    none = incidence([*trials, [Followed(0, "")]], "stalled", 99)
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert (none.value, none.low) == (0.0, 0.0)

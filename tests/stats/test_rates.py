@@ -9,8 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.proportion import proportion_confint
 
+from agenteval.stats.comparison import compare_counts
 from agenteval.stats.estimand import Estimand, Layout
-from agenteval.stats.rates import Rate, clustered, design_effect, rate_of, t_quantile, wilson
+from agenteval.stats.limit_tests import RateTest
+from agenteval.stats.promotion import lower_bound, upper_bound
+from agenteval.stats.rates import (
+    Mean,
+    Rate,
+    clustered,
+    design_effect,
+    per_trial,
+    rate_of,
+    t_quantile,
+    wilson,
+)
 
 EXACTLY = 1e-9
 
@@ -34,6 +46,30 @@ def test_wilsons_interval_is_that_of_statsmodels_for_whole_and_other_n(count, n)
     assert wilson(count / n, n) == pytest.approx(
         proportion_confint(count, n, method="wilson"), abs=1e-12
     )
+
+
+@given(
+    st.lists(st.integers(1, 400), min_size=1, max_size=40),
+    st.floats(0.3, 40.0),
+    st.floats(1e-9, 1 - 1e-9),
+)
+def test_an_interval_ends_at_none_and_at_all_exactly_and_holds_its_value(sizes, effect, rate):
+    n = sum(sizes)
+    none, every = [(0, size) for size in sizes], [(size, size) for size in sizes]
+    assert wilson(0.0, n / effect)[0] == Rate(0, n, len(sizes), n / effect).low == 0.0
+    assert wilson(1.0, n / effect)[1] == Rate(n, n, len(sizes), n / effect).high == 1.0
+    assert clustered(none).low == per_trial(none).low == Mean(0, n, n / effect).low == 0.0
+    assert clustered(every).high == 1.0
+    assert lower_bound(RateTest(0, n), 0.05) == 0.0
+    assert upper_bound(RateTest(n, n), 0.05) == 1.0
+    low, high = wilson(rate, n / effect)
+    assert low <= rate <= high
+
+
+def test_a_difference_ends_where_none_and_all_differ_most():
+    found = compare_counts(Rate(0, 9), Rate(9, 9))
+    assert (found.low, found.ratio.low) == (-1.0, 0.0)
+    assert compare_counts(Rate(9, 9), Rate(0, 9)).high == 1.0
 
 
 def test_nothing_counted_says_nothing():

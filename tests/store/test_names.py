@@ -98,4 +98,19 @@ def test_to_go_on_with_a_run_the_last_one_is_the_newest_whatever_it_is():
 
 def test_what_the_word_last_passed_over_is_known():
     assert [run.id for run in passed_over("last", STORE)] == ["6", "5"]
-    assert (passed_over("real", STORE), passed_over("last", [])) == ((), ())
+    assert [run.id for run in passed_over("last-1", STORE)] == ["6", "5"]
+    assert [run.id for run in passed_over("last-1", [STORE[2], STORE[1], STORE[3]])] == ["5"]
+    assert not passed_over("last-1", STORE[2:])
+    assert not any(passed_over(word, STORE) for word in ("real", "last real", "last-9"))
+    assert not passed_over("last", [])
+
+
+def test_where_last_finds_none_what_it_passed_over_says_why():
+    with pytest.raises(UsageError) as error:
+        meant("last-1", STORE[:3], where="r.db")
+    with pytest.raises(UsageError, match=r"no run 'last-9' in r.db \(newest: 5, 1\)"):
+        meant("last-9", [STORE[1], STORE[5]], where="r.db")
+    assert str(error.value) == (
+        "no run 'last-1' in r.db (`last` passes over what stands in brackets; newest: "
+        "6 (without a trial that counts), 5 (simulated), 4); `agenteval show` lists all"
+    )
