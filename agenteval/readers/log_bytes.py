@@ -21,6 +21,8 @@ _ENCODINGS = {
     b"\xfe\xff": "utf-16",
     b"{\0": "utf-16-le",
     b"\0{": "utf-16-be",
+    b"[\0": "utf-16-le",
+    b"\0[": "utf-16-be",
     b"\xef\xbb": "utf-8-sig",
 }
 

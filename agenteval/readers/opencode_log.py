@@ -10,10 +10,11 @@ from pathlib import Path
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
 from agenteval.readers.json_source import Line, lines, objects, text_at, walked, when
-from agenteval.readers.log_bytes import small, unpacked
+from agenteval.readers.log_bytes import opened, small, unpacked
 from agenteval.readers.opencode_parts import Object, begun, message_of, part_of
 
 _MARK = b"SQLite format 3\0"
+_NO_SESSION = "no session of OpenCode's in it"
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -28,10 +29,10 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         yield from opencode_database.read(path, is_logged=start[18:19] == b"\2")
     elif path.parent.parent.name == "session" and b'"messages"' not in start:
         yield from _of_tree(path)
-    elif re.match(rb'(?:\xef\xbb\xbf)?\s*\{\s*"type"', start):
-        yield from _of_run(path)
     else:
-        yield from _of_export(path)
+        with opened(path) as text:
+            is_run = re.match(r'\s*\{\s*"type"', text.read(4096))
+        yield from _of_run(path) if is_run else _of_export(path)
 
 
 def _of_export(path: Path) -> Iterator[Session | Skipped]:
@@ -49,6 +50,8 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
             message_of(building, _object(value, "info"), objects(value.get("parts")))
     if found and building.session.id:
         yield building.session
+    else:
+        yield Skipped(str(path), "the file", _NO_SESSION)
 
 
 def _object(value: Object, key: str) -> Object:
@@ -75,6 +78,8 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             turn.at = when(line.value.get("timestamp")) or turn.at
             part_of(building, turn, part)
     yield from (one.session for one in buildings.values())
+    if not buildings:
+        yield Skipped(str(path), "the file", _NO_SESSION)
 
 
 def _of_tree(path: Path) -> Iterator[Session | Skipped]:

@@ -29,6 +29,8 @@ def _of_bytes(whole: bytes) -> Iterator[tuple[str, bytes]]:
     yield "what is no text", bytes(range(256)) * 20
     yield "what is no text in the middle", whole[:half] + b"\xff\xfe\x80" + whole[half:]
     yield "twice", whole + whole
+    for at in range(0, len(whole), len(whole) // 48):
+        yield f"another byte at {at}", whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]
     yield "a gzip that ends early", b"\x1f\x8b\x08\0\0\0\0\0\0\3" + whole[:100]
     yield "a zip that is none", b"PK\3\4" + whole
     yield "a database that is none", b"SQLite format 3\0" + whole

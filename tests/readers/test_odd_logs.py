@@ -3,7 +3,7 @@
 import pytest
 from odd_logs import odd
 from sample_logs import SAMPLES
-from test_readers import IDS, read, written
+from test_readers import IDS, read, recorded, written
 
 from agenteval.core.logged import Skipped
 from agenteval.formats.tool_calls import UNREADABLE
@@ -33,7 +33,7 @@ def test_no_odd_log_stops_a_reader_and_what_is_skipped_has_a_place(
         assert calls <= 4 * len(told), what
         assert all(one.path == str(path) and one.at and one.reason for one in skipped), what
         seen += 1
-    assert seen >= (60 if isinstance(content, str) else 20)
+    assert seen >= 60
 
 
 @CASES
@@ -69,3 +69,20 @@ def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
             "SELECT count(*) FROM call WHERE trial_id NOT IN (SELECT id FROM trial)"
         ).scalar_one()
     assert (rows, left) == (0, 0)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@CASES
+def test_a_log_tells_the_same_in_each_encoding(
+    tmp_path, name, file, content, told, encoding
+) -> None:
+    whole = content if isinstance(content, bytes) else content.encode(encoding)
+    sessions, skipped = taken(name, written(tmp_path, file, whole))
+    assert (recorded(sessions), skipped) == (told, [])
+
+
+def test_a_file_that_is_none_of_opencodes_is_named(tmp_path) -> None:
+    for file, text in (("export.json", "{}"), ("run.jsonl", '{"type": 1}\n')):
+        path = written(tmp_path, file, text)
+        why = [Skipped(str(path), "the file", "no session of OpenCode's in it")]
+        assert taken("opencode", path) == ([], why)
