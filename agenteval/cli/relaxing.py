@@ -102,19 +102,24 @@ def _document(one: "Relaxed") -> dict[str, Any]:
     }  # fmt: skip
 
 
+Play = Annotated[
+    Literal["prompt", "rules"] | None,
+    typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
+]
+PromptFile = Annotated[
+    Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
+]
+Beside = Annotated[
+    str | None, typer.Option("--allowlist", "-a", help="Look for rules beside this list's.")
+]
+
+
 def suggest(
     runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
     *,
-    play: Annotated[
-        Literal["prompt", "rules"] | None,
-        typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
-    ] = None,
-    prompt: Annotated[
-        Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
-    ] = None,
-    allowlist: Annotated[
-        str | None, typer.Option("--allowlist", "-a", help="Look for rules beside this list's.")
-    ] = None,
+    play: Play = None,
+    prompt: PromptFile = None,
+    allowlist: Beside = None,
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
     """Say what the denied calls of runs ask for: options, rules, sentences of a prompt.

@@ -2,7 +2,7 @@
 
 import pytest
 from odd_logs import odd
-from sample_logs import SAMPLES
+from sample_logs import SAMPLES, inspect_archive
 from test_readers import IDS, read, recorded, written
 
 from agenteval.core.logged import Skipped
@@ -86,3 +86,25 @@ def test_a_file_that_is_none_of_opencodes_is_named(tmp_path) -> None:
         path = written(tmp_path, file, text)
         why = [Skipped(str(path), "the file", "no session of OpenCode's in it")]
         assert taken("opencode", path) == ([], why)
+
+
+def test_an_archive_packed_by_zstd_says_what_unpacks_it(tmp_path) -> None:
+    """The method is written over: which of both a Python lacks is asked by its number alone."""
+    whole = bytearray(inspect_archive())
+    for mark, method, name in ((b"PK\3\4", 8, 30), (b"PK\1\2", 10, 46)):
+        at = -1
+        while (at := whole.find(mark, at + 1)) >= 0:
+            if whole[at + name :].startswith(b"samples/"):
+                whole[at + method] = 93
+    path = written(tmp_path, "log.eval", bytes(whole))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("zipfile._check_compression", _lacks_zstd)
+        _, skipped = read("inspect", path)
+    assert [(one.at, one.reason.partition(",")[0]) for one in skipped] == [
+        ("samples/1_epoch_1.json", "packed by zstd")
+    ]
+
+
+def _lacks_zstd(method):
+    if method == 93:
+        raise NotImplementedError("That compression method is not supported")
