@@ -102,16 +102,24 @@ def _document(one: "Relaxed") -> dict[str, Any]:
     }  # fmt: skip
 
 
+Play = Annotated[
+    Literal["prompt", "rules"] | None,
+    typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
+]
+PromptFile = Annotated[
+    Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
+]
+Beside = Annotated[
+    str | None, typer.Option("--allowlist", "-a", help="Look for rules beside this list's.")
+]
+
+
 def suggest(
     runs: Annotated[list[str], typer.Argument(help="Run ids, or `last`.")],
     *,
-    play: Annotated[
-        Literal["prompt", "rules"] | None,
-        typer.Option("--try", help="Play the first run again with the sentences, or the rules."),
-    ] = None,
-    prompt: Annotated[
-        Path | None, typer.Option(help="Write the prompt's rules with these sentences there.")
-    ] = None,
+    play: Play = None,
+    prompt: PromptFile = None,
+    allowlist: Beside = None,
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
     """Say what the denied calls of runs ask for: options, rules, sentences of a prompt.
@@ -129,10 +137,13 @@ def suggest(
     - `agenteval suggest last --try rules`
     """
     names = output.chosen(runs, store)
-    found, other = workflows.suggest.suggest(names, store), workflows.whatif.whatif(names, store)
-    for line in _suggested(found, other.best()):
+    found = workflows.suggest.suggest(names, store)
+    best, why = _rules(names, store, allowlist)
+    if why and (allowlist or play == "rules"):
+        raise UsageError(why)
+    for line in _suggested(found, best, why):
         typer.echo(line)
-    more = next((one.more for one in other.best()), NOTHING) if play == "rules" else NOTHING
+    more = next((one.more for one in best), NOTHING) if play == "rules" else NOTHING
     if play == "rules" and not more.size:
         raise UsageError(f"--try rules: no rule would allow a denied call of {' '.join(names)}")
     if play == "prompt" or prompt:
@@ -143,6 +154,16 @@ def suggest(
         _tried(names[0], store, prompt if play == "prompt" else None, more)
 
 
+def _rules(
+    names: "Sequence[str]", store: str, allowlist: str | None
+) -> "tuple[Sequence[Relaxed], str]":
+    """The best rules more, or why none can be looked for: of a log the list is often not ours."""
+    try:
+        return workflows.whatif.whatif(names, store, allowlist=allowlist).best(), ""
+    except UsageError as error:
+        return (), str(error)
+
+
 def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     made = workflows.suggest.tried(run, store, prompt=prompt, more=more)
     typer.echo(f"played {made} {'with this prompt' if prompt else f'to {more.told}'}")
@@ -151,12 +172,12 @@ def _tried(run: str, store: str, prompt: Path | None, more: Relaxation) -> None:
     output.show_view(view, as_json=False)
 
 
-def _suggested(found: "Suggested", best: "Sequence[Relaxed]") -> Iterator[str]:
+def _suggested(found: "Suggested", best: "Sequence[Relaxed]", why: str) -> Iterator[str]:
     yield "options and names that do not exist:"
     for each in found.inventions[:_LINES]:
         by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
         yield f"  {each.count} times, {by}: {in_one_line(each.part)}  in {each.where or 'a tool'}"
-    yield "rules:"
+    yield f"rules: none looked for. {why}" if why else "rules:"
     for one in best[:_LINES]:
         yield f"  {len(one.calls)} times: {'; '.join(one.more.rules.splitlines())}"
     yield "sentences of a prompt:"

@@ -10,6 +10,7 @@ import re
 import resource
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from typing import Any, BinaryIO
 
 import bashlex
@@ -126,5 +127,7 @@ def _substitution_end(word: str, at: int) -> int:
 
 
 if __name__ == "__main__":
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    # macOS takes no bound of memory below what a process has: there, its time alone is bounded
+    with suppress(OSError, ValueError) if sys.platform != "linux" else nullcontext():
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     main(sys.stdin.buffer, sys.stdout.buffer)

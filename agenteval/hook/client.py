@@ -14,6 +14,12 @@ import time
 
 PATIENCE = 8.0  # seconds for an answer, of which a first start of the resident takes some tenths
 MOST = 1 << 24  # bytes of a call: no harness sends as much
+# Who is at the other end: its user stands at the same place of both structures.
+PEER = (
+    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # struct ucred
+    if hasattr(_socket, "SO_PEERCRED")
+    else (0, 1, 76)  # of macOS: SOL_LOCAL, LOCAL_PEERCRED, struct xucred
+)
 _VARIABLES = ("CLAUDE_PROJECT_DIR",)
 
 
@@ -138,7 +144,7 @@ def _connected() -> "_socket.socket | None":
         talk.connect("socket")
     except (FileNotFoundError, ConnectionRefusedError):
         return None
-    peer = talk.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # struct ucred
+    peer = talk.getsockopt(*PEER)
     if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
         raise NoAnswerError("the socket is another user's")
     return talk

@@ -24,7 +24,6 @@ from agenteval.hook.production_log import LOG, ProductionLog
 IDLE: Final = 1800.0  # seconds without a call after which it ends
 SLOW: Final = 5.0  # seconds that a client may take to say what it asks
 PID: Final = "pid"
-_UCRED: Final = 12
 
 
 class _EndedError(Exception):
@@ -117,7 +116,7 @@ def _code() -> float:
 def _answer(talk: socket.socket, judging: Judging) -> None:
     with talk, contextlib.suppress(OSError):
         talk.settimeout(SLOW)
-        peer = talk.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED)
+        peer = talk.getsockopt(*client.PEER)
         if int.from_bytes(peer[4:8], sys.byteorder) != os.getuid():
             return
         asked = _read(talk)

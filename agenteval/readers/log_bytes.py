@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from agenteval.core.logged import Skipped
-from agenteval.formats.tool_calls import UNPACKERS
+from agenteval.formats.tool_calls import UNPACKERS, UNREADABLE
 
 SMALL = 1 << 24  # bytes of a file that is read at once
 _ENCODINGS = {
@@ -21,6 +21,8 @@ _ENCODINGS = {
     b"\xfe\xff": "utf-16",
     b"{\0": "utf-16-le",
     b"\0{": "utf-16-be",
+    b"[\0": "utf-16-le",
+    b"\0[": "utf-16-be",
     b"\xef\xbb": "utf-8-sig",
 }
 
@@ -31,7 +33,11 @@ def opened(path: Path) -> TextIO:
     Raises OSError, as for what is no regular file.
     """
     file = unpacked(path)
-    encoding = _ENCODINGS.get(file.peek(2)[:2], "utf-8")
+    try:
+        encoding = _ENCODINGS.get(file.peek(2)[:2], "utf-8")
+    except UNREADABLE:
+        file.close()
+        raise
     errors = "replace" if encoding.startswith("utf-16") else "surrogateescape"
     return TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
 
@@ -41,7 +47,21 @@ def unpacked(path: Path) -> BufferedReader:
     file = regular(path)
     start = file.peek(8)
     opener = next((each for magic, each in UNPACKERS.items() if start.startswith(magic)), None)
-    return file if opener is None else BufferedReader(cast("Any", opener(file)))
+    return file if opener is None else _Unpacked(cast("Any", opener(file)), file)
+
+
+class _Unpacked(BufferedReader):
+    """It closes the packed file too, which who unpacks it leaves open."""
+
+    def __init__(self, unpacker: Any, packed: BufferedReader) -> None:
+        super().__init__(unpacker)
+        self._packed = packed
+
+    def close(self) -> None:
+        try:
+            super().close()
+        finally:
+            self._packed.close()
 
 
 def regular(path: Path) -> BufferedReader:

@@ -1,4 +1,4 @@
-"""What OpenCode records of a call: a tool part, whose words differ by version.
+"""What OpenCode records of a session, a message and a call: a tool part, whose words differ.
 
 A name that is not known, and arguments that are no JSON, become a call of a tool `invalid`, which
 counts as completed; where every tool is denied, that one is denied too.
@@ -6,12 +6,14 @@ counts as completed; where every tool is denied, that one is denied too.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from agenteval.core.logged import LoggedCall, Recorded
+from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session
+from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, code_at, objects, text_at, when
+from agenteval.readers.json_source import at, code_at, count_at, objects, text_at, when
 
 Object = Mapping[str, Any]
 _DENIED = re.compile(
@@ -23,7 +25,62 @@ _INVALID = re.compile(r"call unavailable tool|NoSuchToolError")
 _MALFORMED = re.compile(
     r"was called with invalid arguments|Invalid input for tool|JSON parsing failed"
 )
+_RULES = 1_000  # that are kept of a session: each is looked for among the others
 _ACTIONS = {"allow", "ask", "deny"}
+
+
+def begun(info: Object, path: Path) -> Building:
+    return Building(
+        Session(
+            id=text_at(info, "id"),
+            agent=text_at(info, "agent"),
+            version=text_at(info, "version"),
+            project=text_at(info, "directory"),
+            parent=text_at(info, "parentID"),
+            path=str(path),
+        )
+    )
+
+
+def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
+    """One message with its parts; only the model's hold calls."""
+    session = building.session
+    agent = text_at(info, "agent") or text_at(info, "mode")
+    session.agent = session.agent or agent
+    if info.get("role") != "assistant":
+        return
+    turn = building.turn(text_at(info, "id"))
+    turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
+    turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
+    turn.finish = text_at(info, "finish")
+    turn.usage = _usage(at(info, "tokens"))
+    for part in parts:
+        part_of(building, turn, part)
+
+
+def _usage(tokens: object) -> Usage:
+    return Usage(
+        prompt_tokens=count_at(tokens, "input") + count_at(tokens, "cache", "read"),
+        completion_tokens=count_at(tokens, "output"),
+        reasoning_tokens=count_at(tokens, "reasoning"),
+        cached_tokens=count_at(tokens, "cache", "read"),
+    )
+
+
+def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
+    if part.get("type") == "text" and not part.get("synthetic"):
+        turn.says(text_at(part, "text"))
+    elif part.get("type") == "tool":
+        call = call_of(part)
+        if call.recorded is Recorded.PENDING and any(
+            one.recorded is Recorded.PENDING and one.call.name == call.call.name
+            for one in turn.calls
+        ):
+            return  # one malformed call can leave many parts behind
+        building.called(turn, call)
+        for rule in rules_in(call):
+            if rule not in building.session.rules and len(building.session.rules) < _RULES:
+                building.session.rules.append(rule)
 
 
 def call_of(part: Object) -> LoggedCall:

@@ -65,7 +65,7 @@ class Entry:
     calls: Sequence[Bound]
 
 
-class Form:
+class TableWriter:
     """How rows of a table are written: columns that are `given` on writing, then those bound.
 
     `update` is of the row whose id stands behind what is bound.
@@ -115,15 +115,15 @@ def table_of(row: Any) -> Table:
     return SQLModel.metadata.tables[str(row.__tablename__)]
 
 
-class Forms:
-    """The forms of all that is written of a session, for one database's `dialect`."""
+class SessionTables:
+    """The tables that a session is written to, for one database's `dialect`."""
 
     def __init__(self, dialect: Dialect, session_row: object, taxonomy: str) -> None:
         self._taxonomy = taxonomy
-        self.trial = Form(dialect, TrialRow, ("run_id", "number", "scenario", "seed"))
-        self.turn = Form(dialect, TurnRow, ("trial_id",))
-        self.call = Form(dialect, CallRow, ("trial_id",))
-        self.session = Form(dialect, session_row, ("run_id", "trial_id"))
+        self.trial = TableWriter(dialect, TrialRow, ("run_id", "number", "scenario", "seed"))
+        self.turn = TableWriter(dialect, TurnRow, ("trial_id",))
+        self.call = TableWriter(dialect, CallRow, ("trial_id",))
+        self.session = TableWriter(dialect, session_row, ("run_id", "trial_id"))
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial

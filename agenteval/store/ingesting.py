@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import JSON, Column, Connection, delete, func, insert, select, update
 from sqlmodel import Field, SQLModel
 
-from agenteval.store.bound_rows import Entry, Forms, table_of
+from agenteval.store.bound_rows import Entry, SessionTables, table_of
 from agenteval.store.rows import CallRow, ExactText, RunRow, TrialRow, TurnRow
 
 
@@ -67,7 +67,7 @@ class LogWriter:
     """Writes sessions to a store, each whole or not at all, many in one transaction."""
 
     connection: Connection
-    forms: Forms
+    tables: SessionTables
     _known: dict[str, dict[tuple[str, int], _Known]] = field(default_factory=dict)
     _names: dict[str, set[str]] = field(default_factory=dict)  # of sessions, by run
     _numbers: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class LogWriter:
             last = select(func.max(_TRIAL.c.number)).where(*own)
             self._numbers[key] = self.connection.execute(last).scalar() or 0
         self._numbers[key] += 1
-        made = f"{self.forms.trial.insert} RETURNING id"
+        made = f"{self.tables.trial.insert} RETURNING id"
         row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
         return int(self.connection.exec_driver_sql(made, row).scalar_one())
 
@@ -153,11 +153,11 @@ class LogWriter:
         self.connection.execute(delete(judgement).where(judgement.c.call_id.in_(calls)))
         for table in (_CALL, _TURN, _SESSION):
             self.connection.execute(delete(table).where(table.c.trial_id == trial))
-        self.connection.exec_driver_sql(self.forms.trial.update, (*entry.trial, trial))
+        self.connection.exec_driver_sql(self.tables.trial.update, (*entry.trial, trial))
         return trial
 
     def _fill(self, run: str, trial: int, entry: Entry) -> None:
-        self.forms.turn.write(self.connection, (trial,), entry.turns)
-        self.forms.call.write(self.connection, (trial,), entry.calls)
-        self.forms.session.write(self.connection, (run, trial), [entry.about])
+        self.tables.turn.write(self.connection, (trial,), entry.turns)
+        self.tables.call.write(self.connection, (trial,), entry.calls)
+        self.tables.session.write(self.connection, (run, trial), [entry.about])
         self._known[run][entry.session, entry.part] = _Known(trial, entry.size)

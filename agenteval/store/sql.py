@@ -70,8 +70,8 @@ class SqlStore:
 
     def log_writer(self, taxonomy: str) -> ingesting.LogWriter:
         """What takes in sessions out of logs."""
-        forms = bound_rows.Forms(self._engine.dialect, ingesting.SessionRow, taxonomy)
-        return ingesting.LogWriter(self._engine.connect(), forms)
+        tables = bound_rows.SessionTables(self._engine.dialect, ingesting.SessionRow, taxonomy)
+        return ingesting.LogWriter(self._engine.connect(), tables)
 
     def connect(self) -> Connection:
         """For questions in plain SQL."""

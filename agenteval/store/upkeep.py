@@ -1,16 +1,19 @@
-"""A store looked through for damage, and made as small as it can be without losing anything."""
+"""A store looked after: runs copied and taken out, damage looked for, space given back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, text, update
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, text, update
 from sqlmodel import SQLModel
 
+from agenteval.errors import UsageError
 from agenteval.store.location import PACKED, Location
 from agenteval.store.rows import TurnRow
 from agenteval.store.sql import SqlStore
 
-BATCH = 500  # replies held at a time
+BATCH = 500  # rows held at a time: a turn keeps a whole reply
 SHOWN = 5  # lines of what a database says itself
 _TURN = SQLModel.metadata.tables[str(TurnRow.__tablename__)]
 _NEXT = (
@@ -22,6 +25,82 @@ _NEXT = (
 _PACK = update(_TURN).where(_TURN.c.id == bindparam("turn"))
 _DOUBLED = """SELECT count(*) FROM (SELECT 1 FROM trial WHERE NOT replaced
     GROUP BY run_id, scenario, number HAVING count(*) > 1) AS twice"""
+
+
+def tables() -> Iterator[Table]:
+    """Those that runs have rows in, each after those that its rows name."""
+    return (table for table in SQLModel.metadata.sorted_tables if _belongs(table) is not None)
+
+
+def _belongs(table: Table) -> Any:
+    """The column by which a row belongs to a run; None where none does."""
+    if table.name in {"run", "imported"}:
+        return table.c.id
+    return next((column for name, column in table.c.items() if name in _ABOVE), None)
+
+
+_ABOVE = {"run_id": "run", "trial_id": "trial", "rescore_id": "rescore"}
+
+
+def _rows_of(table: Table, run_id: str) -> Any:
+    """The condition by which rows are this run's."""
+    column = _belongs(table)
+    above = _ABOVE.get(column.name, "run")
+    if above == "run":
+        return column == run_id
+    parent = SQLModel.metadata.tables[above]
+    return column.in_(select(parent.c.id).where(parent.c.run_id == run_id))
+
+
+def remove(store: SqlStore, run_ids: Sequence[str]) -> None:
+    """All or none of them."""
+    with store.connect() as connection, connection.begin():
+        for run_id in run_ids:
+            for table in reversed(list(tables())):
+                connection.execute(delete(table).where(_rows_of(table, run_id)))
+
+
+def copy(source: SqlStore, target: SqlStore, run_ids: Sequence[str]) -> None:
+    """All or none of them. Raises UsageError for a run that the target has already."""
+    there = [run_id for run_id in run_ids if target.exists(run_id)]
+    if there:
+        raise UsageError(
+            f"{', '.join(there)}: in {target.shown} already; nothing was copied. `agenteval runs "
+            "rm` takes a run out of a store"
+        )
+    with source.connect() as asked, target.connect() as written, written.begin():
+        for run_id in run_ids:
+            moved = _Moved(asked, written)
+            for table in tables():
+                moved.copy(table, run_id)
+
+
+@dataclass(slots=True)
+class _Moved:
+    """One run under way: a row whose number is taken in the new store gets another one."""
+
+    asked: Connection
+    written: Connection
+    numbers: dict[str, dict[int, int]] = field(default_factory=dict)  # by table: old to new
+
+    def copy(self, table: Table, run_id: str) -> None:
+        wanted = select(table).where(_rows_of(table, run_id)).order_by(*table.primary_key)
+        new = self.numbers[table.name] = {}
+        rows = self.asked.execute(wanted).mappings()
+        for batch in rows.partitions(BATCH):
+            for row in batch:
+                values = self._renumbered(table, dict(row))
+                number = values.pop("id") if isinstance(row.get("id"), int) else None
+                made = self.written.execute(insert(table), values).inserted_primary_key
+                if number is not None and made:
+                    new[number] = made[0]
+
+    def _renumbered(self, table: Table, values: dict[str, Any]) -> dict[str, Any]:
+        for key in table.foreign_keys:
+            name, above = key.parent.name, key.column.table.name
+            if above != "run" and values[name] is not None:
+                values[name] = self.numbers[above][values[name]]
+        return values
 
 
 def faults(store: SqlStore) -> Iterator[str]:

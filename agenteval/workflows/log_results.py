@@ -16,7 +16,7 @@ from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.json_source import when
 from agenteval.readers.log_formats import FORMATS
-from agenteval.store.bound_rows import Entry, Forms, Judged
+from agenteval.store.bound_rows import Entry, Judged, SessionTables
 from agenteval.workflows.log_trials import LogJudge, differs
 
 
@@ -146,7 +146,7 @@ class Reading:
     allowlist: Policy | None
     wanted: Wanted
     redactor: Redactor | None
-    forms: Forms
+    tables: SessionTables
     _judges: dict[str, LogJudge] = field(default_factory=dict)
 
     def of(self, unit: Unit) -> Iterator[Found | Unread]:
@@ -179,7 +179,7 @@ class Reading:
     def _counted(self, judged: Judged) -> Counted:
         other = [one for one in judged.records if differs(one)]
         return Counted(
-            entry=self.forms.entry(judged),
+            entry=self.tables.entry(judged),
             recorded=judged.session.outcomes,
             derived=Counter(one.derived for one in judged.records if one.derived),
             policy=judged.policy.partition(":")[0],

@@ -7,6 +7,7 @@ they ignore Ctrl-C, and stop where nobody takes what they found.
 import gc
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -30,7 +31,13 @@ _END = b""
 
 
 def workers_for(size: int) -> int:
-    """How many processes are to read logs of that many bytes; none where it is not worth it."""
+    """How many processes are to read logs of that many bytes; none where it is not worth it.
+
+    Elsewhere than on Linux none is: macOS cannot be asked for the cores, and no fork of a process
+    may use there what the system has loaded.
+    """
+    if sys.platform != "linux":
+        return 0
     cores = len(os.sched_getaffinity(0))
     return min(cores, MOST) if size >= WORTH and cores > 1 else 0
 

@@ -102,7 +102,7 @@ def removed(ids: Sequence[str], store: str) -> None:
     with closing(parts.sql.SqlStore(store)) as there, ExitStack() as claims:
         for run in ids:
             claims.enter_context(there.claimed(run))
-        parts.moving.remove(there, ids)
+        parts.upkeep.remove(there, ids)
 
 
 def faults(store: str) -> list[str]:
@@ -141,4 +141,4 @@ def _copy(source: str, target: str, ids: Sequence[str]) -> None:
         closing(parts.sql.SqlStore(source)) as asked,
         closing(parts.sql.SqlStore(target)) as written,
     ):
-        parts.moving.copy(asked, written, ids)
+        parts.upkeep.copy(asked, written, ids)

@@ -102,7 +102,9 @@ def test_a_large_file_is_judged_in_shares(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_what_a_dead_worker_had_is_read_again(tmp_path, logs, after) -> None:
     store = SqlStore(str(tmp_path / "forms.db"))
-    reading = Reading(load_any("demo", roots=roots()), EVERYTHING, None, store.log_writer("").forms)
+    reading = Reading(
+        load_any("demo", roots=roots()), EVERYTHING, None, store.log_writer("").tables
+    )
     files = [("claude-code", path, 1) for path in sorted(logs.iterdir())]
     with closing(log_workers.Workers(reading, files, 0)) as alone:
         whole = [list(alone.of(number)) for number in range(len(files))]

@@ -8,9 +8,9 @@ from test_sql_store import RUN, play, store
 
 from agenteval.core.run import Crash, Look
 from agenteval.errors import UsageError
-from agenteval.store.moving import copy, remove, tables
 from agenteval.store.rescoring import Basis
 from agenteval.store.sql import SqlStore
+from agenteval.store.upkeep import copy, remove, tables
 
 __all__ = ["store"]
 

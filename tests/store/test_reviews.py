@@ -5,10 +5,10 @@ from contextlib import closing
 import pytest
 from stored import stored
 
-from agenteval.store.moving import copy, remove
 from agenteval.store.reviews import reviews
 from agenteval.store.sql import SqlStore
 from agenteval.store.summaries import opened
+from agenteval.store.upkeep import copy, remove
 from agenteval.testing import denied, run, trial
 
 RUN = run(trial(denied("ls"), "uv run notes.py list"))

@@ -9,6 +9,7 @@ import _sqlite3 as sqlite  # sqlite3 itself loads more than it needs
 import os
 import resource
 import stat
+import sys
 
 from agenteval.sandbox.inside import files, linux, wire
 
@@ -44,9 +45,14 @@ LIMITS = {
     sqlite.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 DEFENSIVE, NO_EXTENSION = (1010, True), (1005, False)  # of sqlite3_db_config
-# Looked up once; a connection of Python 3.12 has `setconfig`.
+# Looked up once; a connection of Python 3.12 has `setconfig`. Elsewhere than on Linux such a
+# function may take its arguments otherwise: what is opened to be read only is safe without it.
 _OWN = hasattr(sqlite.Connection, "setconfig")
-_CONFIGURE = None if _OWN else linux.foreign(sqlite.__file__, "sqlite3_db_config")
+_CONFIGURE = (
+    linux.foreign(sqlite.__file__, "sqlite3_db_config")
+    if not _OWN and sys.platform == "linux"
+    else None
+)
 OK, DENY, IGNORE = sqlite.SQLITE_OK, sqlite.SQLITE_DENY, sqlite.SQLITE_IGNORE
 READS = {sqlite.SQLITE_SELECT, sqlite.SQLITE_READ, sqlite.SQLITE_RECURSIVE}
 # Scalar; of dates; aggregate and window; of numbers; of JSON.
@@ -76,7 +82,7 @@ def act(order: wire.Message) -> tuple[int, bytes]:
 def prepare() -> None:
     """Make what each fork of this process then has: a connection, and what bounds it."""
     if not _READY:
-        _READY.append(_defended(":memory:"))
+        _READY.append(defended(":memory:", LIMITS))
         with open("/proc/self/statm", "rb") as file:
             space = int(file.read().split()[0]) * resource.getpagesize() + MEMORY
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -118,7 +124,7 @@ def opened(path: str) -> Any:
     if _is_log(f"{path}-wal"):
         # Read without locks and with its index in memory, so that no file is made beside it.
         named = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        connection = _defended(f"file:{named}?mode=ro&vfs=unix-none")
+        connection = defended(f"file:{named}?mode=ro&vfs=unix-none", LIMITS)
         connection.executescript(LOGGED)
     else:
         connection = _READY.pop()
@@ -126,15 +132,16 @@ def opened(path: str) -> Any:
         image[18:20] = b"\x01\x01"
         connection.deserialize(image)
     connection.executescript(HEAPS)
-    connection.set_authorizer(_allowed)
+    connection.set_authorizer(allowed)
     return connection
 
 
-def _defended(name: str) -> Any:
+def defended(name: str, limits: dict[int, int]) -> Any:
+    """A stranger's database, open; the authorizer `allowed` is to be set before it is asked."""
     connection = sqlite.connect(name, uri=True, isolation_level=None)
     _defend(connection)
     connection.executescript(PRAGMAS)
-    for limit, most in LIMITS.items():
+    for limit, most in limits.items():
         connection.setlimit(limit, most)
     return connection
 
@@ -149,13 +156,13 @@ def _is_log(path: str) -> bool:
 
 def _defend(connection: Any) -> None:
     for option, value in (DEFENSIVE, NO_EXTENSION):
-        if _CONFIGURE is None:
+        if _OWN:
             connection.setconfig(option, value)
-        else:
+        elif _CONFIGURE is not None:
             linux.configure_sqlite(_CONFIGURE, connection, option, value)
 
 
-def _allowed(action: int, first: str, second: str, *_where: str) -> int:
+def allowed(action: int, first: str, second: str, *_where: str) -> int:
     if action in READS or (action == sqlite.SQLITE_FUNCTION and second.lower() in FUNCTIONS):
         return OK
     # json_each and json_tree declare their columns so; nothing is changed by what is ignored

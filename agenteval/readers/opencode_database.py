@@ -1,0 +1,166 @@
+"""OpenCode's database, from 1.2 on: a stranger's, whose views, triggers and damage do no harm.
+
+It is opened as the database of a trial's world is. What cannot be read is named by its row, and
+the rest is read on.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from errno import EBUSY
+from pathlib import Path
+from typing import Any
+
+from agenteval.core.logged import Building, Session, Skipped
+from agenteval.readers.json_source import LONGEST
+from agenteval.readers.log_bytes import regular
+from agenteval.readers.opencode_parts import Object, begun, message_of
+from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
+
+_TABLES = {
+    "session": ("id", "parent_id", "directory", "version", "agent"),
+    "message": ("id", "session_id", "time_created", "data"),
+    "part": ("id", "message_id", "data"),
+}
+_LIMITS = LIMITS | {
+    sqlite3.SQLITE_LIMIT_LENGTH: LONGEST,
+    sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1,
+}
+# The limits of the process: beside what is read, our own store is written.
+_HEAPS = "PRAGMA soft_heap_limit=268435456; PRAGMA hard_heap_limit=536870912;"
+_PATIENCE = 5_000  # milliseconds for who writes in it
+_STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store takes a tenth
+_STRIDE = 100_000  # of them, after which they are counted
+_DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
+_SESSIONS = "SELECT id FROM session ORDER BY id"
+_MESSAGES = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS = "SELECT id FROM part WHERE message_id = ? ORDER BY id"
+
+
+class _SpentError(Exception):
+    """It takes more steps than a store of its size has any use for."""
+
+
+def read(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]:
+    """Opened to read only, with its WAL: what a running OpenCode has committed is read.
+
+    One that is written by way of a WAL and has none is nobody's at work. Raises OSError where a
+    program has locked it: it is to be read another time.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    if wal.exists():
+        regular(wal).close()
+    # A store without its -shm, in a folder that cannot be written, is read as it lies there.
+    how = "&immutable=1" if is_logged and not wal.exists() else ""
+    reading = _Reading(path, _STEPS + path.stat().st_size)
+    try:
+        with closing(defended(f"{path.absolute().as_uri()}?mode=ro{how}", _LIMITS)) as store:
+            _open(store, reading)
+            yield from reading.sessions(store)
+    except _SpentError:
+        yield Skipped(str(path), "the database", f"given up after {reading.steps:,} steps")
+    except FAULTS as error:
+        _unless_locked(error)
+        yield Skipped(str(path), "the database", str(error) or "no memory for it")
+
+
+def _unless_locked(error: BaseException) -> None:
+    if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+        raise OSError(EBUSY, f"{error}: by a running program") from error
+
+
+def _open(store: Any, reading: "_Reading") -> None:
+    """Bounded from here on. All is read as it is now, whoever writes."""
+    store.text_factory = _text
+    store.set_progress_handler(reading.stepped, _STRIDE)
+    store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_PATIENCE}; BEGIN;")
+    for table, wanted in _TABLES.items():
+        (sql,) = store.execute(_DECLARED, (table,)).fetchone() or ("",)
+        columns = store.execute(f"PRAGMA table_xinfo({table})").fetchall()
+        if not str(sql).startswith("CREATE TABLE ") or any(column[6] for column in columns):
+            raise sqlite3.DatabaseError(f"{table} is no plain table that OpenCode made")
+        reading.columns[table] = [each[1] for each in columns if each[1] in wanted]
+    store.set_authorizer(allowed)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "surrogateescape")
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A database under way: what is left to it, and what could not be read of it."""
+
+    path: Path
+    left: int
+    steps: int = 0
+    columns: dict[str, Sequence[str]] = field(default_factory=dict)
+    faults: list[Skipped] = field(default_factory=list)
+
+    def stepped(self) -> bool:
+        """Whether to stop."""
+        self.steps += _STRIDE
+        return self.steps > self.left
+
+    def sessions(self, store: Any) -> Iterator[Session | Skipped]:
+        for name in self._ids(store, "the sessions", _SESSIONS):
+            info = self._row(store, "session", name)
+            building = Building(Session("")) if info is None else begun(info, self.path)
+            for message in self._ids(store, f"session {name}", _MESSAGES, name):
+                if (whole := building.whole()) is not None:
+                    yield whole
+                if (found := self._payload(store, "message", message)) is not None:
+                    parts = self._parts(store, message)
+                    message_of(building, {**found, "id": message}, parts)
+            if info is not None:
+                yield building.session
+            yield from self.faults
+            self.faults.clear()
+        yield from self.faults
+
+    def _parts(self, store: Any, message: object) -> Iterator[Object]:
+        for part in self._ids(store, f"message {message}", _PARTS, message):
+            if (found := self._payload(store, "part", part)) is not None:
+                yield found
+
+    def _ids(self, store: Any, where: str, query: str, *of: object) -> dict[Any, None]:
+        """Each once, in their order: of a damaged table one row can stand in many places."""
+        found: dict[Any, None] = {}
+        try:
+            for (one,) in store.execute(query, of):
+                found[one] = None
+        except FAULTS as error:
+            self._fault(where, error)
+        return found
+
+    def _row(self, store: Any, table: str, name: object) -> Object | None:
+        columns = self.columns[table]
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE id = ?"  # noqa: S608 -- our own
+        try:
+            values = store.execute(query, (name,)).fetchone()
+            if values is None:
+                raise sqlite3.DatabaseError("no row has its id")
+        except FAULTS as error:
+            self._fault(f"{table} {name}", error)
+            return None
+        known = dict(zip(columns, values, strict=True))
+        return {**known, "parentID": known.get("parent_id")}
+
+    def _payload(self, store: Any, table: str, name: object) -> Object | None:
+        if (row := self._row(store, table, name)) is None:
+            return None
+        try:
+            found = json.loads(row["data"])
+        except (*FAULTS, TypeError, KeyError, RecursionError) as error:
+            self._fault(f"{table} {name}", error, "no JSON: ")
+            return None
+        return found if isinstance(found, dict) else {}
+
+    def _fault(self, at: str, error: BaseException, why: str = "") -> None:
+        _unless_locked(error)
+        if self.steps > self.left:
+            raise _SpentError from error
+        said = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))

@@ -1,0 +1,110 @@
+"""Odd logs stop nothing: what is skipped is named, the rest is stored, and once only."""
+
+import pytest
+from odd_logs import odd
+from sample_logs import SAMPLES, inspect_archive
+from test_readers import IDS, read, recorded, written
+
+from agenteval.core.logged import Skipped
+from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.store.sql import SqlStore
+from agenteval.workflows.log_intake import take_in
+
+CASES = pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)
+
+
+def taken(name, path):
+    """What is read, and what is skipped: all of a file that cannot be unpacked."""
+    try:
+        return read(name, path)
+    except UNREADABLE as error:
+        return [], [Skipped(str(path), "the file", str(error))]
+
+
+@CASES
+def test_no_odd_log_stops_a_reader_and_what_is_skipped_has_a_place(
+    tmp_path, name, file, content, told
+) -> None:
+    seen = 0
+    for what, whole in odd(content):
+        path = written(tmp_path, file, whole)
+        sessions, skipped = taken(name, path)
+        calls = sum(len(session.calls) for session in sessions)
+        assert calls <= 4 * len(told), what
+        assert all(one.path == str(path) and one.at and one.reason for one in skipped), what
+        seen += 1
+    assert seen >= 60
+
+
+@CASES
+def test_what_is_whole_before_a_cut_is_read_and_the_cut_is_named(
+    tmp_path, name, file, content, told
+) -> None:
+    whole = content if isinstance(content, bytes) else content.encode()
+    path = written(tmp_path, file, whole[: len(whole) * 12 // 13])
+    sessions, skipped = taken(name, path)
+    assert skipped, "a cut says nothing"
+    assert sum(len(session.calls) for session in sessions) <= len(told)
+
+
+@CASES
+def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
+    tmp_path, name, file, content, told
+) -> None:
+    folder, store = tmp_path / "logs", f"{tmp_path}/store.db"
+    cases = list(odd(content))
+    paths = []
+    for number, (_, whole) in enumerate(cases[:: max(1, len(cases) // 60)]):
+        place = folder / str(number)
+        place.mkdir(parents=True)
+        paths.append(written(place, file, whole))
+    first = take_in(name, paths, store)
+    again = take_in(name, paths, store)
+    assert (first.files, again.has_news) == (len(paths), False)
+    with SqlStore(store).connect() as connection:
+        rows = connection.exec_driver_sql(
+            "SELECT count(*) FROM trial WHERE id NOT IN (SELECT trial_id FROM session)"
+        ).scalar_one()
+        left = connection.exec_driver_sql(
+            "SELECT count(*) FROM call WHERE trial_id NOT IN (SELECT id FROM trial)"
+        ).scalar_one()
+    assert (rows, left) == (0, 0)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+@CASES
+def test_a_log_tells_the_same_in_each_encoding(
+    tmp_path, name, file, content, told, encoding
+) -> None:
+    whole = content if isinstance(content, bytes) else content.encode(encoding)
+    sessions, skipped = taken(name, written(tmp_path, file, whole))
+    assert (recorded(sessions), skipped) == (told, [])
+
+
+def test_a_file_that_is_none_of_opencodes_is_named(tmp_path) -> None:
+    for file, text in (("export.json", "{}"), ("run.jsonl", '{"type": 1}\n')):
+        path = written(tmp_path, file, text)
+        why = [Skipped(str(path), "the file", "no session of OpenCode's in it")]
+        assert taken("opencode", path) == ([], why)
+
+
+def test_an_archive_packed_by_zstd_says_what_unpacks_it(tmp_path) -> None:
+    """The method is written over: which of both a Python lacks is asked by its number alone."""
+    whole = bytearray(inspect_archive())
+    for mark, method, name in ((b"PK\3\4", 8, 30), (b"PK\1\2", 10, 46)):
+        at = -1
+        while (at := whole.find(mark, at + 1)) >= 0:
+            if whole[at + name :].startswith(b"samples/"):
+                whole[at + method] = 93
+    path = written(tmp_path, "log.eval", bytes(whole))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("zipfile._check_compression", _lacks_zstd)
+        _, skipped = read("inspect", path)
+    assert [(one.at, one.reason.partition(",")[0]) for one in skipped] == [
+        ("samples/1_epoch_1.json", "packed by zstd")
+    ]
+
+
+def _lacks_zstd(method):
+    if method == 93:
+        raise NotImplementedError("That compression method is not supported")
