@@ -26,8 +26,8 @@ from agenteval.core.chunk import (
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
 from agenteval.core.plain import excerpt
 from agenteval.core.reasoning import FIELD, Rule
+from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
-from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message, Usage
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema

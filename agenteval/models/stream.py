@@ -4,6 +4,7 @@ The tool-call deltas are joined by us and not by the SDK, so that what a server'
 repeated stays visible.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from agenteval.models.chat_completions import kept, said_error
 from agenteval.models.failures import STREAMED, RefusedError
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
+_ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
 LOOK_EVERY = 1000  # deltas, each about a token
 
 
@@ -79,6 +81,8 @@ class StreamReader:
         try:
             chunk = read_chunk(payload)
         except ReplyError as error:
+            if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
+                raise RefusedError(STREAMED, kept(payload)) from error
             shown = excerpt(kept(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
         if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from agenteval.core import arrival
 from agenteval.core.malformed import Asked, Blame, Received
+from agenteval.core.text_calls import Dialect, TextCall
 from agenteval.core.text_calls.dialects import calls_left
-from agenteval.core.text_calls.text_call import Dialect, TextCall
 from agenteval.taxonomy.malformed_arguments import Sight, malformed_kind
 
 

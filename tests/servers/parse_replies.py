@@ -103,6 +103,19 @@ _BEGIN, _ONE, _SEP, _DONE, _END = (
 )
 MARKS = [*_PLAIN.split(), _BEGIN, _ONE, _SEP, _DONE, _END]
 _K = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>"
+_M3 = "]<]minimax[>["
+
+
+def _plamo(*marks: str) -> str:
+    return "".join(f"<|plamo:{mark}:plamo|>" for mark in marks)
+
+
+def _invoked(prefix: str, block: str, attribute: str) -> tuple[str, str]:
+    own = "" if ":" in block or "_function" in block else prefix
+    before = f'<{own}{block}>\n<{prefix}invoke name="bash">\n<{prefix}parameter name="command"'
+    return f"{before}{attribute}>", f"</{prefix}parameter>\n</{prefix}invoke>\n</{own}{block}>"
+
+
 FORMS = {  # before the command, behind it
     "hermes": ('<tool_call>\n{"name": "bash", "arguments": {"command": "', '"}}\n</tool_call>'),
     "qwen3_coder": (
@@ -118,6 +131,91 @@ FORMS = {  # before the command, behind it
     "llama3_json": ('{"name": "bash", "parameters": {"command": "', '"}}'),
     "mistral": ('[TOOL_CALLS][{"name": "bash", "arguments": {"command": "', '"}}]'),
     "pythonic": ('[bash(command="', '")]'),
+    "apertus": ('<|tools_prefix|>[{"bash": {"command": "', '"}}]<|tools_suffix|>'),
+    "deepseek_v3": (
+        f'{_BEGIN}{_ONE}function{_SEP}bash\n```json\n{{"command": "',
+        f'"}}\n```{_DONE}{_END}',
+    ),
+    "deepseek_v32": _invoked("\uff5cDSML\uff5c", "function_calls", ' string="true"'),
+    "deepseek_v4": _invoked("\uff5cDSML\uff5c", "tool_calls", ' string="true"'),
+    "deepseek_v41": _invoked("\uff5cDSML\uff5c ", "calls", ' string="true"'),
+    "dots": _invoked("", "dots_function_call", ""),
+    "functiongemma": (
+        "<start_function_call>call:bash{command:<escape>",
+        "<escape>}<end_function_call>",
+    ),
+    "gemma4": ('<|tool_call>call:bash{command:<|"|>', '<|"|>}<tool_call|>'),
+    "gigachat3": ('<|function_call|>{"name": "bash", "arguments": {"command": "', '"}}'),
+    "gigachat35": _invoked("\uff5cGCML\uff5c", "tool_calls", ' string="true"'),
+    "granite": ('<|tool_call|>[{"name": "bash", "arguments": {"command": "', '"}}]'),
+    "granite-20b-fc": ('<function_call> {"name": "bash", "arguments": {"command": "', '"}}'),
+    "hunyuan": (
+        "<tool_calls>\n<tool_call>bash<tool_sep>\n<arg_key>command</arg_key>\n<arg_value>",
+        "</arg_value>\n</tool_call>\n</tool_calls>",
+    ),
+    "inkling": (
+        '<|message_model|>bash<|content_invoke_tool_json|>{"name": "bash", "args": {"command": "',
+        '"}}<|end_message|>',
+    ),
+    "internlm": (
+        '<|action_start|><|plugin|>\n{"name": "bash", "parameters": {"command": "',
+        '"}}<|action_end|>',
+    ),
+    "jamba": ('<tool_calls>[{"name": "bash", "arguments": {"command": "', '"}}]</tool_calls>'),
+    "k2_horizon": (
+        "<ifm|tool_calls><ifm|tool_call>bash<ifm|arg_key>command</ifm|arg_key><ifm|arg_value>",
+        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
+    ),
+    "kimi_k3": (
+        (
+            '<|open|>tools<|sep|><|open|>call tool="bash" index="1"<|sep|>'
+            '<|open|>argument key="command" type="string"<|sep|>'
+        ),
+        "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+    ),
+    "lfm2": ('<|tool_call_start|>[bash(command="', '")]<|tool_call_end|>'),
+    "longcat": (
+        '<longcat_tool_call>{"name": "bash", "arguments": {"command": "',
+        '"}}</longcat_tool_call>',
+    ),
+    "minicpm5": ('<function name="bash"><param name="command">', "</param></function>"),
+    "minimax_m2": _invoked("", "minimax:tool_call", ""),
+    "minimax_m3": (
+        f'{_M3}<tool_call>\n{_M3}<invoke name="bash">{_M3}<command>',
+        f"{_M3}</command>{_M3}</invoke>\n{_M3}</tool_call>",
+    ),
+    "muse": _invoked("atem:", "function_calls", ""),
+    "olmo3": ('<function_calls>bash(command="', '")</function_calls>'),
+    "phi4_mini_json": ('functools[{"name": "bash", "arguments": {"command": "', '"}}]'),
+    "plamo3": (
+        _plamo("begin_tool_requests", "begin_tool_request", "begin_tool_name")
+        + "bash"
+        + _plamo("end_tool_name", "begin_tool_arguments")
+        + '<|plamo:constrain|>json<|plamo:msg|>{"command": "',
+        '"}' + _plamo("end_tool_arguments", "end_tool_request", "end_tool_requests"),
+    ),
+    "seed_oss": (
+        "<seed:tool_call>\n<function=bash>\n<parameter=command>",
+        "</parameter>\n</function>\n</seed:tool_call>",
+    ),
+    "step3": (
+        (
+            "<\uff5ctool_calls_begin\uff5c><\uff5ctool_call_begin\uff5c>function<\uff5ctool_sep\uff5c>"
+            '<steptml:invoke name="bash"><steptml:parameter name="command">'
+        ),
+        (
+            "</steptml:parameter></steptml:invoke>"
+            "<\uff5ctool_call_end\uff5c><\uff5ctool_calls_end\uff5c>"
+        ),
+    ),
+    "cohere": (
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "bash", "parameters": {"command": "',
+        '"}}]<|END_ACTION|>',
+    ),
+    "harmony": (
+        ('<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "'),
+        '"}<|call|>',
+    ),
 }
 SCRIPT = "uv run scripts/notes.py list --notebook kitchen | head -5"
 CUT = SCRIPT.removesuffix(" -5")

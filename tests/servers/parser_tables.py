@@ -55,7 +55,17 @@ def main(wheels: Path, versions: Mapping[str, str], target: Path) -> None:
     for title, kind in (("tools", parse_replies), ("reasoning", parse_reasoning)):
         messages = {server: dict(table(server, kind)) for server in ("vllm", "sglang")}
         made[title] = {"replies": kind.REPLIES, "messages": messages}
-    target.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    target.write_text(_on_lines(made) + "\n", encoding="utf-8")
+
+
+def _on_lines(value: object, deep: int = 5) -> str:
+    """JSON with a line for each message, so that a version which moves shows what it moved."""
+    if not isinstance(value, dict) or not deep:
+        rows = value if isinstance(value, list) and deep else [value]
+        parts = [json.dumps(row, ensure_ascii=False) for row in rows]
+        return "[\n" + ",\n".join(parts) + "\n]" if rows is value else parts[0]
+    parts = [f"{json.dumps(key)}: {_on_lines(each, deep - 1)}" for key, each in value.items()]
+    return "{\n" + ",\n".join(parts) + "\n}"
 
 
 if __name__ == "__main__":

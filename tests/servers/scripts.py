@@ -4,24 +4,27 @@ Each reply begins at a token of its own, and its text is cut into pieces that no
 so that a chain which knows the last token alone still tells every reply to its end.
 """
 
+import re
 from collections.abc import Mapping
 
 from markov import ASSISTANT, END, Chain, byte_tokens
 
-# No newline before the name: a piece may begin with one, and would take it.
-TEMPLATE = "<|im_start|>assistant {{ '<|play:' ~ messages[-1].content ~ '|>' }}"
+TEMPLATE = "<|im_start|>assistant\n{{ '<|play:' ~ messages[-1].content ~ '|>' }}"
 MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>")  # parsers want them to be tokens
+_MARK = re.compile(f"({'|'.join(MARKS)})")
 LONGEST = 6  # characters of a piece, or more where every shorter one is taken
 
 
-def played(replies: Mapping[str, str]) -> Chain:
+def played(replies: Mapping[str, str], *, marked: str = "") -> Chain:
+    """`marked` is the one reply whose marks are a token each; in the others they are spelled."""
     taken = {*byte_tokens(), *MARKS, ASSISTANT, END}
     chain: dict[str, dict[str, float]] = {mark: {END: 1.0} for mark in MARKS}
     for name, text in replies.items():
         last = f"<|play:{name}|>"
-        for piece in _pieces(text, taken):
-            chain[last] = {piece: 1.0}
-            last = piece
+        for part in _MARK.split(text) if name == marked else [text]:
+            for piece in [part] if part in MARKS else _pieces(part, taken):
+                chain[last] = {piece: 1.0}
+                last = piece
         chain[last] = {END: 1.0}
     return chain
 

@@ -97,8 +97,13 @@ def test_a_call_that_a_parser_left_in_the_text_is_told_so(reply) -> None:
 
 # Nothing in the message of these says that the model was cut within the command.
 COMPLETED = {
-    "sglang": {"nanbeige whole", "qwen3_coder whole", "step3p5 whole"},
-    "vllm": {"llama3_json streamed", "llama4_json streamed", "poolside_v1 streamed"},
+    "sglang": {
+        *(f"{name} whole" for name in ("cohere_command4", "nanbeige", "qwen3_coder", "step3p5")),
+    },
+    "vllm": {
+        *("apertus whole", "gemma4 whole", "granite-20b-fc streamed", "internlm streamed"),
+        *("llama3_json streamed", "llama4_json streamed", "poolside_v1 streamed"),
+    },
 }
 
 
