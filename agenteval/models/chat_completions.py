@@ -12,6 +12,7 @@ import msgspec
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.arrival import LEGACY
+from agenteval.core.cards import FIELD, Rule
 from agenteval.core.chance import turn_seed
 from agenteval.core.chunk import (
     Call,
@@ -25,7 +26,6 @@ from agenteval.core.chunk import (
 )
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
 from agenteval.core.plain import excerpt
-from agenteval.core.reasoning import FIELD, Rule
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message, Usage
