@@ -52,7 +52,7 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
     used = usage(chunk.usage)
     received = Received(
-        text=choice.message.content or "",
+        text=choice.message.words,
         reasoning=choice.message.thought,
         calls=_received_calls(choice.message),
         finish_reason=choice.finish_reason or "",
