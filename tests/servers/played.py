@@ -17,6 +17,7 @@ def play(
     trials: int = 24,
     model: str = "markov",
     ends: int = 0,
+    seed: int = 3,
     **entry: object,
 ) -> dict[str, Any]:
     """The JSON of the run, which ends with this exit code.
@@ -26,9 +27,9 @@ def play(
     entry = {"base_url": base_url, "model": model, "sampling": SAMPLING, **entry}
     lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
     (project / "agenteval.toml").write_text("\n".join(["[models.markov]", *lines, ""]))
-    command = "run -m markov known/rates --arm strict --seed 3 --concurrency 4 --json --trials"
+    command = "run -m markov known/rates --arm strict --concurrency 4 --json --trials"
     done = subprocess.run(
-        [sys.executable, "-m", "agenteval", *command.split(), str(trials)],
+        [sys.executable, "-m", "agenteval", *command.split(), str(trials), "--seed", str(seed)],
         cwd=project,
         capture_output=True,
         text=True,

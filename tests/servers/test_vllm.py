@@ -10,7 +10,7 @@ from scripted_server import TOOLS
 from scripts import TEMPLATE, played
 from test_parser_table import DATA
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # it starts in a minute or more
 
 MARKED = "think: thought, call"  # its marks are tokens; where they are spelled, a stream hides them
 
