@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,10 @@ servers: $(READY) ## get the real servers that tests/servers asks, into a cache 
 	@$(BIN)/python tests/servers/llama.py
 	@$(BIN)/python tests/servers/proxy.py
 	@$(BIN)/python tests/servers/mlx_place.py
+
+servers-all: servers ## also vLLM for the CPU and transformers' server (3.5 GB), and play all of tests/servers (half an hour)
+	@$(BIN)/python tests/servers/torch_place.py
+	@AGENTEVAL_ALL_SERVERS=1 $(PYTEST_HERE) 1 tests/servers $(PYTEST)
 
 parsers: $(READY) ## run vLLM's and SGLang's own parsers on replies again, and renew their table (600 MB)
 	@$(BIN)/python tests/servers/parsers.py

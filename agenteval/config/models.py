@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from agenteval.config.roots import PROJECT_FILE
 from agenteval.config.toml import load_toml
-from agenteval.core.cards import ModelCard
-from agenteval.core.reasoning import Rule, usual
+from agenteval.core.cards import ModelCard, Rule, usual
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.errors import UsageError
 
@@ -126,7 +125,9 @@ class ModelEntry(_Strict):
     @property
     def sends_reasoning(self) -> Rule:
         """Models without native tools read their earlier turns as plain words."""
-        return "drop" if self.tools == "text" else self.reasoning or usual(self.model)
+        return (
+            "drop" if self.tools == "text" else self.reasoning or usual(self.model, self.base_url)
+        )
 
     def card(self, name: str, *, simulated: bool = False) -> ModelCard:
         return ModelCard(

@@ -1,5 +1,6 @@
 """What is kept with a run of who played it, told beside its rates: a model, an arm, or logs."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -25,7 +26,7 @@ class ModelCard:
     asked before the run; all else is the user's word.
 
     `tools` is native, or the dialect and its version in which calls were written as text;
-    `reasoning` the rule of `core.reasoning` by which it was sent back.
+    `reasoning` the rule by which it was sent back.
     """
 
     name: str
@@ -107,3 +108,36 @@ class Source:
     basis: str = ""
     hidden: Sequence[str] = ()
     judged: bool = True
+
+
+# What a model thought, sent back to it. Within a tool loop the templates of thinking models expect
+# the reasoning of its earlier turns: a harness sends it back under the name it came in. Behind an
+# answer of the model it is dropped, as templates drop it there themselves.
+Rule = Literal["loop", "always", "drop"]
+FIELD = "reasoning_content"  # until a reply has shown what the server calls it
+
+# Families whose makers say that reasoning must not come back, or whose templates have no place for
+# it. Most others (Qwen3, GLM-4.5, MiniMax M2, Kimi K2 Thinking, DeepSeek V3.2, gpt-oss) want it.
+_DROPPED = re.compile(
+    r"deepseek-?(?:r1|reasoner|v3(?:[.-]?1)?(?![.\d]))|qwq|gemma|phi-?4|command|granite",
+    re.IGNORECASE,
+)
+# Services that answer a message with reasoning in it by 422, whatever the model.
+_REFUSED = re.compile(r"//api\.mistral\.ai(?:[:/]|$)", re.IGNORECASE)
+TOLD = {
+    "loop": "sent back within the tool loop",
+    "always": "always sent back",
+    "drop": "not sent back",
+}
+
+
+def usual(model: str, base_url: str = "") -> Rule:
+    """The rule for a model by the name it is served under, and by its server: else that of most."""
+    return "drop" if _DROPPED.search(model) or _REFUSED.search(base_url) else "loop"
+
+
+def departs(rule: str, model: str, base_url: str = "") -> str:
+    """The rule where it is not the usual one; "" where no rule was kept."""
+    if not rule:
+        return ""
+    return "as usual for the model" if rule == usual(model, base_url) else TOLD.get(rule, rule)

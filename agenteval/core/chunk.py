@@ -17,6 +17,7 @@ from agenteval.core.shell.words import compiled
 from agenteval.core.trial import Usage
 
 _BLANK = msgspec.Raw(b"null")
+BYTE_ORDER = "\ufeff"  # a mark that some put before a document
 
 
 class ReplyError(Exception):
@@ -41,6 +42,7 @@ class Said(msgspec.Struct, gc=False):
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[Call] | None = None
+    refusal: str | None = None  # words in a field of their own
     function_call: Function | None = None  # before `tool_calls`, and of some servers still
 
     @property
@@ -51,6 +53,10 @@ class Said(msgspec.Struct, gc=False):
     def thought_in(self) -> str:
         """The field that the thought came in."""
         return "reasoning_content" if self.reasoning_content else "reasoning"
+
+    @property
+    def words(self) -> str:
+        return self.content or self.refusal or ""
 
     @property
     def called(self) -> Sequence[Call]:
@@ -138,7 +144,7 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
 
 def read_loosely(content: bytes) -> Chunk:
     """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
-    text = shallow(decoded(content))
+    text = shallow(decoded(content).removeprefix(BYTE_ORDER))
     try:
         found = json.loads(text, strict=False, parse_int=_whole)
     except (ValueError, RecursionError) as error:
@@ -191,9 +197,15 @@ def _said(found: Any) -> Said | None:
         content=_text(said.get("content")),
         reasoning_content=_text(said.get("reasoning_content")),
         reasoning=_text(said.get("reasoning")),
-        tool_calls=[_call(one) for one in _list(said.get("tool_calls"))],
+        tool_calls=_calls(said.get("tool_calls")),
+        refusal=_text(said.get("refusal")),
         function_call=_function(said.get("function_call")),
     )
+
+
+def _calls(found: Any) -> list[Call]:
+    """Some write the only call without a list around it."""
+    return [_call(one) for one in ([found] if isinstance(found, Mapping) else _list(found))]
 
 
 def _call(found: Any) -> Call:

@@ -11,8 +11,8 @@ from agenteval.core.cards import (
     ArmCard,
     ModelCard,
     Source,
+    departs,
 )
-from agenteval.core.reasoning import departs
 from agenteval.core.trial import Trial
 
 
@@ -255,7 +255,7 @@ def _asked(run: Run) -> Texts:
         "rules": f"at {options.rules}" if options else "",
         "context": options.context if options else "",
         "prompts": run.protocol,
-        "reasoning": departs(run.model.reasoning, run.model.served_id),
+        "reasoning": departs(run.model.reasoning, run.model.served_id, run.model.base_url),
         "replies": "streamed" if run.model.stream else "whole",
         "turn limit": "by scenario" if run.max_turns is None else str(run.max_turns),
         TAXONOMY: run.taxonomy,

@@ -56,7 +56,7 @@ def timing_of(arrivals: Sequence[float]) -> Timing | None:
 class Message:
     """One message of a transcript, in the shape every chat server understands.
 
-    `reasoning` is what the model thought before it; `core.reasoning` says when it is sent back.
+    `reasoning` is what the model thought before it; `core.cards` says when it is sent back.
     """
 
     role: Literal["system", "user", "assistant", "tool"]

@@ -12,6 +12,7 @@ import msgspec
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.arrival import LEGACY
+from agenteval.core.cards import FIELD, Rule
 from agenteval.core.chance import turn_seed
 from agenteval.core.chunk import (
     Call,
@@ -25,9 +26,8 @@ from agenteval.core.chunk import (
 )
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
 from agenteval.core.plain import excerpt
-from agenteval.core.reasoning import FIELD, Rule
+from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
-from agenteval.core.text_calls.text_call import Dialect
 from agenteval.core.trial import Message, Usage
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
@@ -52,7 +52,7 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
     used = usage(chunk.usage)
     received = Received(
-        text=choice.message.content or "",
+        text=choice.message.words,
         reasoning=choice.message.thought,
         calls=_received_calls(choice.message),
         finish_reason=choice.finish_reason or "",

@@ -65,11 +65,11 @@ def retry_after(header: str) -> float | None:
 
 STREAMED = 200  # the status of an error that came as an event
 
-# llama.cpp, Ollama and its parsers, LM Studio: how they say that a call does not parse.
+# How llama.cpp, Ollama, LM Studio and transformers say that a call does not parse.
 _UNREADABLE = re.compile(
     r"does not match the expected|failed to parse (?:input at pos|json|tool call)"
     r"|error parsing tool call|tool call parsing failed|invalid character .{1,8} after"
-    r"|unexpected end of json input|failed to parse tool call",
+    r"|unexpected end of json input|failed to parse tool call|could not parse region as json",
     re.IGNORECASE,
 )
 

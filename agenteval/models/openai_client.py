@@ -18,9 +18,9 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.cards import FIELD
 from agenteval.core.chunk import ReplyError
 from agenteval.core.malformed import Asked, Received
-from agenteval.core.reasoning import FIELD
 from agenteval.core.trial import Message, Turn, Usage
 from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.chat_completions import (

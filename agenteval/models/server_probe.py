@@ -14,8 +14,8 @@ import msgspec
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.call import ToolCall
+from agenteval.core.cards import TOLD, usual
 from agenteval.core.chunk import usage
-from agenteval.core.reasoning import TOLD, usual
 from agenteval.core.trial import Message
 from agenteval.models.chat_completions import request_body
 from agenteval.models.identity import FAILURES, exchanged
@@ -83,7 +83,7 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
     else:
         found = [("prompt rendered", "no: the server has no page that renders one; by its counts")]
         found += counted(ask, loop, later)
-    rule = entry.reasoning or usual(entry.model)
+    rule = entry.reasoning or usual(entry.model, entry.base_url)
     found.append(("reasoning, by our rule", TOLD[rule]))
     return found, shown
 

@@ -4,13 +4,22 @@ The tool-call deltas are joined by us and not by the SDK, so that what a server'
 repeated stays visible.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from agenteval.core.arrival import LEGACY
-from agenteval.core.chunk import Call, ReplyError, Said, argument_text, read_chunk, usage
+from agenteval.core.chunk import (
+    BYTE_ORDER,
+    Call,
+    ReplyError,
+    Said,
+    argument_text,
+    read_chunk,
+    usage,
+)
 from agenteval.core.loops import RUNAWAY, repeated
 from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
@@ -20,6 +29,7 @@ from agenteval.models.chat_completions import kept, said_error
 from agenteval.models.failures import STREAMED, RefusedError
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
+_ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
 LOOK_EVERY = 1000  # deltas, each about a token
 
 
@@ -56,6 +66,8 @@ class StreamReader:
 
         Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
+        if not self._raw:
+            part = part.removeprefix(BYTE_ORDER.encode())
         self._raw.append(part)
         *ended, rest = part.split(b"\n")
         if ended and self._line:
@@ -79,6 +91,8 @@ class StreamReader:
         try:
             chunk = read_chunk(payload)
         except ReplyError as error:
+            if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
+                raise RefusedError(STREAMED, kept(payload)) from error
             shown = excerpt(kept(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
         if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
@@ -106,8 +120,8 @@ class StreamReader:
 
     def _said(self, delta: Said) -> bool:
         """Keep what a delta brings, and say whether that is anything."""
-        if delta.content:
-            self._text.append(delta.content)
+        if words := delta.words:
+            self._text.append(words)
         if thought := delta.thought:
             self._reasoning.append(thought)
             self._thought_in = self._thought_in or delta.thought_in
@@ -116,7 +130,7 @@ class StreamReader:
         if delta.function_call is not None:
             self._legacy = True
             self._part(Call(0, "call-0", delta.function_call))
-        return bool(delta.content or thought or delta.tool_calls or delta.function_call)
+        return bool(words or thought or delta.tool_calls or delta.function_call)
 
     def _part(self, part: Call) -> None:
         call = self._call(part)

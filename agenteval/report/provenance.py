@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from agenteval.core.cards import NOT_OBSERVABLE, ModelCard, Source
-from agenteval.core.reasoning import TOLD
+from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
 from agenteval.core.run import TAXONOMY, Conditions, Run, differing_asked, differing_other
 from agenteval.core.served import spread
 from agenteval.report.side import Side

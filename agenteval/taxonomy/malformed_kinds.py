@@ -52,23 +52,15 @@ def call_in_fence(received: Received, asked: Asked) -> Iterator[Sight]:
             yield Sight(Blame.MODEL, shown, why)
 
 
-_CLOSING = re.compile(r"(?:\s|<[^<>\n]{1,40}>|[\])}]|```)*")  # marks that close a call
-
-
 @malformed_kind()
 def call_in_reasoning(received: Received, asked: Asked) -> Iterator[Sight]:
     """A whole call that ends the reasoning of a reply with neither words nor calls.
 
     The parser of the reasoning took what was meant for the parser of the calls.
     """
-    if received.calls or received.text.strip():
-        return
-    for dialect, call, in_fence in calls_left(received.reasoning, asked.schemas):
-        rest = received.reasoning[call.end :]
-        if call.whole and not in_fence and _CLOSING.fullmatch(rest):
-            why = f"a whole call in the dialect {dialect.name}, and nothing after it"
-            shown = received.reasoning[call.start : call.end]
-            yield Sight(Blame.PARSER, shown, why)
+    for dialect, call in malformed_replies.calls_ending_reasoning(received, asked):
+        why = f"a whole call in the dialect {dialect.name}, and nothing after it"
+        yield Sight(Blame.PARSER, received.reasoning[call.start : call.end], why)
 
 
 @malformed_kind()

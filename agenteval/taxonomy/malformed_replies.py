@@ -1,9 +1,11 @@
 """Malformed calls that were read all the same, and replies whose calls were lost or withheld."""
 
+import re
 from collections.abc import Iterator
 
 from agenteval.core import arrival
 from agenteval.core.malformed import Asked, Blame, Received
+from agenteval.core.text_calls import Dialect, TextCall
 from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy.malformed_arguments import Sight, malformed_kind
 
@@ -88,7 +90,7 @@ def lost_call(received: Received, asked: Asked) -> Iterator[Sight]:
 
     The server saw that a call was made, and threw its text away: it could not read it.
     """
-    if received.finish_reason in CALLED and not received.calls and not _left(received, asked):
+    if received.finish_reason in CALLED and not received.calls and not _told(received, asked):
         why = f"finish_reason is {received.finish_reason}"
         yield Sight(Blame.PARSER, received.text, why)
 
@@ -119,7 +121,7 @@ def reasoning_only(received: Received, asked: Asked) -> Iterator[Sight]:
     """
     silent = not received.calls and not received.text.strip()
     ended = received.finish_reason in {"stop", ""}
-    if silent and ended and received.reasoning.strip() and not _left(received, asked):
+    if silent and ended and received.reasoning.strip() and not _told(received, asked):
         yield Sight(Blame.PARSER, received.reasoning, "all that was written is in the reasoning")
 
 
@@ -137,7 +139,21 @@ def withheld_reply(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(Blame.SERVER, received.text, f"finish_reason is {WITHHELD}")
 
 
-def _left(received: Received, asked: Asked) -> bool:
-    """Whether a whole call stands in words or reasoning: then it is told as one."""
-    texts = (received.text, received.reasoning)
-    return any(call.whole for text in texts for _, call, _ in calls_left(text, asked.schemas))
+_CLOSING = re.compile(r"(?:\s|<[^<>\n]{1,40}>|[\])}]|```)*")  # marks that close a call
+
+
+def calls_ending_reasoning(received: Received, asked: Asked) -> Iterator[tuple[Dialect, TextCall]]:
+    """Of a reply with neither words nor calls: whole calls with nothing but marks behind them."""
+    if received.calls or received.text.strip():
+        return
+    for dialect, call, in_fence in calls_left(received.reasoning, asked.schemas):
+        rest = received.reasoning[call.end :]
+        if call.whole and not in_fence and _CLOSING.fullmatch(rest):
+            yield dialect, call
+
+
+def _told(received: Received, asked: Asked) -> bool:
+    """Whether a whole call stands in words or ends the reasoning: then it is told as one."""
+    left = calls_left(received.text, asked.schemas)
+    in_words = any(call.whole and not in_fence for _, call, in_fence in left)
+    return in_words or any(True for _ in calls_ending_reasoning(received, asked))

@@ -40,7 +40,9 @@ def test_the_corpus_is_large_and_says_where_it_is_from() -> None:
     thread = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+")
     assert [one for one in sources if one and not thread.fullmatch(one)] == []
     reported = sum(map(bool, sources))
-    assert (len(STREAMS) >= 150, reported >= 150) == (True, True)
+    origins = Counter(one["origin"].partition(" ")[0] for one in STREAMS.values())
+    assert (len(STREAMS) >= 350, reported >= 200) == (True, True)
+    assert (set(origins), origins["recorded"] >= 30) == ({"constructed", "recorded"}, True)
 
 
 NOT_OF_ONE_REPLY = {"broken-words"}  # bytes that no JSON file holds

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from agenteval.core.text_calls import fences
 from agenteval.core.text_calls.dialects import DIALECTS, LONGEST, calls_left, read_calls
-from agenteval.core.text_calls.text_call import fences
 
 SCHEMAS = {
     "bash": {"type": "object", "properties": {"command": {"type": "string"}}},
@@ -109,7 +109,8 @@ def test_what_stands_in_a_fence_is_only_spoken_about(dialect) -> None:
 
 def test_json_that_names_no_offered_tool_and_json_inside_a_call_are_no_calls() -> None:
     inner = json.dumps({"command": f'echo \'{{"name": "bash", "arguments": {LS}}}\''})
-    text = f'{{"name": "Ada"}} {{"name": "bash", "arguments": {inner}}}'
+    other = '{"name": "fly", "arguments": {}}'
+    text = f'{other} {{"name": "Ada"}} {{"name": "bash", "arguments": {inner}}}'
     calls = read_calls(text, DIALECTS["json"], SCHEMAS)
     assert [call.raw for call in calls] == [inner]
 
@@ -173,3 +174,60 @@ def test_what_a_family_writes_is_read_or_kept_as_it_is(dialect, text, found) -> 
     seen = read_calls(text, DIALECTS[dialect], SCHEMAS)
     read = [(call.name, call.raw if call.whole else found[0][1], call.whole) for call in seen]
     assert (read, read_calls(text, DIALECTS["pythonic"], {})) == (found, [])
+
+
+ONE = f'{{"name": "bash", "arguments": {LS}}}'
+IN_LISTS = {
+    "mistral_json": f"[TOOL_CALLS] [{ONE}, {ONE}]",
+    "granite": f"<|tool_call|>[{ONE},{ONE}]",
+    "jamba": f"<tool_calls>[\n{ONE},\n{ONE}\n]</tool_calls>",
+    "phi4_mini": f"functools[{ONE}, {ONE}]",
+    "apertus": f'<|tools_prefix|>[{{"bash": {LS}}}, {{"bash": {LS}}}]<|tools_suffix|>',
+}
+
+
+@pytest.mark.parametrize(("dialect", "text"), IN_LISTS.items(), ids=IN_LISTS)
+def test_calls_in_a_list_are_read_to_its_end(dialect, text) -> None:
+    calls = read_calls(f"{text} Done.", DIALECTS[dialect], SCHEMAS)
+    assert [(call.name, call.raw, call.whole) for call in calls] == [("bash", LS, True)] * 2
+    assert (calls[0].start, calls[-1].end) == (0, len(text))
+
+
+CUT = {
+    "mistral_json": ('[TOOL_CALLS][{"name": "bash", "arguments": {"comm', "bash"),
+    "internlm": (
+        '<|action_start|><|plugin|>{"name": "bash", "parameters": {]<|action_end|>',
+        "bash",
+    ),
+    "longcat": ("<longcat_tool_call>{}</longcat_tool_call>", ""),
+    "apertus": ('<|tools_prefix|>[{"bash": {"comm', "bash"),
+    "plamo3": (
+        (
+            "<|plamo:begin_tool_name:plamo|>bash<|plamo:end_tool_name:plamo|>"
+            "<|plamo:begin_tool_arguments:plamo|>{"
+        ),
+        "bash",
+    ),
+    "minimax_m3": (']<]minimax[>[<invoke name="bash">]<]minimax[>[<command>ls', "bash"),
+    "kimi_k3": ('<|open|>call tool="bash" index="1"<|sep|><|open|>argument key="c', "bash"),
+    "hunyuan": ("<tool_call>bash<tool_sep>\n<arg_key>comm", "bash"),
+}
+
+
+@pytest.mark.parametrize(("dialect", "text", "name"), [(d, *c) for d, c in CUT.items()], ids=CUT)
+def test_a_call_cut_within_the_marks_of_its_family_is_broken(dialect, text, name) -> None:
+    (call,) = read_calls(text, DIALECTS[dialect], SCHEMAS)
+    assert (call.name, call.whole, call.raw) == (name, False, text)
+
+
+@pytest.mark.parametrize("held", ["[]", "[1]", '["bash"]'])
+def test_a_list_without_calls_is_a_broken_one(held) -> None:
+    (call,) = read_calls(f"<|tools_prefix|>{held}", DIALECTS["apertus"], SCHEMAS)
+    assert (call.name, call.whole) == ("", False)
+
+
+def test_a_form_that_two_families_share_is_told_by_its_block() -> None:
+    call = '<invoke name="bash">\n<parameter name="command">ls</parameter>\n</invoke>'
+    texts = (f"<dots_function_call>{call}</dots_function_call>", f"<minimax:tool_call>{call}")
+    found = [[dialect.name for dialect, _, _ in calls_left(text, SCHEMAS)] for text in texts]
+    assert found == [["dots"], ["minimax_m2"]]

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from agenteval.config.models import ModelEntry
+from agenteval.core.cards import departs, usual
 from agenteval.core.chunk import usage
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Repair
-from agenteval.core.reasoning import usual
 from agenteval.core.trial import Message, Timing, Usage
 from agenteval.models.chat_completions import (
     ReplyError,
@@ -287,3 +287,16 @@ def test_what_a_model_thought_is_sent_back_by_its_rule(settings, field, sent) ->
 )
 def test_which_rule_is_usual_follows_from_the_family(model, rule) -> None:
     assert usual(model) == rule
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [("https://api.mistral.ai/v1", "drop"), ("http://gpu:8000/api.mistral.ai/v1", "loop")],
+)
+def test_which_rule_is_usual_follows_from_the_server(url, rule) -> None:
+    """A thinking model of Mistral's, whose own service refuses what others want back."""
+    entry = ModelEntry(base_url=url, model="magistral-medium")
+    card = entry.card("m")
+    assert (entry.sends_reasoning, card.reasoning) == (rule, rule)
+    assert departs(rule, "magistral-medium", url) == "as usual for the model"
+    assert departs("always", "magistral-medium", url) == "always sent back"

@@ -1,19 +1,16 @@
-"""What the parsers of vLLM and SGLang make of replies: run from unpacked wheels, without a server.
+"""What the tool parsers of vLLM and SGLang make of replies: run from unpacked wheels.
 
-`make parsers` runs this in an environment of its own and writes parser_table.json. What a parser
-never calls (tensors, grammars, an engine) is given as empty stand-ins; a tokenizer knows marks as
-tokens and all else as characters, so that a parser that looks deeper may do otherwise than here.
+What a parser never calls (tensors, grammars, an engine) is given as empty stand-ins; a tokenizer
+knows marks as tokens and all else as characters, so that a parser that looks deeper may do
+otherwise than here.
 """
 
 import importlib.abc
 import importlib.machinery
-import json
-import logging
 import re
-import signal
 import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,7 +26,6 @@ _HIDDEN = """
     vllm.sampling_params vllm.pooling_params vllm.sequence
 """
 STANDINS = tuple(_HIDDEN.split())
-SECONDS = 10  # of the processor, for one reply
 Calls = list[tuple[str, str]]
 Parse = Callable[[str, str, bool], tuple[str, Calls]]
 
@@ -69,10 +65,13 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module.__getattr__ = lambda name: _Anything.__getattr__(_Anything, name)  # type: ignore[method-assign]
 
 
-def open_package(home: Path) -> None:
-    """Make a package importable without running the code of its own first file."""
-    sys.modules[home.name] = types.ModuleType(home.name)
-    sys.modules[home.name].__path__ = [str(home)]
+def open_packages(wheels: Path) -> None:
+    """Make both importable without running the code of a package's own first file."""
+    sys.path.insert(0, str(wheels))
+    sys.meta_path.insert(0, _Finder())
+    for name in ("vllm", "sglang"):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = [str(wheels / name)]
 
 
 BASH = {
@@ -104,6 +103,19 @@ _BEGIN, _ONE, _SEP, _DONE, _END = (
 )
 MARKS = [*_PLAIN.split(), _BEGIN, _ONE, _SEP, _DONE, _END]
 _K = "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>"
+_M3 = "]<]minimax[>["
+
+
+def _plamo(*marks: str) -> str:
+    return "".join(f"<|plamo:{mark}:plamo|>" for mark in marks)
+
+
+def _invoked(prefix: str, block: str, attribute: str) -> tuple[str, str]:
+    own = "" if ":" in block or "_function" in block else prefix
+    before = f'<{own}{block}>\n<{prefix}invoke name="bash">\n<{prefix}parameter name="command"'
+    return f"{before}{attribute}>", f"</{prefix}parameter>\n</{prefix}invoke>\n</{own}{block}>"
+
+
 FORMS = {  # before the command, behind it
     "hermes": ('<tool_call>\n{"name": "bash", "arguments": {"command": "', '"}}\n</tool_call>'),
     "qwen3_coder": (
@@ -119,6 +131,91 @@ FORMS = {  # before the command, behind it
     "llama3_json": ('{"name": "bash", "parameters": {"command": "', '"}}'),
     "mistral": ('[TOOL_CALLS][{"name": "bash", "arguments": {"command": "', '"}}]'),
     "pythonic": ('[bash(command="', '")]'),
+    "apertus": ('<|tools_prefix|>[{"bash": {"command": "', '"}}]<|tools_suffix|>'),
+    "deepseek_v3": (
+        f'{_BEGIN}{_ONE}function{_SEP}bash\n```json\n{{"command": "',
+        f'"}}\n```{_DONE}{_END}',
+    ),
+    "deepseek_v32": _invoked("\uff5cDSML\uff5c", "function_calls", ' string="true"'),
+    "deepseek_v4": _invoked("\uff5cDSML\uff5c", "tool_calls", ' string="true"'),
+    "deepseek_v41": _invoked("\uff5cDSML\uff5c ", "calls", ' string="true"'),
+    "dots": _invoked("", "dots_function_call", ""),
+    "functiongemma": (
+        "<start_function_call>call:bash{command:<escape>",
+        "<escape>}<end_function_call>",
+    ),
+    "gemma4": ('<|tool_call>call:bash{command:<|"|>', '<|"|>}<tool_call|>'),
+    "gigachat3": ('<|function_call|>{"name": "bash", "arguments": {"command": "', '"}}'),
+    "gigachat35": _invoked("\uff5cGCML\uff5c", "tool_calls", ' string="true"'),
+    "granite": ('<|tool_call|>[{"name": "bash", "arguments": {"command": "', '"}}]'),
+    "granite-20b-fc": ('<function_call> {"name": "bash", "arguments": {"command": "', '"}}'),
+    "hunyuan": (
+        "<tool_calls>\n<tool_call>bash<tool_sep>\n<arg_key>command</arg_key>\n<arg_value>",
+        "</arg_value>\n</tool_call>\n</tool_calls>",
+    ),
+    "inkling": (
+        '<|message_model|>bash<|content_invoke_tool_json|>{"name": "bash", "args": {"command": "',
+        '"}}<|end_message|>',
+    ),
+    "internlm": (
+        '<|action_start|><|plugin|>\n{"name": "bash", "parameters": {"command": "',
+        '"}}<|action_end|>',
+    ),
+    "jamba": ('<tool_calls>[{"name": "bash", "arguments": {"command": "', '"}}]</tool_calls>'),
+    "k2_horizon": (
+        "<ifm|tool_calls><ifm|tool_call>bash<ifm|arg_key>command</ifm|arg_key><ifm|arg_value>",
+        "</ifm|arg_value></ifm|tool_call></ifm|tool_calls>",
+    ),
+    "kimi_k3": (
+        (
+            '<|open|>tools<|sep|><|open|>call tool="bash" index="1"<|sep|>'
+            '<|open|>argument key="command" type="string"<|sep|>'
+        ),
+        "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+    ),
+    "lfm2": ('<|tool_call_start|>[bash(command="', '")]<|tool_call_end|>'),
+    "longcat": (
+        '<longcat_tool_call>{"name": "bash", "arguments": {"command": "',
+        '"}}</longcat_tool_call>',
+    ),
+    "minicpm5": ('<function name="bash"><param name="command">', "</param></function>"),
+    "minimax_m2": _invoked("", "minimax:tool_call", ""),
+    "minimax_m3": (
+        f'{_M3}<tool_call>\n{_M3}<invoke name="bash">{_M3}<command>',
+        f"{_M3}</command>{_M3}</invoke>\n{_M3}</tool_call>",
+    ),
+    "muse": _invoked("atem:", "function_calls", ""),
+    "olmo3": ('<function_calls>bash(command="', '")</function_calls>'),
+    "phi4_mini_json": ('functools[{"name": "bash", "arguments": {"command": "', '"}}]'),
+    "plamo3": (
+        _plamo("begin_tool_requests", "begin_tool_request", "begin_tool_name")
+        + "bash"
+        + _plamo("end_tool_name", "begin_tool_arguments")
+        + '<|plamo:constrain|>json<|plamo:msg|>{"command": "',
+        '"}' + _plamo("end_tool_arguments", "end_tool_request", "end_tool_requests"),
+    ),
+    "seed_oss": (
+        "<seed:tool_call>\n<function=bash>\n<parameter=command>",
+        "</parameter>\n</function>\n</seed:tool_call>",
+    ),
+    "step3": (
+        (
+            "<\uff5ctool_calls_begin\uff5c><\uff5ctool_call_begin\uff5c>function<\uff5ctool_sep\uff5c>"
+            '<steptml:invoke name="bash"><steptml:parameter name="command">'
+        ),
+        (
+            "</steptml:parameter></steptml:invoke>"
+            "<\uff5ctool_call_end\uff5c><\uff5ctool_calls_end\uff5c>"
+        ),
+    ),
+    "cohere": (
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "bash", "parameters": {"command": "',
+        '"}}]<|END_ACTION|>',
+    ),
+    "harmony": (
+        ('<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command": "'),
+        '"}<|call|>',
+    ),
 }
 SCRIPT = "uv run scripts/notes.py list --notebook kitchen | head -5"
 CUT = SCRIPT.removesuffix(" -5")
@@ -134,10 +231,11 @@ REPLIES = {
 class Words:
     """As much of a tokenizer as a parser asks for: marks are tokens, the rest are characters."""
 
-    def __init__(self, text: str) -> None:
-        marks = r"<[^<>\s]+>|\[TOOL_CALLS\]|\[ARGS\]|."
+    def __init__(self, text: str, known: Sequence[str] = ()) -> None:
+        marks = r"<[^<>\s]+>|\[TOOL_CALLS\]|\[ARGS\]|\[/?THINK\]|\u25c1/?think\u25b7|."
         self.pieces = re.findall(marks, text, flags=re.DOTALL)
-        self.vocab = {piece: at for at, piece in enumerate(dict.fromkeys([*self.pieces, *MARKS]))}
+        every = dict.fromkeys([*self.pieces, *MARKS, *known])
+        self.vocab = {piece: at for at, piece in enumerate(every)}
         self.get_vocab, self.convert_tokens_to_ids = self.vocab.copy, self.vocab.get
         self.text_of = {at: piece for piece, at in self.vocab.items()}
         self.all_special_tokens: list[str] = []
@@ -173,9 +271,9 @@ def vllm(name: str, text: str, streamed: bool) -> tuple[str, Calls]:  # noqa: FB
         if delta is not None:
             content += delta.content or ""
             for one in delta.tool_calls or []:
-                _add(made, one.index, one.function.name, one.function.arguments)
+                add(made, one.index, one.function.name, one.function.arguments)
     if made and (rest := parser.get_remaining_unstreamed_args()):  # sent with the finish
-        _add(made, max(made), "", rest)
+        add(made, max(made), "", rest)
     return content, list(made.values())
 
 
@@ -192,11 +290,11 @@ def sglang(name: str, text: str, streamed: bool) -> tuple[str, Calls]:  # noqa: 
         part, found = parser.parse_stream_end() if ends else parser.parse_stream_chunk(piece)
         content += part
         for call in found:
-            _add(made, call.tool_index, call.name, call.parameters)
+            add(made, call.tool_index, call.name, call.parameters)
     return content, list(made.values())
 
 
-def _add(
+def add(
     calls: dict[int, tuple[str, str]], at: int, name: str | None, arguments: str | None
 ) -> None:
     known = calls.get(at, ("", ""))
@@ -209,43 +307,3 @@ def names(server: str) -> list[str]:
         return sorted(module.FunctionCallParser.ToolCallParserEnum)
     manager = import_module("vllm.tool_parsers").ToolParserManager
     return sorted({*manager.tool_parsers, *manager.lazy_parsers})
-
-
-def outcome(parse: Parse, name: str, text: str, *, streamed: bool) -> dict[str, Any]:
-    """The message, or how the parser failed: a server then answers with an error."""
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)
-    try:
-        content, calls = parse(name, text, streamed)
-    except Exception as error:  # noqa: BLE001 -- of somebody else's code, and a finding
-        return {"error": type(error).__name__}
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-    return {"content": content, "calls": [list(call) for call in calls]}
-
-
-def table(server: str, parse: Parse) -> Iterator[tuple[str, dict[str, Any]]]:
-    """By reply the messages that came, each with the parsers and ways that gave it."""
-    for reply, text in REPLIES.items():
-        seen: dict[str, list[str]] = {}
-        for name in names(server):
-            for way in ("whole", "streamed"):
-                message = outcome(parse, name, text, streamed=way == "streamed")
-                seen.setdefault(json.dumps(message, ensure_ascii=False), []).append(f"{name} {way}")
-        yield reply, [{**json.loads(message), "by": by} for message, by in seen.items()]
-
-
-def _late(*_: object) -> None:
-    raise TimeoutError
-
-
-if __name__ == "__main__":
-    wheels, versions, target = Path(sys.argv[1]), json.loads(sys.argv[2]), Path(sys.argv[3])
-    logging.disable(logging.CRITICAL)
-    signal.signal(signal.SIGPROF, _late)
-    sys.path.insert(0, str(wheels))
-    sys.meta_path.insert(0, _Finder())
-    made: dict[str, Any] = {"versions": versions, "replies": REPLIES, "messages": {}}
-    for one, parse_one in (("vllm", vllm), ("sglang", sglang)):
-        open_package(wheels / one)
-        made["messages"][one] = dict(table(one, parse_one))
-    target.write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -45,7 +45,7 @@ def unpacked() -> Path:
 def renew() -> None:
     """Raises AbsentError, CalledProcessError."""
     python = installed("parsers/venv", "python", *_NEEDED.split())
-    script, versions = str(HERE / "parse_replies.py"), json.dumps(WHEELS)
+    script, versions = str(HERE / "parser_tables.py"), json.dumps(WHEELS)
     command = [str(python), script, str(unpacked()), versions, str(TABLE)]
     subprocess.run(command, timeout=SECONDS, check=True)
 

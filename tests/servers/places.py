@@ -58,20 +58,27 @@ def installed(name: str, command: str, *required: str) -> Path:
 
 def install(home: Path, *required: str) -> None:
     """Raises CalledProcessError, TimeoutExpired."""
-    uv = str(Path(sys.executable).parent / "uv")
-    index = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "get", "global.index-url"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.strip()  # uv does not read pip's settings
-    options = ["--default-index", index] if index else []
     python = str(home / "bin" / "python")
-    for command in (
-        [uv, "venv", "--quiet", "--python", sys.executable, str(home)],
-        [uv, "pip", "install", "--quiet", *options, "--python", python, *required],
-    ):
-        subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)
+    uv("venv", "--quiet", "--python", sys.executable, str(home))
+    options = [
+        part
+        for option, key in (("--default-index", "index-url"), ("--find-links", "find-links"))
+        for found in _pip_setting(key)
+        for part in (option, found)
+    ]
+    uv("pip", "install", "--quiet", *options, "--python", python, *required)
+
+
+def uv(*command: str) -> None:
+    """Raises CalledProcessError, TimeoutExpired."""
+    program = str(Path(sys.executable).parent / "uv")
+    subprocess.run([program, *command], capture_output=True, timeout=SECONDS, check=True)
+
+
+def _pip_setting(key: str) -> list[str]:
+    """What pip is set to, which uv does not read."""
+    command = [sys.executable, "-m", "pip", "config", "get", f"global.{key}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
 
 
 @contextmanager

@@ -11,21 +11,31 @@ SAMPLING = {"temperature": 1, "top_p": 1, "top_k": 0, "min_p": 0}
 
 
 def play(
-    project: Path, base_url: str, *, trials: int = 24, model: str = "markov", **entry: object
+    project: Path,
+    base_url: str,
+    *,
+    trials: int = 24,
+    model: str = "markov",
+    ends: int = 0,
+    seed: int = 3,
+    **entry: object,
 ) -> dict[str, Any]:
-    """The JSON of the run. `entry` is what else the model's entry in agenteval.toml holds."""
+    """The JSON of the run, which ends with this exit code.
+
+    `entry` is what else the model's entry in agenteval.toml holds.
+    """
     entry = {"base_url": base_url, "model": model, "sampling": SAMPLING, **entry}
     lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
     (project / "agenteval.toml").write_text("\n".join(["[models.markov]", *lines, ""]))
-    command = "run -m markov known/rates --arm strict --seed 3 --concurrency 4 --json --trials"
+    command = "run -m markov known/rates --arm strict --concurrency 4 --json --trials"
     done = subprocess.run(
-        [sys.executable, "-m", "agenteval", *command.split(), str(trials)],
+        [sys.executable, "-m", "agenteval", *command.split(), str(trials), "--seed", str(seed)],
         cwd=project,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == ends, done.stderr
     return json.loads(done.stdout)
 
 

@@ -8,9 +8,17 @@ from pathlib import Path
 import numpy as np
 from markov import ASSISTANT, END, HEAD, TEMPLATE, Chain, byte_tokens, tensors_of
 
+# Where this says nothing, transformers' server takes the likeliest token, whatever it is asked.
+SAMPLED = {"do_sample": True, "temperature": 1.0, "top_p": 1.0, "top_k": 0}
 
-def write_folder(folder: Path, chain: Chain) -> None:
-    """A folder whose model goes from one piece of text to the next with these probabilities."""
+
+def write_folder(
+    folder: Path, chain: Chain, *, template: str = TEMPLATE, qwen: bool = False
+) -> None:
+    """A folder whose model goes from one piece of text to the next with these probabilities.
+
+    `qwen` makes it a Qwen2 in name and shape: transformers parses the calls of no Llama.
+    """
     folder.mkdir()
     spelled = byte_tokens()
     pieces = list(dict.fromkeys([ASSISTANT, *chain, *(to for row in chain.values() for to in row)]))
@@ -19,20 +27,22 @@ def write_folder(folder: Path, chain: Chain) -> None:
     tokens = [*spelled, *special]
     width = -len(tokens) % HEAD + len(tokens)
     for name, document in {
-        "config.json": _config(width, tokens.index(END)),
-        "generation_config.json": {"eos_token_id": tokens.index(END)},
+        "config.json": _config(width, tokens.index(END)) | (_qwen(width) if qwen else {}),
+        "generation_config.json": {"eos_token_id": tokens.index(END), **SAMPLED},
         "tokenizer.json": _tokenizer(spelled, special, {*control, ASSISTANT}),
         "tokenizer_config.json": {
             "tokenizer_class": "PreTrainedTokenizerFast",
             "eos_token": END,
             "clean_up_tokenization_spaces": False,
-            "chat_template": TEMPLATE,
+            "chat_template": template,
             "tool_parser_type": "json_tools",  # mlx-lm knows no parser by this template
         },
     }.items():
         (folder / name).write_text(json.dumps(document), encoding="utf-8")
     tensors = {_NAMES[name]: part for name, part in tensors_of(tokens, chain, width).items()}
     tensors = {name: _padded(part, width) for name, part in tensors.items()}
+    if qwen:
+        tensors |= _heads_of_qwen(width)
     (folder / "model.safetensors").write_bytes(_safetensors(tensors))
 
 
@@ -86,6 +96,21 @@ def _config(width: int, end: int) -> dict[str, object]:
         "torch_dtype": "float32",
         "eos_token_id": end,
     }
+
+
+def _qwen(width: int) -> dict[str, object]:
+    return {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "num_attention_heads": width // HEAD,  # its heads share the width
+    }
+
+
+def _heads_of_qwen(width: int) -> dict[str, np.ndarray]:
+    attention, rows = "model.layers.0.self_attn", {"q": width, "k": HEAD, "v": HEAD}
+    square = dict.fromkeys((f"{attention}.{one}_proj.weight" for one in "qo"), (width, width))
+    biases = {f"{attention}.{one}_proj.bias": (rows[one],) for one in rows}
+    return {name: np.zeros(shape, np.float32) for name, shape in (square | biases).items()}
 
 
 def _tokenizer(

@@ -1,1 +1,123 @@
-"""Tool calls that are written as text, one dialect a module."""
+"""Tool calls that are written as text: what one is, and what a way to write them consists of."""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from agenteval.core import plain
+from agenteval.core.malformed import Schemas
+
+MOST = 64  # calls looked for in one text: each search may read it to its end
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCall:
+    """One call found in a text, at `start` to `end`.
+
+    `raw` is its argument text as JSON; of a call that is not `whole` (not written to its end, or
+    not to be read) it is the text itself.
+    """
+
+    name: str
+    raw: str
+    start: int
+    end: int
+    whole: bool
+
+
+Find = Callable[[str, Schemas], Iterable[TextCall]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """A way to write calls and their results as text.
+
+    `find` reads the calls of a text, `mark` is how one begins. `instructions` tells a model how to
+    write one and `result` what came of it: an edit of either raises `version`, which is kept with
+    the run. `stop` keeps a model from writing the result itself. `in_fences` says that a call may
+    stand in a code fence; elsewhere such a call is only spoken about.
+    """
+
+    name: str
+    version: int
+    mark: str
+    find: Find
+    instructions: Callable[[Schemas], str]
+    result: Callable[[str, str], str]
+    stop: tuple[str, ...] = ()
+    in_fences: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}/{self.version}"
+
+
+def fences(text: str) -> list[tuple[int, int]]:
+    """Where the code fences of a text begin and end; one that is not closed goes to its end."""
+    marks = [found.start() for found in _FENCE.finditer(text)]
+    if len(marks) % 2:
+        marks.append(len(text))
+    return list(zip(marks[::2], marks[1::2], strict=True))
+
+
+def fenced(call: TextCall, within: Iterable[tuple[int, int]]) -> bool:
+    """Of some dialects the fence is a part of the call: there it begins with it."""
+    return any(start < call.start < end for start, end in within)
+
+
+def json_call(text: str, start: int) -> TextCall | None:
+    """The call in a JSON object with name and arguments that begins at `start`, if it is one."""
+    try:
+        found, end = plain.read_from(text, start)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        return None
+    for key in ("arguments", "parameters"):
+        if key in found:
+            return TextCall(found["name"], _as_text(found[key]), start, end, whole=True)
+    return None
+
+
+def _as_text(arguments: Any) -> str:
+    """Some models write the object as a string of JSON."""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def signatures(schemas: Schemas) -> str:
+    """The tools and their parameters, a line of JSON each."""
+    return "\n".join(
+        json.dumps({"name": name, "parameters": schema}) for name, schema in schemas.items()
+    )
+
+
+def tagged_result(name: str, content: str) -> str:
+    """A tool's result as Qwen's chat templates put it."""
+    del name  # results come in the order of their calls
+    return f"<tool_response>\n{content}\n</tool_response>"
+
+
+def family(name: str, mark: str, find: Find, example: str) -> Dialect:
+    """A dialect that a model is told by one example."""
+
+    def instructions(schemas: Schemas) -> str:
+        return (
+            f"# Tools\n\nYou can call functions. These are their signatures:\n<tools>\n"
+            f"{signatures(schemas)}\n</tools>\n\nTo call one, write exactly this, then stop and "
+            f"wait for the result:\n{example}"
+        )
+
+    return Dialect(name, 1, mark, find, instructions, tagged_result)
+
+
+def typed(value: str, kind: object) -> Any:
+    """The value as JSON where its schema wants something else than text; text if it is none."""
+    if kind in {None, "string"}:
+        return value
+    try:
+        return plain.read(value)
+    except ValueError:
+        return value

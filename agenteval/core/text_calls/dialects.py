@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any
 
 from agenteval.core.malformed import Schemas
-from agenteval.core.text_calls.families import FAMILIES, typed
-from agenteval.core.text_calls.text_call import (
+from agenteval.core.text_calls import (
     MOST,
     Dialect,
     TextCall,
@@ -18,10 +17,13 @@ from agenteval.core.text_calls.text_call import (
     json_call,
     signatures,
     tagged_result,
+    typed,
 )
+from agenteval.core.text_calls.families import FAMILIES
+from agenteval.core.text_calls.marked_json import MARKED_JSON
 
 _FUNCTION_OPEN = re.compile(r"(?:<tool_call>\s*)?<function=([^>\n]*)>")
-_FUNCTION_CLOSE = re.compile(r"\s*</tool_call>")
+_CLOSE = re.compile(r"\s*</tool_call>")
 _PARAMETER = re.compile(r"<parameter=([^>\n]*)>")
 _END, _PARAMETER_END = "</function>", "</parameter>"
 
@@ -40,7 +42,7 @@ def find_qwen3_coder(text: str, schemas: Schemas) -> Iterator[TextCall]:
 
 
 def _closed(text: str, end: int) -> int:
-    closed = _FUNCTION_CLOSE.match(text, end)
+    closed = _CLOSE.match(text, end)
     return closed.end() if closed else end
 
 
@@ -142,7 +144,6 @@ JSON = Dialect(
 
 
 _HERMES_OPEN = re.compile(r"<tool_call>\s*(?=\{)")
-_TAG_CLOSE = re.compile(r"\s*</tool_call>")
 _NAME = re.compile(r'"name"\s*:\s*"([^"\\]*)"')
 
 
@@ -154,8 +155,7 @@ def find_hermes(text: str, schemas: Schemas) -> Iterator[TextCall]:
         if call is None:
             yield _broken_hermes(text, opened.start(), opened.end())
             continue
-        closed = _TAG_CLOSE.match(text, call.end)
-        yield replace(call, start=opened.start(), end=closed.end() if closed else call.end)
+        yield replace(call, start=opened.start(), end=_closed(text, call.end))
 
 
 def _broken_hermes(text: str, start: int, inside: int) -> TextCall:
@@ -193,7 +193,9 @@ HERMES = Dialect(
 )
 
 
-DIALECTS = {dialect.name: dialect for dialect in (HERMES, QWEN3_CODER, *FAMILIES, JSON)}
+DIALECTS = {
+    dialect.name: dialect for dialect in (HERMES, QWEN3_CODER, *MARKED_JSON, *FAMILIES, JSON)
+}
 LONGEST = 1 << 18  # characters of a text that are searched
 
 

@@ -4,56 +4,17 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any
 
 from agenteval.core import plain
 from agenteval.core.malformed import Schemas
-from agenteval.core.text_calls.text_call import (
-    MOST,
-    Dialect,
-    Find,
-    TextCall,
-    signatures,
-    tagged_result,
-)
+from agenteval.core.text_calls import MOST, Dialect, TextCall, family, typed
 
-Body = Callable[
-    [str, Any], dict[str, Any] | None
-]  # what is written between the marks, as arguments
-
-
-def _dialect(name: str, mark: str, find: Find, example: str) -> Dialect:
-    def instructions(schemas: Schemas) -> str:
-        return (
-            f"# Tools\n\nYou can call functions. These are their signatures:\n<tools>\n"
-            f"{signatures(schemas)}\n</tools>\n\nTo call one, write exactly this, then stop and "
-            f"wait for the result:\n{example}"
-        )
-
-    return Dialect(name, 1, mark, find, instructions, tagged_result)
-
-
-def _named(
-    opens: re.Pattern[str], closes: re.Pattern[str], text: str, schemas: Schemas
-) -> Iterator[TextCall]:
-    """A name between marks, then an object of JSON; one that cannot be read goes to the end."""
-    del schemas  # JSON has types of its own
-    for opened in islice(opens.finditer(text), MOST):
-        start, name = opened.start(), opened["name"].strip()
-        try:
-            found, end = plain.read_from(text, opened.end())
-        except ValueError:
-            found, end = None, len(text)
-        if not isinstance(found, dict):
-            closed = closes.search(text, opened.end())
-            end = closed.end() if closed else len(text)
-            yield TextCall(name, text[start:end], start, end, whole=False)
-            continue
-        raw = text[opened.end() : end]
-        closed = closes.match(text, end)
-        yield TextCall(name, raw, start, closed.end() if closed else end, whole=True)
+# What is written between the marks, as arguments.
+Body = Callable[[str, Any], dict[str, Any] | None]
 
 
 def _tagged(
@@ -69,16 +30,6 @@ def _tagged(
         whole = found is not None
         raw = json.dumps(found, ensure_ascii=False) if whole else text[start:end]
         yield TextCall(name, raw, start, end, whole)
-
-
-def typed(value: str, kind: object) -> Any:
-    """The value as JSON where its schema wants something else than text; text if it is none."""
-    if kind in {None, "string"}:
-        return value
-    try:
-        return plain.read(value)
-    except ValueError:
-        return value
 
 
 def _pairs(pattern: re.Pattern[str], body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -98,12 +49,29 @@ def _invoked(name: str, mark: str, prefix: str, example: str) -> Dialect:
     opens = re.compile(rf'<{prefix}invoke name="(?P<name>[^"\n]*)">')
     pattern = rf'<{prefix}parameter name="([^"\n]*)"[^>\n]*>(.*?)</{prefix}parameter>'
     read = partial(_pairs, re.compile(pattern, re.DOTALL))
-    return _dialect(name, mark, partial(_tagged, opens, f"</{prefix}invoke>", read), example)
+    return family(name, mark, partial(_tagged, opens, f"</{prefix}invoke>", read), example)
 
 
 def _invocation(prefix: str) -> str:
     parameter = f'<{prefix}parameter name="PARAMETER">VALUE</{prefix}parameter>'
     return f'<{prefix}invoke name="NAME">\n{parameter}\n</{prefix}invoke>'
+
+
+def _keyed(name: str, mark: str, ends: tuple[str, str], pair: str, example: str) -> Dialect:
+    """Between `ends` a name, then each key with its value as `pair` has them."""
+    opens, closes = ends
+    read = partial(_pairs, re.compile(pair, re.DOTALL))
+    return family(name, mark, partial(_tagged, re.compile(opens), closes, read), example)
+
+
+def _within(block: str, found: Dialect) -> Dialect:
+    """Of a text that has this block alone: without it the same form is another family's."""
+
+    def find(text: str, schemas: Schemas) -> Iterator[TextCall]:
+        if block in text:
+            yield from found.find(text, schemas)
+
+    return replace(found, mark=block, find=find)
 
 
 def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
@@ -126,7 +94,7 @@ def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
 
     opens = re.compile(rf"{re.escape(begins)}\s*call:(?P<name>[\w.-]+)(?=\{{)")
     example = f"{begins}call:NAME{{PARAMETER:{quote}VALUE{quote}}}{ends}"
-    return _dialect(name, begins, partial(_tagged, opens, ends, read), example)
+    return family(name, begins, partial(_tagged, opens, ends, read), example)
 
 
 _TRIES = 50  # closing brackets at which a call of Python may end
@@ -162,109 +130,87 @@ def _python_call(text: str, begins: int) -> tuple[dict[str, Any], int] | None:
     return None
 
 
-_DEEPSEEK_END = re.compile(
-    r"\s*(?:```)?\s*<\uff5ctool▁call▁end\uff5c>(?:<\uff5ctool▁calls▁end\uff5c>)?"
-)
-_KIMI_END = re.compile(r"\s*<\|tool_call_end\|>(?:\s*<\|tool_calls?_section_end\|>)?")
-_NOTHING = re.compile(r"(?!)")
-_GLM = re.compile(r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>", re.DOTALL)
+_DSML, _GCML, _M3 = "\uff5cDSML\uff5c", "\uff5cGCML\uff5c", "]<]minimax[>["
+_IFM = "<ifm|arg_key>PARAMETER</ifm|arg_key><ifm|arg_value>VALUE</ifm|arg_value>"
+_GLM = r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>"
+_GLM_EXAMPLE = "<arg_key>PARAMETER</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>"
 
 FAMILIES = (
-    _dialect(
-        "mistral",
-        "[TOOL_CALLS]",
-        partial(
-            _named,
-            re.compile(
-                r"\[TOOL_CALLS\]\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\][^\[{\n]*)?(?:\[ARGS\])?\s*(?=\{)"
-            ),
-            _NOTHING,
+    _invoked("deepseek_v32", f"<{_DSML}invoke", _DSML, _invocation(_DSML)),
+    _invoked("deepseek_v41", f"<{_DSML} invoke", f"{_DSML} ", _invocation(f"{_DSML} ")),
+    _invoked("gigachat35", f"<{_GCML}invoke", _GCML, _invocation(_GCML)),
+    _invoked("muse", "<atem:invoke", "atem:", _invocation("atem:")),
+    _keyed(
+        "minimax_m3",
+        f"{_M3}<invoke",
+        (rf'{re.escape(_M3)}<invoke name="(?P<name>[^"\n]*)">', f"{_M3}</invoke>"),
+        rf"{re.escape(_M3)}<([\w.-]+)>(.*?){re.escape(_M3)}</\1>",
+        f'{_M3}<invoke name="NAME">{_M3}<PARAMETER>VALUE{_M3}</PARAMETER>{_M3}</invoke>',
+    ),
+    _within(
+        "<dots_function_call>",
+        _invoked(
+            "dots",
+            "<dots_function_call>",
+            "",
+            f"<dots_function_call>\n{_invocation('')}\n</dots_function_call>",
         ),
-        '[TOOL_CALLS]NAME[ARGS]{"PARAMETER": "VALUE"}',
     ),
-    _dialect(
-        "deepseek_v3",
-        "<\uff5ctool▁call▁begin\uff5c>",
-        partial(
-            _named,
-            re.compile(
-                r"<\uff5ctool▁call▁begin\uff5c>\w+<\uff5ctool▁sep\uff5c>"
-                r"(?P<name>[^\n<]+)\n```(?:json)?\n(?=\{)"
-            ),
-            _DEEPSEEK_END,
-        ),
-        "<\uff5ctool▁call▁begin\uff5c>function<\uff5ctool▁sep\uff5c>NAME\n```json\n"
-        '{"PARAMETER": "VALUE"}\n```<\uff5ctool▁call▁end\uff5c>',
+    _keyed(
+        "hunyuan",
+        "<tool_sep>",
+        (r"<tool_call>\s*(?P<name>[\w.-]+)\s*<tool_sep>", "</tool_call>"),
+        _GLM,
+        f"<tool_call>NAME<tool_sep>\n{_GLM_EXAMPLE}",
     ),
-    _dialect(
-        "deepseek_v31",
-        "<\uff5ctool▁call▁begin\uff5c>",
-        partial(
-            _named,
-            re.compile(
-                r"<\uff5ctool▁call▁begin\uff5c>(?P<name>[^\n<]+)<\uff5ctool▁sep\uff5c>\s*(?=\{)"
-            ),
-            _DEEPSEEK_END,
-        ),
-        '<\uff5ctool▁call▁begin\uff5c>NAME<\uff5ctool▁sep\uff5c>{"PARAMETER": "VALUE"}'
-        "<\uff5ctool▁call▁end\uff5c>",
+    _keyed(
+        "iquest",
+        "<iquest_tool_call>",
+        (r"<iquest_tool_call>\s*(?P<name>[\w.-]+)", "</iquest_tool_call>"),
+        _GLM,
+        f"<iquest_tool_call>NAME\n{_GLM_EXAMPLE.replace('tool_call', 'iquest_tool_call')}",
     ),
-    _invoked(
-        "deepseek_v32",
-        "<\uff5cDSML\uff5cinvoke",
-        "\uff5cDSML\uff5c",
-        _invocation("\uff5cDSML\uff5c"),
-    ),
-    _dialect(
-        "kimi_k2",
-        "<|tool_call_begin|>",
-        partial(
-            _named,
-            re.compile(
-                r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^\s:<]+)(?::\d+)?\s*"
-                r"<\|tool_call_argument_begin\|>\s*(?=\{)"
-            ),
-            _KIMI_END,
-        ),
-        '<|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{"PARAMETER": "VALUE"}'
-        "<|tool_call_end|>",
-    ),
-    _dialect(
+    _keyed(
         "glm45",
         "<arg_key>",
-        partial(
-            _tagged,
-            re.compile(r"<tool_call>\s*(?P<name>[\w.-]+)\s*(?=<arg_key>|</tool_call>)"),
-            "</tool_call>",
-            partial(_pairs, _GLM),
-        ),
-        "<tool_call>NAME\n<arg_key>PARAMETER</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>",
+        (r"<tool_call>\s*(?P<name>[\w.-]+)\s*(?=<arg_key>|</tool_call>)", "</tool_call>"),
+        _GLM,
+        f"<tool_call>NAME\n{_GLM_EXAMPLE}",
+    ),
+    _keyed(
+        "k2_horizon",
+        "<ifm|tool_call>",
+        (r"<ifm\|tool_call>\s*(?P<name>[\w.-]+)", "</ifm|tool_call>"),
+        r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*(?:<ifm\|arg_type>.*?</ifm\|arg_type>\s*)?"
+        r"<ifm\|arg_value>(.*?)</ifm\|arg_value>",
+        f"<ifm|tool_call>NAME{_IFM}</ifm|tool_call>",
+    ),
+    _keyed(
+        "kimi_k3",
+        "<|open|>call tool=",
+        (r'<\|open\|>call tool="(?P<name>[^"\n]*)"[^<\n]*<\|sep\|>', "<|close|>call<|sep|>"),
+        r'<\|open\|>argument key="([^"\n]*)"[^<\n]*<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+        '<|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="PARAMETER" '
+        'type="string"<|sep|>VALUE<|close|>argument<|sep|><|close|>call<|sep|>',
+    ),
+    _keyed(
+        "minicpm5",
+        "<function name=",
+        (r'<function name="(?P<name>[^"\n]*)"[^>\n]*>', "</function>"),
+        r'<param name="([^"\n]*)"[^>\n]*>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</param>',
+        '<function name="NAME"><param name="PARAMETER">VALUE</param></function>',
     ),
     _invoked("minimax_m2", "<minimax:tool_call>", "", f"<minimax:tool_call>\n{_invocation('')}"),
     _invoked("step3", "<steptml:invoke", "steptml:", _invocation("steptml:")),
-    _dialect(
-        "harmony",
-        "<|message|>",
-        partial(
-            _named,
-            re.compile(
-                r"(?:<\|channel\|>\w+ )?to=functions\.(?P<name>[\w-]+)[^{\n]{0,80}?"
-                r"<\|message\|>\s*(?=\{)"
-            ),
-            re.compile(r"\s*<\|call\|>"),
-        ),
-        "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>"
-        '{"PARAMETER": "VALUE"}<|call|>',
-    ),
     _gemma("gemma4", "<|tool_call>", '<|"|>', "<tool_call|>"),
     _gemma("functiongemma", "<start_function_call>", "<escape>", "<end_function_call>"),
-    _dialect(
+    family(
         "gemma",
         "```tool_code",
         partial(_python, r"```tool_code\s*\n\s*(?:print\()?"),
         '```tool_code\nNAME(PARAMETER="VALUE")\n```',
     ),
-    _dialect(
+    family(
         "pythonic",
         "[NAME(",
         partial(
@@ -272,16 +218,5 @@ FAMILIES = (
             r"<\|(?:python_start|tool_call_start)\|>\[?|<function_calls>\s*|(?:\A|\n)\s*\[|\),\s*",
         ),
         '[NAME(PARAMETER="VALUE")]',
-    ),
-    _dialect(
-        "cohere",
-        '"tool_name"',
-        partial(
-            _named,
-            re.compile(r'"tool_name"\s*:\s*"(?P<name>[^"\\\n]+)"\s*,\s*"parameters"\s*:\s*(?=\{)'),
-            re.compile(r"\s*\}\s*\]?\s*<\|END_ACTION\|>|\s*\}"),
-        ),
-        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "NAME", "parameters": '
-        '{"PARAMETER": "VALUE"}}]<|END_ACTION|>',
     ),
 )
