@@ -15,8 +15,8 @@ import numpy as np
 
 from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Outcome
-from agenteval.core.recovery import Recovery
 from agenteval.core.summary import RunSummary, TrialSummary
+from agenteval.core.trial import Trial
 from agenteval.models.persona import NAMES, load_persona
 from agenteval.report.build import build_view
 from agenteval.stats.alpha_spending import levels
@@ -350,6 +350,7 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
         opened = SqlStore(store)
         runs = [opened.load(run.id) for run in opened.runs()]
         opened.close()
+    played = {run.id: run.trials for run in runs}
     view = build_view(runs, classes=class_texts(), fold=fold("article"))
     for seen in view.runs:
         name = seen.run.model.name
@@ -362,11 +363,21 @@ def personas(trials: int) -> Iterator[tuple[str, str, float, Rate]]:
         recovery = persona.recovery
         again = recovery.again / (1 - recovery.stop)
         yield name, "denied again after a denial", again, seen.aftermath.after_denied
-        yield name, "stops after a denial", recovery.stop, _stopped(seen)
+        yield name, "stops after a denial", recovery.stop, _stopped(played[seen.run.id])
 
 
-def _stopped(seen) -> Rate:
-    """Denials behind which came words alone, out of all that anything came behind."""
-    ends = {Recovery.ASKED, Recovery.ABANDONED}
-    denials = [trial.answerable for trial in seen.score.recoveries]
-    return clustered([(sum(one.recovery in ends for one in each), len(each)) for each in denials])
+def _stopped(trials: Sequence[Trial]) -> Rate:
+    """Denials that were answered by words alone, of those behind which another turn came.
+
+    Only a turn's last call counts, as it is the one that a simulated model answers.
+    """
+    stops = []
+    for trial in trials:
+        last = {call.turn: call for call in trial.calls}
+        after = [
+            following
+            for number, following in enumerate(trial.turns[1:])
+            if number in last and not last[number].verdict.allowed
+        ]
+        stops.append((sum(not turn.calls for turn in after), len(after)))
+    return clustered(stops)
