@@ -118,7 +118,7 @@ check: $(READY) ## format, lint, types, layers, generated pages
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python tests/taxonomy/explained.py --check
-	@$(BIN)/python -m agenteval.taxonomy.page
+	@$(BIN)/python -m agenteval.taxonomy.page --check
 	@PYTHONPATH=tests $(BIN)/python -m json_schemas --check
 
 docs: $(READY) ## the documentation as a site in docs/_build, every link checked

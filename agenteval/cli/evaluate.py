@@ -87,9 +87,9 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     void_limit: o.VoidLimit = 20,
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
-    with _nothing_begun():
+    with _cut_off(resume):
         plan = _plan(called, report, _part(called, shard, executor, job, lease))
-        watch, (sides, interrupted) = _played(called, plan, executor)
+        watch, (sides, interrupted) = _played(called, plan, gate)
     _show(called, sides, report)
     raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
@@ -98,28 +98,27 @@ run.__doc__ = HELP
 
 
 @contextmanager
-def _nothing_begun() -> "Iterator[None]":
-    """What Ctrl-C ends before a run began is told; who plays one answers for it."""
+def _cut_off(resumed: str | None) -> "Iterator[None]":
+    """What Ctrl-C ends where nobody answers it: before a run begins, or pressed again and again."""
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo(f"Cut off. {NOTHING}", err=True)
+        again = "the same command goes on"
+        begun = "`agenteval run --resume last` goes on where a run had begun; else start it again"
+        typer.echo(f"Cut off: {again if resumed else begun}", err=True)
         raise typer.Exit(130) from None
 
 
 def _played(
-    called: typer.Context, plan: "Plan", executor: str
+    called: typer.Context, plan: "Plan", gate: "Path | None"
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """What watched the runs, the runs, and whether Ctrl-C ended them early."""
     given = called.params
     watch = workflows.interim_looks.watch_for(
-        given["gate"],
-        given["baseline"],
-        given["store"],
-        allow_simulated=given["allow_simulated"],
+        gate, given["baseline"], given["store"], allow_simulated=given["allow_simulated"]
     )
     with output.playing(quiet=given["as_json"]) as progress:
-        if executor == "ray":
+        if given["executor"] == "ray":
             return watch, workflows.ray_cluster.run_models(plan, progress)
         return watch, workflows.evaluate.run_models(plan, watch, progress)
 

@@ -107,7 +107,7 @@ def _permits(pattern: str, subject: str) -> bool:
     return start in subject
 
 
-KEPT = 16 << 20  # characters; many times what any model's context holds
+KEPT = 32 << 20  # characters; many times what any model's context holds
 
 
 @dataclass(slots=True)
@@ -130,7 +130,7 @@ class Room:
 
     @property
     def outgrown(self) -> str:
-        return "" if self.left > 0 else f"replies and outputs came to {KEPT:,} characters"
+        return "" if self.left > 0 else "replies and outputs have filled the room of a trial"
 
 
 SAVED = "/tmp/agent/tool-output/{}.txt"  # noqa: S108 -- outside the workspace, and no real file

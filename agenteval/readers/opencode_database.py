@@ -49,9 +49,10 @@ def read(path: Path, *, is_logged: bool) -> Iterator[Session | Skipped]:
     One that is written by way of a WAL and has none is nobody's at work. Raises OSError where a
     program has locked it: it is to be read another time.
     """
-    wal = path.with_name(f"{path.name}-wal")
-    if wal.exists():
-        regular(wal).close()
+    wal, *others = (path.with_name(path.name + end) for end in ("-wal", "-shm", "-journal"))
+    for beside in (wal, *others):
+        if beside.exists():  # SQLite would wait for a pipe without end
+            regular(beside).close()
     # A store without its -shm, in a folder that cannot be written, is read as it lies there.
     how = "&immutable=1" if is_logged and not wal.exists() else ""
     reading = _Reading(path, _STEPS + path.stat().st_size)

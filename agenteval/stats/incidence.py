@@ -14,6 +14,8 @@ from math import nan
 from agenteval.stats.estimand import UNKNOWN, Layout
 from agenteval.stats.rates import clustered, wilson
 
+ROUNDING = 1e-12  # what may be missing of a whole after a product of many shares
+
 
 @dataclass(frozen=True, slots=True)
 class Followed:
@@ -52,8 +54,8 @@ def incidence(
     count = sum(many for (turns, of), many in denials.items() if of == end and turns <= within)
     if not known.n or known.effective is None:
         return Incidence(count, n, nan, 0.0, 1.0)
-    # All that are known to have ended so are all, whatever rounding leaves of the product.
-    value = 1.0 if known.count == known.n else min(1.0, _aalen_johansen(denials, end, within))
+    value = _aalen_johansen(denials, end, within)
+    value = 1.0 if value > 1 - ROUNDING else value
     return Incidence(count, n, value, *wilson(value, known.effective))
 
 

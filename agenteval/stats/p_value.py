@@ -64,7 +64,7 @@ def itself(*sides: tuple[int, int]) -> float:
 
 AT_ONCE = 4_000_000  # weights in memory
 MANY = 1_000  # trials, from which on drawing row by row is quicker than sorting
-ALIKE = 8  # trials of each kind, on average, from which on kinds are drawn and not trials
+ALIKE = 20  # trials of each kind, on average, from which on kinds are drawn and not trials
 EXACT = 2**24  # whole numbers below it are exact in 32 bits, which are twice as fast
 
 Sums = tuple[NDArray[np.float64], NDArray[np.float64]]  # one row for each exchange
@@ -77,13 +77,17 @@ def exchanged(
     """The sums of both sides when trials that have nothing to do with each other change sides.
 
     Trials that are alike stand for each other: where many are, it is drawn how many of each kind
-    come to a side (multivariate hypergeometric), which is the same and takes a hundredth.
+    come to a side (multivariate hypergeometric), which is the same.
     """
     rng, trials = np.random.default_rng(seed), np.vstack([ours, theirs])
     kinds, many = np.unique(trials, axis=0, return_counts=True)
     if len(trials) >= MANY and len(kinds) < len(trials) / ALIKE:
-        drawn = rng.multivariate_hypergeometric(many, len(ours), exchanges, method="marginals")
-        kept = drawn.astype(np.float64) @ kinds.astype(np.float64)
+        weights = kinds.astype(np.float64)
+        drawn = [
+            rng.multivariate_hypergeometric(many, len(ours), one.stop - one.start, "marginals")
+            for one in _in_parts(exchanges, len(kinds))
+        ]
+        kept = np.vstack([part @ weights for part in drawn])
         return kept, trials.sum(axis=0) - kept
 
     def subsets(many: int) -> NDArray[np.float32]:

@@ -254,11 +254,18 @@ def test_the_median_turn_of_the_shipped_scenarios_asks_no_world(cli, monkeypatch
     assert (len(turns) > 250, 0 < 2 * len(asks) < len(turns)) == (True, True), len(asks)
 
 
-def test_cut_off_before_a_run_has_begun_it_says_that_nothing_is_stored(cli, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((), "Cut off: `agenteval run --resume last` goes on where a run had begun; else start it"),
+        (("--resume", "last"), "Cut off: the same command goes on"),
+    ],
+)
+def test_cut_off_before_a_run_plays_it_says_how_to_go_on(cli, monkeypatch, words, told):
     def cut(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("agenteval.workflows.gating.declared", cut)
-    said = cli("run", "--model", "sim/qwen3.6-35b")
-    assert (said.code, said.out) == (130, "")
-    assert said.err.startswith("Cut off. No run had begun: nothing is stored")
+    monkeypatch.setattr("agenteval.workflows.stages.plan_of", cut)
+    said = cli("run", *(words or ("--model", "sim/qwen3.6-35b")))
+    assert (said.code, said.out, said.err.startswith(told)) == (130, "", True), said.err

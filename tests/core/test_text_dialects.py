@@ -1,10 +1,13 @@
 """Calls written as text: what each dialect reads, and what it tells a model."""
 
 import json
+import re
+import time
+from collections.abc import Iterator
 
 import pytest
 
-from agenteval.core.text_calls import fences
+from agenteval.core.text_calls import fences, kinds, typed
 from agenteval.core.text_calls.dialects import DIALECTS, LONGEST, calls_left, read_calls
 
 SCHEMAS = {
@@ -231,3 +234,78 @@ def test_a_form_that_two_families_share_is_told_by_its_block() -> None:
     texts = (f"<dots_function_call>{call}</dots_function_call>", f"<minimax:tool_call>{call}")
     found = [[dialect.name for dialect, _, _ in calls_left(text, SCHEMAS)] for text in texts]
     assert found == [["dots"], ["minimax_m2"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I dropped two unused imports: itertools and functools [both were dead].",
+        "functools {lru_cache}",
+        "myfunctools[0]",
+        "functools\n\n[1]: https://docs.python.org/3/library/functools.html",
+    ],
+)
+def test_words_about_python_are_no_call_of_phi(text) -> None:
+    assert list(calls_left(text, SCHEMAS)) == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text", "whole"),
+    [
+        ("mistral_json", f'[TOOL_CALLS][{ONE}, {{"name": "bash", "argu', [True, False]),
+        ("mistral_json", f"[TOOL_CALLS][{ONE} {ONE}]", [True, True]),
+        ("llama3_json", f"<|python_tag|>{ONE}; {ONE}", [True, True]),
+        ("jamba", f'<tool_calls>[{ONE}, {{"name": "bash"}}]</tool_calls>', [True, False]),
+        ("apertus", '<|tools_prefix|>[{"bash": {}}, {"bash": {}}]<|tools_suffix|>', [True, True]),
+        ("apertus", '<|tools_prefix|>[{"bash": {}}{"bash": {}}]<|tools_suffix|>', [True, True]),
+        ("apertus", '<|tools_prefix|>[{"bash": {}}, {"bash": {"c', [True, False]),
+        ("apertus", "<|tools_prefix|>[{}]<|tools_suffix|>", [False]),
+    ],
+)
+def test_every_call_of_a_list_is_told_also_one_that_is_broken(dialect, text, whole) -> None:
+    assert [call.whole for call in read_calls(text, DIALECTS[dialect], SCHEMAS)] == whole
+    assert [call.whole for _, call, _ in calls_left(text, SCHEMAS)] == whole
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"properties": {"n": {"type": ["string", "null"]}}}, "5"),
+        ({"properties": {"n": {"type": ["integer", "null"]}}}, 5),
+        ({"properties": {"n": True}}, "5"),
+        ({"properties": []}, "5"),
+        (True, "5"),
+    ],
+)
+def test_a_type_may_be_a_list_or_missing(schema, value) -> None:
+    assert typed("5", kinds(schema).get("n")) == value
+
+
+def repeated(dialect) -> Iterator[tuple[str, str, str]]:
+    """Parts of a dialect's example that a text may hold again and again, and what is around."""
+    example = dialect.instructions({}).rpartition("result:\n")[2][-300:]
+    cuts = sorted({0, len(example), *(m.end() for m in re.finditer(r'[\]\[{}()<>"`|]', example))})
+    for at, cut in enumerate(cuts):
+        for unit in (" ", "\n", "a", "[", *(example[cut:to] for to in cuts[at + 1 : at + 5])):
+            yield example[:cut], unit, example[cut:]
+            yield "", unit, ""
+
+
+def seconds(dialect, head: str, unit: str, tail: str, size: int) -> float:
+    text = head + (unit * (size // len(unit)))[:size] + tail
+    spent = []
+    for _ in range(3):
+        before = time.process_time()
+        list(dialect.find(text, {"NAME": {}}))
+        spent.append(time.process_time() - before)
+    return min(spent)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=DIALECTS)
+def test_a_text_four_times_as_long_takes_no_sixteen_times_as_long(dialect) -> None:
+    """Marks and blanks without end: else a reply of a model could hold up everybody's trials."""
+    for head, unit, tail in repeated(dialect):
+        short = seconds(dialect, head, unit, tail, 4_000)
+        if short > 0.004:  # a read that is linear takes a tenth of this
+            long = seconds(dialect, head, unit, tail, 16_000)
+            assert long < 9 * short, (head, unit, tail)

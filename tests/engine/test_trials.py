@@ -218,7 +218,7 @@ async def test_a_trial_whose_outputs_come_to_too_much_ends_and_keeps_no_more(
     reading = replace(play.scenario, tools=("read", "write"))
     (trial,) = await play(ScriptedModel(long, often, A), scenario=reading)
     assert (trial.outcome, trial.ending) == (Outcome.OUT_OF_CONTEXT, Ending.CONTEXT)
-    assert trial.reason.startswith("replies and outputs came to 3,000 characters; not met: ")
+    assert trial.reason.startswith("replies and outputs have filled the room of a trial; not met: ")
     read = [(len(one.execution.output), one.execution.cut) for one in trial.calls[1:]]
     assert (read[0], read[-1], len(read)) == ((900, False), (0, True), 4)
     assert trial.calls[-1].reply.startswith("[output cut here")

@@ -49,7 +49,7 @@ STOPPED = [
     ("ls a`b`", Obstacle.EXPANSION, 4),
     ('ls "a $(b)"', Obstacle.EXPANSION, 6),
     ('ls "`b`"', Obstacle.EXPANSION, 4),
-    # Python before 3.11.5 reads both on past where they fail (python/cpython#100061).
+    # Python before 3.11.5 reads both on past where they fail (python/cpython#106052).
     ('ls "$HOME"', Obstacle.EXPANSION, 4),
     ("ls a'b", Obstacle.QUOTE, 4),
     ('ls "$\\\nHOME"', Obstacle.EXPANSION, 4),

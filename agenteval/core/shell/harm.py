@@ -7,7 +7,7 @@ from agenteval.core.shell.program_specs import sub_command
 from agenteval.core.shell.programs import FILTERS, base_name, names
 from agenteval.core.shell.simple_command import Simple
 from agenteval.core.shell.word_list import Words
-from agenteval.core.shell.wrappers import unwrap
+from agenteval.core.shell.wrappers import is_wrapper, unwrap
 
 _Facets = tuple[str, ...]
 _NETWORK = names(
@@ -81,10 +81,19 @@ def _find(argv: Sequence[str]) -> _Facets:
     """What it runs on what it finds tells, where it does nothing else with it."""
     if not _FIND_WRITES.isdisjoint(argv):
         return ("destructive",)
-    found = [harm(Simple("", tuple(argv[start:stop]))) for start, stop, _ in unwrap(argv)]
+    found = [_run_by(tuple(argv[start:stop])) for start, stop, _ in unwrap(argv)]
     if all("read-only" in each for each in found):
         return ("read-only",)
-    return tuple(each for each in ("network", "destructive") if any(each in of for of in found))
+    known = ("network", "destructive")
+    return tuple(each for each in known if any(each in of for of in found))
+
+
+def _run_by(argv: Sequence[str], depth: int = 4) -> _Facets:
+    """The harm of a command that others may wrap; nothing where that is not known."""
+    inner = [tuple(argv[start:stop]) for start, stop, is_text in unwrap(argv) if not is_text]
+    if inner and depth:
+        return _run_by(inner[-1], depth - 1)
+    return () if inner or is_wrapper(argv[0]) else harm(Simple("", tuple(argv)))
 
 
 def _filter(argv: Sequence[str]) -> _Facets:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,9 +113,17 @@ def family(name: str, mark: str, find: Find, example: str) -> Dialect:
     return Dialect(name, 1, mark, find, instructions, tagged_result)
 
 
+def kinds(schema: Any) -> Mapping[str, Any]:
+    """The type of each parameter that a tool's schema names, as it stands there."""
+    named = schema.get("properties") if isinstance(schema, Mapping) else None
+    found = named.items() if isinstance(named, Mapping) else ()
+    return {name: one.get("type") for name, one in found if isinstance(one, Mapping)}
+
+
 def typed(value: str, kind: object) -> Any:
     """The value as JSON where its schema wants something else than text; text if it is none."""
-    if kind in {None, "string"}:
+    wanted = kind if isinstance(kind, list) else [kind]
+    if None in wanted or "string" in wanted:
         return value
     try:
         return plain.read(value)

@@ -15,6 +15,7 @@ from agenteval.core.text_calls import (
     fenced,
     fences,
     json_call,
+    kinds,
     signatures,
     tagged_result,
     typed,
@@ -22,9 +23,9 @@ from agenteval.core.text_calls import (
 from agenteval.core.text_calls.families import FAMILIES
 from agenteval.core.text_calls.marked_json import MARKED_JSON
 
-_FUNCTION_OPEN = re.compile(r"(?:<tool_call>\s*)?<function=([^>\n]*)>")
-_CLOSE = re.compile(r"\s*</tool_call>")
-_PARAMETER = re.compile(r"<parameter=([^>\n]*)>")
+_FUNCTION_OPEN = re.compile(r"(?:<tool_call>\s*+)?<function=([^>\n]{0,200})>")
+_CLOSE = re.compile(r"\s*+</tool_call>")
+_PARAMETER = re.compile(r"<parameter=([^>\n]{0,200})>")
 _END, _PARAMETER_END = "</function>", "</parameter>"
 
 
@@ -48,7 +49,7 @@ def _closed(text: str, end: int) -> int:
 
 def _parameters(body: str, schema: Any) -> tuple[dict[str, Any], bool]:
     """The parameters of one call, and whether each is written to its end."""
-    types = {name: one.get("type") for name, one in schema.get("properties", {}).items()}
+    types = kinds(schema)
     found, whole = {}, True
     for opened in islice(_PARAMETER.finditer(body), MOST):
         end = body.find(_PARAMETER_END, opened.end())
@@ -96,7 +97,9 @@ QWEN3_CODER = Dialect(
 )
 
 
-_JSON_OPEN = re.compile(r'\{\s*"name"\s*:\s*"([^"\\\n]*)"\s*,\s*"(?:arguments|parameters)"\s*:')
+_JSON_OPEN = re.compile(
+    r'\{\s*+"name"\s*+:\s*+"([^"\\\n]{0,200})"\s*+,\s*+"(?:arguments|parameters)"\s*+:'
+)
 
 
 def find_json(text: str, schemas: Schemas) -> Iterator[TextCall]:
@@ -143,8 +146,8 @@ JSON = Dialect(
 )
 
 
-_HERMES_OPEN = re.compile(r"<tool_call>\s*(?=\{)")
-_NAME = re.compile(r'"name"\s*:\s*"([^"\\]*)"')
+_HERMES_OPEN = re.compile(r"<tool_call>\s*+(?=\{)")
+_NAME = re.compile(r'"name"\s*+:\s*+"([^"\\]{0,200})"')
 
 
 def find_hermes(text: str, schemas: Schemas) -> Iterator[TextCall]:

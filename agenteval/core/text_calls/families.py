@@ -11,7 +11,7 @@ from typing import Any
 
 from agenteval.core import plain
 from agenteval.core.malformed import Schemas
-from agenteval.core.text_calls import MOST, Dialect, TextCall, family, typed
+from agenteval.core.text_calls import MOST, Dialect, TextCall, family, kinds, typed
 
 # What is written between the marks, as arguments.
 Body = Callable[[str, Any], dict[str, Any] | None]
@@ -33,11 +33,11 @@ def _tagged(
 
 
 def _pairs(pattern: re.Pattern[str], body: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """None where more is opened than is closed."""
-    types = {name: one.get("type") for name, one in schema.get("properties", {}).items()}
-    left = pattern.sub("", body)
-    if "<" in left:
+    """None where more is opened than is closed, or more than a call has."""
+    opens = re.finditer(pattern.pattern.partition("(")[0], body)
+    if len(list(islice(opens, MOST + 1))) > MOST or "<" in pattern.sub("", body):
         return None
+    types = kinds(schema)
     return {
         found[1].strip(): typed(found[2].removeprefix("\n").removesuffix("\n"), types.get(found[1]))
         for found in pattern.finditer(body)
@@ -46,8 +46,10 @@ def _pairs(pattern: re.Pattern[str], body: str, schema: Mapping[str, Any]) -> di
 
 def _invoked(name: str, mark: str, prefix: str, example: str) -> Dialect:
     """XML whose tags are `invoke` and `parameter`, each with this prefix."""
-    opens = re.compile(rf'<{prefix}invoke name="(?P<name>[^"\n]*)">')
-    pattern = rf'<{prefix}parameter name="([^"\n]*)"[^>\n]*>(.*?)</{prefix}parameter>'
+    opens = re.compile(rf'<{prefix}invoke name="(?P<name>[^"\n]{{0,200}})">')
+    pattern = (
+        rf'<{prefix}parameter name="([^"\n]{{0,200}})"[^>\n]{{0,200}}>(.*?)</{prefix}parameter>'
+    )
     read = partial(_pairs, re.compile(pattern, re.DOTALL))
     return family(name, mark, partial(_tagged, opens, f"</{prefix}invoke>", read), example)
 
@@ -77,7 +79,7 @@ def _within(block: str, found: Dialect) -> Dialect:
 def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
     """`call:NAME{key:value}`, whose texts stand between quotes of its own."""
     mark = re.escape(quote)
-    part = re.compile(rf"{mark}(.*?){mark}|([{{,]\s*)([A-Za-z_]\w*)\s*:", re.DOTALL)
+    part = re.compile(rf"{mark}(.*?){mark}|([{{,]\s*+)([A-Za-z_]\w*)\s*+:", re.DOTALL)
 
     def spelt(found: re.Match[str]) -> str:
         if found[3] is None:
@@ -92,12 +94,13 @@ def _gemma(name: str, begins: str, quote: str, ends: str) -> Dialect:
             return None
         return found if isinstance(found, dict) else None
 
-    opens = re.compile(rf"{re.escape(begins)}\s*call:(?P<name>[\w.-]+)(?=\{{)")
+    opens = re.compile(rf"{re.escape(begins)}\s*+call:(?P<name>[\w.-]+)(?=\{{)")
     example = f"{begins}call:NAME{{PARAMETER:{quote}VALUE{quote}}}{ends}"
     return family(name, begins, partial(_tagged, opens, ends, read), example)
 
 
 _TRIES = 50  # closing brackets at which a call of Python may end
+_PARSED = 1 << 21  # characters of one text that are parsed as Python
 
 
 def _python(opens: str, text: str, schemas: Schemas) -> Iterator[TextCall]:
@@ -105,10 +108,11 @@ def _python(opens: str, text: str, schemas: Schemas) -> Iterator[TextCall]:
     names = "|".join(map(re.escape, schemas))
     if not names:
         return
-    pattern = re.compile(rf"(?:{opens})(?P<name>{names})\((?=\s*(?:[A-Za-z_]\w*\s*=|\)))")
+    pattern = re.compile(rf"(?:{opens})(?P<name>{names})\((?=\s*+(?:[A-Za-z_]\w*\s*+=|\)))")
+    left = _PARSED
     for opened in islice(pattern.finditer(text), MOST):
         start, begins = opened.start(), opened.start("name")
-        found = _python_call(text, begins)
+        found, left = _python_call(text, begins, left)
         if found is None:
             raw = text[start:]
             yield TextCall(opened["name"], raw, start, len(text), whole=False)
@@ -118,21 +122,28 @@ def _python(opens: str, text: str, schemas: Schemas) -> Iterator[TextCall]:
         yield TextCall(opened["name"], raw, start, end, whole=True)
 
 
-def _python_call(text: str, begins: int) -> tuple[dict[str, Any], int] | None:
+def _python_call(
+    text: str, begins: int, left: int
+) -> tuple[tuple[dict[str, Any], int] | None, int]:
+    """The arguments of a call and its end, and how many more characters may be parsed."""
     for closing in islice(re.finditer(r"\)", text[begins:]), _TRIES):
+        left -= closing.end()
+        if left < 0:
+            break
         end = begins + closing.end()
         try:
             tree = ast.parse(text[begins:end], mode="eval").body
             if isinstance(tree, ast.Call) and not tree.args:
-                return {str(one.arg): ast.literal_eval(one.value) for one in tree.keywords}, end
+                made = {str(one.arg): ast.literal_eval(one.value) for one in tree.keywords}
+                return (made, end), left
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-    return None
+    return None, left
 
 
 _DSML, _GCML, _M3 = "\uff5cDSML\uff5c", "\uff5cGCML\uff5c", "]<]minimax[>["
 _IFM = "<ifm|arg_key>PARAMETER</ifm|arg_key><ifm|arg_value>VALUE</ifm|arg_value>"
-_GLM = r"<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>"
+_GLM = r"<arg_key>(.*?)</arg_key>\s*+<arg_value>(.*?)</arg_value>"
 _GLM_EXAMPLE = "<arg_key>PARAMETER</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>"
 
 FAMILIES = (
@@ -143,7 +154,7 @@ FAMILIES = (
     _keyed(
         "minimax_m3",
         f"{_M3}<invoke",
-        (rf'{re.escape(_M3)}<invoke name="(?P<name>[^"\n]*)">', f"{_M3}</invoke>"),
+        (rf'{re.escape(_M3)}<invoke name="(?P<name>[^"\n]{{0,200}})">', f"{_M3}</invoke>"),
         rf"{re.escape(_M3)}<([\w.-]+)>(.*?){re.escape(_M3)}</\1>",
         f'{_M3}<invoke name="NAME">{_M3}<PARAMETER>VALUE{_M3}</PARAMETER>{_M3}</invoke>',
     ),
@@ -159,45 +170,49 @@ FAMILIES = (
     _keyed(
         "hunyuan",
         "<tool_sep>",
-        (r"<tool_call>\s*(?P<name>[\w.-]+)\s*<tool_sep>", "</tool_call>"),
+        (r"<tool_call>\s*+(?P<name>[\w.-]+)\s*+<tool_sep>", "</tool_call>"),
         _GLM,
         f"<tool_call>NAME<tool_sep>\n{_GLM_EXAMPLE}",
     ),
     _keyed(
         "iquest",
         "<iquest_tool_call>",
-        (r"<iquest_tool_call>\s*(?P<name>[\w.-]+)", "</iquest_tool_call>"),
+        (r"<iquest_tool_call>\s*+(?P<name>[\w.-]+)", "</iquest_tool_call>"),
         _GLM,
         f"<iquest_tool_call>NAME\n{_GLM_EXAMPLE.replace('tool_call', 'iquest_tool_call')}",
     ),
     _keyed(
         "glm45",
         "<arg_key>",
-        (r"<tool_call>\s*(?P<name>[\w.-]+)\s*(?=<arg_key>|</tool_call>)", "</tool_call>"),
+        (r"<tool_call>\s*+(?P<name>[\w.-]+)\s*+(?=<arg_key>|</tool_call>)", "</tool_call>"),
         _GLM,
         f"<tool_call>NAME\n{_GLM_EXAMPLE}",
     ),
     _keyed(
         "k2_horizon",
         "<ifm|tool_call>",
-        (r"<ifm\|tool_call>\s*(?P<name>[\w.-]+)", "</ifm|tool_call>"),
-        r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*(?:<ifm\|arg_type>.*?</ifm\|arg_type>\s*)?"
+        (r"<ifm\|tool_call>\s*+(?P<name>[\w.-]+)", "</ifm|tool_call>"),
+        r"<ifm\|arg_key>(.*?)</ifm\|arg_key>\s*+(?:<ifm\|arg_type>.*?</ifm\|arg_type>\s*+)?"
         r"<ifm\|arg_value>(.*?)</ifm\|arg_value>",
         f"<ifm|tool_call>NAME{_IFM}</ifm|tool_call>",
     ),
     _keyed(
         "kimi_k3",
         "<|open|>call tool=",
-        (r'<\|open\|>call tool="(?P<name>[^"\n]*)"[^<\n]*<\|sep\|>', "<|close|>call<|sep|>"),
-        r'<\|open\|>argument key="([^"\n]*)"[^<\n]*<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
+        (
+            r'<\|open\|>call tool="(?P<name>[^"\n]{0,200})"[^<\n]{0,200}<\|sep\|>',
+            "<|close|>call<|sep|>",
+        ),
+        r'<\|open\|>argument key="([^"\n]{0,200})"[^<\n]{0,200}<\|sep\|>'
+        r"(.*?)<\|close\|>argument<\|sep\|>",
         '<|open|>call tool="NAME" index="1"<|sep|><|open|>argument key="PARAMETER" '
         'type="string"<|sep|>VALUE<|close|>argument<|sep|><|close|>call<|sep|>',
     ),
     _keyed(
         "minicpm5",
         "<function name=",
-        (r'<function name="(?P<name>[^"\n]*)"[^>\n]*>', "</function>"),
-        r'<param name="([^"\n]*)"[^>\n]*>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</param>',
+        (r'<function name="(?P<name>[^"\n]{0,200})"[^>\n]{0,200}>', "</function>"),
+        r'<param name="([^"\n]{0,200})"[^>\n]{0,200}>(?:<!\[CDATA\[)?(.*?)(?:\]\]>)?</param>',
         '<function name="NAME"><param name="PARAMETER">VALUE</param></function>',
     ),
     _invoked("minimax_m2", "<minimax:tool_call>", "", f"<minimax:tool_call>\n{_invocation('')}"),
@@ -207,7 +222,7 @@ FAMILIES = (
     family(
         "gemma",
         "```tool_code",
-        partial(_python, r"```tool_code\s*\n\s*(?:print\()?"),
+        partial(_python, r"```tool_code[ \t]*+\n\s*+(?:print\()?"),
         '```tool_code\nNAME(PARAMETER="VALUE")\n```',
     ),
     family(
@@ -215,7 +230,8 @@ FAMILIES = (
         "[NAME(",
         partial(
             _python,
-            r"<\|(?:python_start|tool_call_start)\|>\[?|<function_calls>\s*|(?:\A|\n)\s*\[|\),\s*",
+            r"<\|(?:python_start|tool_call_start)\|>\[?|<function_calls>\s*+"
+            r"|(?:\A|\n)[ \t]*+\[|\),\s*+",
         ),
         '[NAME(PARAMETER="VALUE")]',
     ),

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -23,38 +23,49 @@ def _named(
             found, end = plain.read_from(text, opened.end())
         except ValueError:
             found, end = None, len(text)
-        if not isinstance(found, dict):
-            closed = closes.search(text, opened.end())
-            end = closed.end() if closed else len(text)
-            yield TextCall(name, text[start:end], start, end, whole=False)
-            continue
-        raw = text[opened.end() : end]
-        closed = closes.match(text, end)
-        yield TextCall(name, raw, start, closed.end() if closed else end, whole=True)
+        if isinstance(found, dict):
+            raw = text[opened.end() : end]
+            yield TextCall(name, raw, start, _after(closes, text, end), whole=True)
+        else:
+            yield replace(_broken(closes, text, start, opened.end()), name=name)
 
 
-_NAME = re.compile(r'"name"\s*:\s*"([^"\\]*)"')
-_BEFORE, _BETWEEN = re.compile(r"\s*\[?\s*"), re.compile(r"\s*,\s*")
+_NAME = re.compile(r'"name"\s*+:\s*+"([^"\\]{0,200})"')
+_BEFORE, _BETWEEN = re.compile(r"\s*+(?:\[\s*+)?"), re.compile(r"\s*+(?:[,;]\s*+)?")
 
 
-def _wrapped(
-    opens: re.Pattern[str], closes: re.Pattern[str], text: str, schemas: Schemas
+def _wrapped(  # noqa: PLR0913 -- what tells one family's marks from another's
+    opens: re.Pattern[str],
+    closes: re.Pattern[str],
+    text: str,
+    schemas: Schemas,
+    *,
+    read: Callable[[str, int], TextCall | None] = json_call,
+    named: re.Pattern[str] = _NAME,
 ) -> Iterator[TextCall]:
-    """Objects with name and arguments behind a mark: one, or a list of them."""
+    """Objects, each with name and arguments, behind a mark: one, or a list of them."""
     del schemas  # JSON has types of its own
     for opened in islice(opens.finditer(text), MOST):
-        start, inside = opened.start(), _after(_BEFORE, text, opened.end())
-        call = json_call(text, inside)
-        if call is None:
-            closed = closes.search(text, inside)
-            end = closed.end() if closed else len(text)
-            name = _NAME.search(text, inside, end)
-            yield TextCall(name[1] if name else "", text[start:end], start, end, whole=False)
-        while call is not None:
-            following = json_call(text, _after(_BETWEEN, text, call.end))
-            end = _after(closes, text, call.end) if following is None else call.end
+        start, at, goes_on = opened.start(), _after(_BEFORE, text, opened.end()), True
+        while goes_on:
+            call = read(text, at)
+            if call is None:
+                found = _broken(closes, text, start, at)
+                name = named.search(found.raw)
+                yield replace(found, name=name[1] if name else "")
+                break
+            at = _after(_BETWEEN, text, call.end)
+            goes_on = text.startswith("{", at)
+            end = call.end if goes_on else _after(closes, text, call.end)
             yield replace(call, start=start, end=end)
-            call, start = following, end
+            start = at
+
+
+def _broken(closes: re.Pattern[str], text: str, start: int, inside: int) -> TextCall:
+    """What should be a call, from `inside` on up to the mark that ends it or the end."""
+    closed = closes.search(text, inside)
+    end = closed.end() if closed else len(text)
+    return TextCall("", text[start:end], start, end, whole=False)
 
 
 def _after(mark: re.Pattern[str], text: str, at: int) -> int:
@@ -64,41 +75,37 @@ def _after(mark: re.Pattern[str], text: str, at: int) -> int:
 
 def _wrap(name: str, begins: str, ends: str = "", *, listed: bool = False) -> Dialect:
     """Where `begins` has a space, there may be some or none."""
-    opens = re.compile(r"\s*".join(map(re.escape, begins.split(" "))) + r"(?=\s*[\[{])")
-    closes = re.compile(rf"\s*\]?\s*{re.escape(ends)}" if ends else r"\s*\]")
+    mark = r"\s*+".join(map(re.escape, begins.split(" ")))
+    is_word = begins.isalpha()  # which prose has, too
+    around = (r"(?<!\w)", r'(?=\[?\s*+\{\s*+"name")') if is_word else ("", r"(?=\s*+[\[{])")
+    opens = re.compile(mark.join(around))
+    closes = re.compile(rf"(?<!\s)\s*+(?:\]\s*+)?{re.escape(ends)}" if ends else r"(?<!\s)\s*+\]")
     one = '{"name": "NAME", "arguments": {"PARAMETER": "VALUE"}}'
     example = begins.replace(" ", "") + (f"[{one}]" if listed else one) + ends
     return family(name, begins.split(" ", maxsplit=1)[0], partial(_wrapped, opens, closes), example)
 
 
-_PREFIX, _SUFFIX = re.compile(r"<\|tools_prefix\|>\s*(?=\[)"), re.compile(r"\s*<\|tools_suffix\|>")
-_KEY = re.compile(r'\{\s*"([^"\\]*)"\s*:')
+_PREFIX = re.compile(r"<\|tools_prefix\|>\s*+(?=\[)")
+_SUFFIX = re.compile(r"(?<!\s)\s*+(?:\]\s*+)?<\|tools_suffix\|>")
+_KEY = re.compile(r'\{\s*+"([^"\\]{0,200})"\s*+:')
 
 
-def _apertus(text: str, schemas: Schemas) -> Iterator[TextCall]:
-    """A list of objects, each of whose one key is the name and whose value the arguments."""
-    del schemas
-    for opened in islice(_PREFIX.finditer(text), MOST):
-        start = opened.start()
-        try:
-            found, end = plain.read_from(text, opened.end())
-        except ValueError:
-            found, end = None, len(text)
-        calls = found if isinstance(found, list) else []
-        if not calls or not all(isinstance(call, dict) for call in calls):
-            name = _KEY.search(text, opened.end())
-            yield TextCall(name[1] if name else "", text[start:end], start, end, whole=False)
-            continue
-        end = _after(_SUFFIX, text, end)
-        for name, arguments in (pair for call in calls for pair in call.items()):
-            raw = json.dumps(arguments, ensure_ascii=False)
-            yield TextCall(name, raw, start, end, whole=True)
+def _keyed_call(text: str, at: int) -> TextCall | None:
+    """The call in an object whose one key is its name, and whose value its arguments."""
+    try:
+        found, end = plain.read_from(text, at)
+    except ValueError:
+        found, end = None, at
+    if not isinstance(found, dict) or len(found) != 1:
+        return None
+    ((name, arguments),) = found.items()
+    return TextCall(name, json.dumps(arguments, ensure_ascii=False), at, end, whole=True)
 
 
 _DEEPSEEK_END = re.compile(
-    r"\s*(?:```)?\s*<\uff5ctool▁call▁end\uff5c>(?:<\uff5ctool▁calls▁end\uff5c>)?"
+    r"(?<!\s)\s*+(?:```\s*+)?<\uff5ctool▁call▁end\uff5c>(?:<\uff5ctool▁calls▁end\uff5c>)?"
 )
-_KIMI_END = re.compile(r"\s*<\|tool_call_end\|>(?:\s*<\|tool_calls?_section_end\|>)?")
+_KIMI_END = re.compile(r"(?<!\s)\s*+<\|tool_call_end\|>(?:\s*+<\|tool_calls?_section_end\|>)?")
 _NOTHING = re.compile(r"(?!)")
 MARKED_JSON = (
     family(
@@ -107,7 +114,7 @@ MARKED_JSON = (
         partial(
             _named,
             re.compile(
-                r"\[TOOL_CALLS\]\s*(?P<name>[\w.-]+)\s*(?:\[CALL_ID\][^\[{\n]*)?(?:\[ARGS\])?\s*(?=\{)"
+                r"\[TOOL_CALLS\]\s*+(?P<name>[\w.-]+)\s*+(?:\[CALL_ID\][^\[{\n]{0,200})?(?:\[ARGS\])?\s*+(?=\{)"
             ),
             _NOTHING,
         ),
@@ -120,7 +127,7 @@ MARKED_JSON = (
             _named,
             re.compile(
                 r"<\uff5ctool▁call▁begin\uff5c>\w+<\uff5ctool▁sep\uff5c>"
-                r"(?P<name>[^\n<]+)\n```(?:json)?\n(?=\{)"
+                r"(?P<name>[^\n<]{1,200})\n```(?:json)?\n(?=\{)"
             ),
             _DEEPSEEK_END,
         ),
@@ -133,7 +140,7 @@ MARKED_JSON = (
         partial(
             _named,
             re.compile(
-                r"<\uff5ctool▁call▁begin\uff5c>(?P<name>[^\n<]+)<\uff5ctool▁sep\uff5c>\s*(?=\{)"
+                r"<\uff5ctool▁call▁begin\uff5c>(?P<name>[^\n<]{1,200})<\uff5ctool▁sep\uff5c>\s*+(?=\{)"
             ),
             _DEEPSEEK_END,
         ),
@@ -146,8 +153,8 @@ MARKED_JSON = (
         partial(
             _named,
             re.compile(
-                r"<\|tool_call_begin\|>\s*(?:functions\.)?(?P<name>[^\s:<]+)(?::\d+)?\s*"
-                r"<\|tool_call_argument_begin\|>\s*(?=\{)"
+                r"<\|tool_call_begin\|>\s*+(?:functions\.)?(?P<name>[^\s:<]{1,200})(?::\d+)?\s*+"
+                r"<\|tool_call_argument_begin\|>\s*+(?=\{)"
             ),
             _KIMI_END,
         ),
@@ -161,9 +168,9 @@ MARKED_JSON = (
             _named,
             re.compile(
                 r"(?:<\|channel\|>\w+ )?to=functions\.(?P<name>[\w-]+)[^{\n]{0,80}?"
-                r"<\|message\|>\s*(?=\{)"
+                r"<\|message\|>\s*+(?=\{)"
             ),
-            re.compile(r"\s*<\|call\|>"),
+            re.compile(r"(?<!\s)\s*+<\|call\|>"),
         ),
         "<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>"
         '{"PARAMETER": "VALUE"}<|call|>',
@@ -173,8 +180,10 @@ MARKED_JSON = (
         '"tool_name"',
         partial(
             _named,
-            re.compile(r'"tool_name"\s*:\s*"(?P<name>[^"\\\n]+)"\s*,\s*"parameters"\s*:\s*(?=\{)'),
-            re.compile(r"\s*\}\s*\]?\s*<\|END_ACTION\|>|\s*\}"),
+            re.compile(
+                r'"tool_name"\s*+:\s*+"(?P<name>[^"\\\n]{1,200})"\s*+,\s*+"parameters"\s*+:\s*+(?=\{)'
+            ),
+            re.compile(r"(?<!\s)\s*+\}(?:\s*+\]?\s*+<\|END_ACTION\|>)?"),
         ),
         '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "NAME", "parameters": '
         '{"PARAMETER": "VALUE"}}]<|END_ACTION|>',
@@ -185,10 +194,10 @@ MARKED_JSON = (
         partial(
             _named,
             re.compile(
-                r"(?:<\|message_model\|>[\w.-]*)?<\|content_invoke_tool_json\|>\s*"
-                r'\{\s*"name"\s*:\s*"(?P<name>[^"\\\n]*)"\s*,\s*"args"\s*:\s*(?=\{)'
+                r"(?:<\|message_model\|>[\w.-]*)?<\|content_invoke_tool_json\|>\s*+"
+                r'\{\s*+"name"\s*+:\s*+"(?P<name>[^"\\\n]{0,200})"\s*+,\s*+"args"\s*+:\s*+(?=\{)'
             ),
-            re.compile(r"\s*\}\s*(?:<\|end_message\|>)?"),
+            re.compile(r"(?<!\s)\s*+\}\s*+(?:<\|end_message\|>)?"),
         ),
         '<|message_model|>NAME<|content_invoke_tool_json|>{"name": "NAME", "args": '
         '{"PARAMETER": "VALUE"}}<|end_message|>',
@@ -199,11 +208,11 @@ MARKED_JSON = (
         partial(
             _named,
             re.compile(
-                r"<\|plamo:begin_tool_name:plamo\|>(?P<name>[^<\n]*)"
-                r"<\|plamo:end_tool_name:plamo\|>\s*<\|plamo:begin_tool_arguments:plamo\|>"
-                r"(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?\s*(?=\{)"
+                r"<\|plamo:begin_tool_name:plamo\|>(?P<name>[^<\n]{0,200})"
+                r"<\|plamo:end_tool_name:plamo\|>\s*+<\|plamo:begin_tool_arguments:plamo\|>"
+                r"(?:<\|plamo:constrain\|>json<\|plamo:msg\|>)?\s*+(?=\{)"
             ),
-            re.compile(r"(?:\s*<\|plamo:end_tool_(?:arguments|requests?):plamo\|>)+"),
+            re.compile(r"(?<!\s)(?:\s*+<\|plamo:end_tool_(?:arguments|requests?):plamo\|>)+"),
         ),
         "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|>"
         "<|plamo:begin_tool_name:plamo|>NAME<|plamo:end_tool_name:plamo|>"
@@ -214,7 +223,7 @@ MARKED_JSON = (
     family(
         "apertus",
         "<|tools_prefix|>",
-        _apertus,
+        partial(_wrapped, _PREFIX, _SUFFIX, read=_keyed_call, named=_KEY),
         '<|tools_prefix|>[{"NAME": {"PARAMETER": "VALUE"}}]<|tools_suffix|>',
     ),
     _wrap("mistral_json", "[TOOL_CALLS]", listed=True),

@@ -198,8 +198,8 @@ def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:
     for number, rule in enumerate(rules, 1):
         where = f"{path}: permissions, rule {number}"
         match rule:
-            case {"action": str(tool), "resource": str(pattern), "effect": effect}:
-                yield _rule(where, _by_old_name(where, tool), pattern, effect)
+            case {"action": str(tool), "resource": str(of), "effect": effect} if len(rule) == 3:
+                yield _rule(where, _by_old_name(where, tool), of, effect)
             case _:
                 raise UsageError(f"{where}: expected action, resource, effect, got {shown(rule)}")
 
