@@ -1,8 +1,8 @@
-"""A served model, asked through the openai SDK: its settings, its transport, its errors.
+"""A served model, asked with the key and the headers that the openai SDK would send.
 
-The SDK's retries are off: a retried 500 can be a model's own mistake, and would flatter it. What is
-sent and what comes are bytes: its `create` would walk every message of a request, its parser every
-piece of a reply, and neither keeps what a server did wrong.
+What is sent and what comes are bytes: its `create` would walk every message of a request, its
+parser every piece of a reply, and neither keeps what a server did wrong. Nothing is sent again: a
+retried 500 can be a model's own mistake, and would flatter it.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-import httpx2
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+from openai import OpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.cards import FIELD
@@ -34,12 +33,13 @@ from agenteval.models.chat_completions import (
 from agenteval.models.failures import RefusedError, refusal, refused_call, retry_after
 from agenteval.models.identity import key_of
 from agenteval.models.stream import ServerPace, StreamReader
-from agenteval.models.transport import FAILURES, body_of, failed, http_client
+from agenteval.models.transport import FAILURES, Reply, Transport, failed
 from agenteval.models.turns import turn_of
 from agenteval.patience import until
 from agenteval.protocols import ToolSchema
 
 COUNT_SECONDS = 3.0  # for the count of tokens behind a whole reply; some hold the connection open
+OK = 200  # and what else begins with a 2; a redirect is not followed
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -55,14 +55,7 @@ class OpenAIModel:
         """Nothing is sent yet. Raises UsageError for a key that cannot be sent."""
         self._entry = entry
         self._url = entry.base_url.rstrip("/")
-        self._completions = f"{self._url}/chat/completions"  # a relative URL costs two more parses
-        self._client = AsyncOpenAI(
-            base_url=self._url,
-            api_key=key_of(entry.api_key_env),
-            max_retries=0,
-            timeout=None,  # `until` keeps the time of a request
-            http_client=http_client(connect=entry.timeouts.connect),
-        )
+        self._transport = Transport(_headers(entry), connect=entry.timeouts.connect)
         self._answers = ""  # the model that the first reply that names one names
         self._thought_in = entry.reasoning_field or FIELD
         self._served = False  # whether a reply came
@@ -77,7 +70,7 @@ class OpenAIModel:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._client.close()
+        await self._transport.aclose()
 
     async def ask(
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
@@ -129,23 +122,26 @@ class OpenAIModel:
         self, body: bytes, asked: Asked, started: float, reader: StreamReader, write: Write
     ) -> Turn:
         try:
-            response = await self._post(body)
+            reply = await self._transport.post(f"{self._url}/chat/completions", body)
         except (aiohttp.ClientConnectionError, ConnectionError) as error:
             raise failed(self._url, error, begun=False) from error
         timing = None
         try:
-            if _is_stream(response):
-                seconds = await _streamed(response, started, reader, write)
+            if not OK <= reply.status < OK + 100:
+                said, later = kept(await reply.whole()), retry_after(reply.header("retry-after"))
+                raise RefusedError(reply.status, said, later)
+            if "text/event-stream" in reply.header("content-type"):
+                seconds = await _streamed(reply, started, reader, write)
                 received, usage = reader.received()
                 raw, timing = reader.raw(), reader.timing()
             else:
-                whole = await response.aread()
+                whole = await reply.whole()
                 await write(whole)
                 seconds = time.perf_counter() - started
                 received, usage = read_reply(whole)
                 raw = kept(whole)
         finally:
-            await response.aclose()
+            reply.close()
         self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
         return turn_of(received, asked, usage=usage, raw=raw, seconds=seconds, timing=timing)
 
@@ -159,32 +155,17 @@ class OpenAIModel:
         self._pace.took(turn)
         return replace(turn, ended=time.time())  # noqa: TID251 -- of the wall, for all processes
 
-    async def _post(self, body: bytes) -> httpx2.Response:
-        """The response, whose body is still to be read. Raises RefusedError for an error status."""
-        try:
-            return await self._client.post(
-                self._completions, cast_to=httpx2.Response, content=body, stream=True
-            )
-        except APIStatusError as error:
-            said, later = (
-                error.response.text,
-                retry_after(error.response.headers.get("retry-after", "")),
-            )
-            raise RefusedError(error.status_code, said, later) from error
-        except APIConnectionError as error:
-            below = error.__cause__ or error
-            raise below from below.__cause__  # retries and voids depend on what it was
+
+def _headers(entry: ModelEntry) -> dict[str, str]:
+    """What the SDK sends beside a body: the key, and what its settings in the environment ask."""
+    with OpenAI(base_url=entry.base_url, api_key=key_of(entry.api_key_env)) as sdk:
+        given = [*sdk.auth_headers.items(), *sdk.default_headers.items()]
+    merged = {name.lower(): value for name, value in given}
+    return {name: value for name, value in merged.items() if isinstance(value, str)}
 
 
-def _is_stream(response: httpx2.Response) -> bool:
-    return "text/event-stream" in response.headers.get("content-type", "")
-
-
-async def _streamed(
-    response: httpx2.Response, started: float, reader: StreamReader, write: Write
-) -> float:
+async def _streamed(body: Reply, started: float, reader: StreamReader, write: Write) -> float:
     """Reads the reply to its end, and says how many seconds it took."""
-    body = body_of(response)
     while not reader.finished and not reader.done and (part := await body.part()):
         reader.feed(part, time.perf_counter() - started)
         if write is not nowhere:

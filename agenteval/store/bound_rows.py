@@ -71,7 +71,7 @@ class TableWriter:
     `update` is of the row whose id stands behind what is bound.
     """
 
-    def __init__(self, dialect: Dialect, row: object, given: Sequence[str]) -> None:
+    def __init__(self, dialect: Dialect, row: object, given: Sequence[str] = ()) -> None:
         table, quote = table_of(row), dialect.identifier_preparer
         bound = [each for each in table.c if each.name not in {"id", *given}]
         self._binders = [(each.name, _binder(each.type, dialect)) for each in bound]

@@ -27,6 +27,7 @@ from agenteval.store.summaries import INTERRUPTED, Values, summary_values
 if TYPE_CHECKING:  # an ORM, which those that read by plain SQL do without
     from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
+_UNDERIVED = dict.fromkeys(("derived", "offending", "shape"), "")  # as all but calls out of logs
 _GAPS = ("gap_mean", "gap_median", "gap_p95", "gap_longest")
 
 
@@ -113,6 +114,7 @@ def call_values(
         "limit": ran.limit if ran else "",
         "cut": ran.cut if ran else False,
         "harness": record.harness,
+        **_UNDERIVED,
     }
 
 

@@ -16,8 +16,10 @@ from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import mapping
+from agenteval.store.bound_rows import TableWriter
 from agenteval.store.kept_prompts import prompt_values
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
+from agenteval.store.summaries import Values
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
 _TRIAL = insert(TrialRow).returning(_ID)
@@ -35,7 +37,6 @@ _ENDED = update(TrialRow).where(bindparam("trial") == _ID, _IN_FORCE)
 # Also where another process of the same run kept it, or this one for another trial.
 _MESSAGE = text("""INSERT INTO message (run_id, digest, data) VALUES (:run_id, :digest, :data)
     ON CONFLICT DO NOTHING""")
-_TURN, _CALL = insert(TurnRow).inline(), insert(CallRow).inline()
 
 
 def judged_by(scenario: str, agent: str = "") -> str:
@@ -43,7 +44,7 @@ def judged_by(scenario: str, agent: str = "") -> str:
     return f"{scenario}:{agent}" if agent else scenario
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunRecorder:
     """Implements `protocols.Recorder`. A returned call is stored: a kill loses nothing before it.
 
@@ -60,6 +61,12 @@ class RunRecorder:
     shard: int | None = None
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
+    _turns: TableWriter = field(init=False)
+    _calls: TableWriter = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._turns = TableWriter(self.connection.dialect, TurnRow)
+        self._calls = TableWriter(self.connection.dialect, CallRow)
 
     def begin(self, key: TrialKey) -> bool:
         values = _NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
@@ -71,7 +78,7 @@ class RunRecorder:
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
-        usable(self.connection).execute(_TURN, values)
+        self._write(self._turns, values)
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
         values = mapping.call_values(
@@ -81,7 +88,11 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        usable(self.connection).execute(_CALL, values)
+        self._write(self._calls, values)
+
+    def _write(self, table: TableWriter, values: Values) -> None:
+        """As text of SQL: to compile the same statement for each row takes as long as to run it."""
+        usable(self.connection).exec_driver_sql(table.insert, table.bind(values))
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
         prompts, messages = prompt_values(trial)

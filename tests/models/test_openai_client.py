@@ -1,3 +1,4 @@
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -122,3 +123,27 @@ async def test_a_turn_says_when_it_had_come(answering, reply) -> None:
         async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
             turn = await model.ask([Message("user", "u")], [], seed=1)
     assert began <= turn.ended <= datetime.now(UTC).timestamp()
+
+
+async def test_the_key_and_the_settings_of_the_sdk_go_with_a_request(monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_ORG_ID", "ours")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-route: a\nUSER-AGENT: mine")
+    heard: list[str] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.extend((await reader.readuntil(b"\r\n\r\n")).decode().lower().splitlines())
+        writer.write(f"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{WHOLE}".encode())
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        turn = await ask(f"http://127.0.0.1:{port}/v1/")
+
+    assert turn.calls == (CALL,)
+    assert heard[0] == "post /v1/chat/completions http/1.1"
+    wanted = {"authorization: bearer secret", "openai-organization: ours", "x-route: a"}
+    wanted |= {"user-agent: mine", "content-type: application/json", "accept-encoding: identity"}
+    assert wanted <= set(heard)
+    names = [line.partition(":")[0] for line in heard[1:]]
+    assert len(names) == len(set(names))
