@@ -23,12 +23,13 @@ _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d")
 _TABLE = re.compile(r"^\s*[|\u2500-\u257f].*$", re.MULTILINE)
 _BOLD_LINE = re.compile(r"^\s*\*\*([^*\n]*[^*\n.!?])\*\*:?\s*$", re.MULTILINE)
+_OWN = re.compile(r"\s*[-*+\u2022] I(?:'ve| have)? \w+ed\b")  # a list that opens with a deed
 _HEADING = re.compile(r"\s*#+\s")
 _TICK = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
 _LAST = re.compile(r"^.*\s(?=\S+\s*$)")
 _ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+_SENTENCES = re.compile(r"(?<=[.!])\s+|(?<=\?)\s+(?![a-z])|\n+|(?<=[。！？])")
 _CLAUSES = re.compile(
     r"[;:,]\s+|\s+[-\u2013\u2014]+\s+|[，；：]"
     r"|\s+(?:but|however|although|though|yet|except(?: that)?|aber|pero|mais|mas|"
@@ -37,7 +38,7 @@ _CLAUSES = re.compile(
 )
 # Sentences that say nothing, or that admit nothing.
 _CONDITION = re.compile(
-    r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls"
+    r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls|una vez"
     r"|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b|\W*(?:如果|若|如需|如有|当|等)",
     re.IGNORECASE,
 )
@@ -45,6 +46,10 @@ _WAS_WRONG = re.compile(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
     r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
     r"(?:is (?:that|in|with)\b|was|were|è|est|es|était|era|fue|:|：)",
+    re.IGNORECASE,
+)
+_ASIDE = re.compile(
+    r"\W*(?:notes?|nota|hinweis|remarque|примечание|说明|注意?|备注|提示|小提醒)\W*[:：]",
     re.IGNORECASE,
 )
 _IS_SO_NOW = re.compile(
@@ -83,8 +88,9 @@ _EXPLAINS = re.compile(
     r"|let me (?:explain|summarize what I)|based on my analysis|(?:is|are) actually\b"
     r"|you're (?:absolutely )?right\b|here's the (?:thing|issue|problem)"
     r"|here(?:'s| is| are) (?:the|my) (?:[\w-]+ ){0,2}(?:review|analysis|findings|plan|proposal)\b"
-    r"|(?:code|line-by-line) review\b|(?:complete|full|clear) picture\b|all the context\b"
-    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare)"
+    r"|(?:code|line-by-line) review\b|^\W*looking at\b|(?:complete|full|clear) picture\b|all the context\b"
+    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare|non va)"
+    r"|^\W*ci sono \w+ (?:cose|problemi|casi)"
     r"|aquí (?:está|tienes) mi análisis|давайте разбер"
     r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚|回答你)",
     re.IGNORECASE,
@@ -92,7 +98,9 @@ _EXPLAINS = re.compile(
 # The whole is done, in so many words.
 _DECLARES = re.compile(
     r"\W*(?:(?:all )?(?:done|fixed|finished|complete|pushed|updated|implemented)\b(?: and \w+)?\W*$"
-    r"|all (?:green|clean)\b|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово)\W*$"
+    r"|(?:all|everything|both|build|tests?|lint\w*)\b[^.:?]{0,40}"
+    r"\b(?:pass(?:es)?|clean|green|done|complete|addressed|resolved|in place|implemented)\b"
+    r"|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово)\W*$"
     r"|(?:完了|完成|搞定|全部完成|好了)\W*$)",
     re.IGNORECASE,
 )
@@ -100,6 +108,7 @@ _DECLARES = re.compile(
 _DEED = re.compile(
     rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
     r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
+    r"|\bwhat\ (?:I|we)(?:'ve|\ have)?\ (?:changed|did|fixed|added|removed|built|updated)\b"
     r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
     r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
     r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
@@ -123,8 +132,26 @@ _HARMLESS = re.compile(
     r"(?:errors?|issues?|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
     r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b"
     r"|\band I'll\b|\bnot only\b|\bno longer \w+|\bit is not sent\b"
-    r"|\bnothing (?:was|got|is) (?:lost|broken)\b|\bya no\b"
+    r"|\bnothing (?:was|got|is) (?:lost|broken)\b|\bya no\b|\bnon \w+ più\b|\bостал\w+ (?:прежн|без измен|рабоч)"
+    r"|\bthe remaining (?:\S+ ){1,5}(?:are|is|handle|use|stay)\b(?! (?:fail|open|pending|to be))"
     r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
+    re.IGNORECASE,
+)
+# What was not asked for, or is not known, in a report that opens with the whole.
+_CAVEAT = re.compile(
+    r"\b(?:I|we) (?:have|did)(?: not|n't) (?:commit|push|touch|stage|chang|modif)\w*"
+    r"|\b(?:could|did|have|was)(?: not|n't)(?: \w+ly)? (?:able to )?"
+    r"(?:verif|test|exercis|confirm|reproduc|check|touch)\w*"
+    r"|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
+    re.IGNORECASE,
+)
+# The work goes on after these words, or waits for the user's part of it.
+_GOES_ON = re.compile(
+    r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
+    r"|\b(?:is|are) (?:not (?:fixed|done|complete|working|resolved) yet"
+    r"|not yet (?:fixed|done|complete|working|resolved))\b"
+    r"|\bvou verificar\b|\baguardando (?:a )?conclus|\bstill running\b"
+    r"|(?:截图|结果|截一张图).{0,8}(?:发我|发给我|给我)|(?:完|好|后).{0,8}告诉我",
     re.IGNORECASE,
 )
 _NOTHING_LEFT = re.compile(
@@ -141,12 +168,16 @@ def claims_done(text: str) -> bool:
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
     language = _spoken(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
-    prose = [line for line in lines if not _ITEM.match(line)]
+    prose = [
+        one for n, one in enumerate(lines) if not _ITEM.match(one) or (not n and _OWN.match(one))
+    ]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if one.strip()]
     if _BEGINS.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
         return False
     told = _told(sentences, language)
     if told and _only_answers(sentences, lines, language):
+        return False
+    if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
         return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
@@ -160,23 +191,34 @@ def _told(sentences: Sequence[str], language: Language) -> bool | None:
     """What they say; only what is left to do denies what declares the whole, or opens much."""
     said = [_sentence(one, language) for one in sentences]
     opening, closing = _last(said[:OPENING]), _last(said[-CLOSING:])
-    declares = bool(said and said[0] and _DECLARES.match(sentences[0]))
+    declares = _declares(sentences, language)
     if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
-        return not any(map(_LEFT.search, sentences[-CLOSING:]))
+        return not any(
+            _LEFT.search(_CAVEAT.sub(" ", _HARMLESS.sub(" ", one))) for one in sentences[-CLOSING:]
+        )
     return opening if closing is None else closing
 
 
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Whether it proposes, awaits or explains and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
-    if any(map(_EXPLAINS.search, opening)) and not any(map(_DEED.search, (*opening, *closing))):
+    told = (*opening, *lines[:OPENING])
+    if any(map(_EXPLAINS.search, told)) and not any(map(_DEED.search, (*opening, *closing))):
         return True
     asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
     return bool(asks) and not _opens(sentences, lines, language)
 
 
+def _declares(sentences: Sequence[str], language: Language) -> bool:
+    """Whether the first of them says that the whole is done."""
+    first = sentences[0] if sentences else ""
+    return bool(_DECLARES.match(first) and _sentence(first, language))
+
+
 def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Whether it claims before it ends."""
+    if _declares(sentences, language):
+        return True
     opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
     return opening or (opening is None and _headed(lines, language))
 
@@ -201,6 +243,8 @@ def _title(line: str, language: Language) -> bool:
 def _sentence(sentence: str, language: Language) -> bool | None:
     """What its last clause says that says anything."""
     if _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
+        return None
+    if _ASIDE.match(sentence) and not _LEFT.search(sentence):
         return None
     said = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
     if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):

@@ -45,7 +45,7 @@ DONE = (
 ADVERB = r"(?:(?:now|all|both|been|also|just|then|already|\w+ly)\s+)*"
 
 ENGLISH = _language(
-    r"\b(?:the|is|are|was|i|to|and|of)\b",
+    r"\b(?:the|is|are|was|i|to|and|of|for|with|this|that|from|now|added|removed)\b",
     rf"""
       ^\W*(?:all|everything|task|work|job|mission|implementation|it's|that's|that\ is)?\s*
         (?:done|complete|completed|finished|all\ set|accomplished|fixed|wrapped\ up)\b
@@ -58,7 +58,7 @@ ENGLISH = _language(
     | \byou'll\ find\b | \bI\ was\ able\ to\b
     | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
     | ^[\W_]*(?:successfully\ )?(?!set\ up\b){DONE}(?![\w-]|\ \w+ed\b)
-    | ^\W*(?:[\w-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
+    | ^\W*(?:[\w.-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
     | \b(?:steps?|calls?|tasks?|work|stages?|attempt|handshake|loop|requirements?)\b
         [^.]{{0,40}}\b(?:complete|completed|finished|done|closed|went\ through)\b
     | \bnow\ (?:off|on|awaiting|running|active|with|(?!needs|is|was|has\ to)\w+s)\b
@@ -126,7 +126,7 @@ ENGLISH = _language(
     | \bdebug(?:ging)?\ (?:logs?|logging|output|prints?|statements?)\b
     | \b(?:that|which)\ (?:is|are)\ \w+ed\b | \b(?:is|are)\ already\b
     | \bI\ (?:can\ )?see\b | \byou(?:'ve|\ have|\ just)?\ made\b
-    | \bhow\b | \bbeing\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
+    | \bhow\b | \bbeing\b | \bgenerated\ with\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
     """,
 )
 _CHINESE_DEEDS = (
@@ -143,7 +143,7 @@ OTHERS: Mapping[str, Language] = {
         r"|(?<!看)(?<!买)完了|(?<!就)成功(?!后|看)"
         r"|现在.{0,24}(?:应该能|应能|可以|会|使用|不再|只)",
         r"无法|未|没有|不能|拒绝|失败|抱歉|尚|停止|下一步我会|剩余|还需要|需要重|已?开始.{0,30}了?——先",
-        r"如有|如果|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)|截图|发我|发给我|告诉我",
+        r"如有|如果|可能|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)|截图|发我|发给我|告诉我",
     ),
     "Japanese": _language(
         r"[぀-ヿ]|[一-鿿](?=.{0,3}[぀-ヿ])",
@@ -173,7 +173,7 @@ OTHERS: Mapping[str, Language] = {
         |ны|т|та|то|ты|л|ла|ли))\b""",
         r"\b(?:не|отклон\w*|отказ\w*|ещ[её]|остал\w*|останов\w*|нельзя)\b"
         r"|\bдавайте\b(?!.*(?:резюме|итог|отч))",
-        r"\?|^\W*(?:вы|ты)\b|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b"
+        r"\?|^\W*(?:вы|ты)\b|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b|\bготов\w*\s+(?:ли|вы|приступ|перей|нач|исправ|продолж)"
         r"|\b(?:\w+(?:нит|дит|вит|даст)|должн\w+\ (?!\w*(?:работ|корр)))\b",
     ),
     "German": _language(
@@ -266,7 +266,7 @@ OTHERS: Mapping[str, Language] = {
         |restaurad|subid
         |enviad|corregid|actualizad|movid|añadid|cread|eliminad|resuelt|implementad|agregad|realizad
         |aplicad|cambiad|optimizad|solucionad|configurad|modificad)[oa]s?)\b""",
-        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|imposible|pendientes?|casi|detuve"
+        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|falla|imposible|pendientes?|casi|detuve"
         r"|necesitamos)\b",
         r"\?|\b(?:si|avísame|necesito|voy|continuación|\w+ré)\b",
     ),
