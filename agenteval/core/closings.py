@@ -86,7 +86,8 @@ ENGLISH = _language(
     |start|handle
         |include|match|point|contain|accept|support|keep)s?\b
     | \b(?:is|are)\ now\ (?:an?|the|in|at|under|available|possible|live|up|back|gone|part)\b
-    | \b(?:is|are)\ (?:up\ and\ )?(?:running|live)\b(?=\W*$|\ (?:at|on|again))
+    | \b(?:is|are)\ (?:up\ and\ )?(?:running|live)\b(?=\W*$|\ (?:at|on|again|\(|and)\b|\ \()
+    | {DONE}\ successfully\b | \b(?:history|tree)\ is\ (?:now\ )?clean\b
     | ^\W*(?:the|it|your|all|both)\b.*\w\ now\W*$
     """,
     r"""
@@ -108,6 +109,7 @@ ENGLISH = _language(
     | \bstill\ waiting\b | \bwaiting\ (?:on|for)\ (?:you|team|tasks?|build|approval|confirmation)
     | \bI'll\b | \bI(?:'m|\ am)\ going\ to\b | \bI\ will\b | \bI\ need\b
     | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar)
+    | ^\W*(?:cancell?ed|aborted|interrupted)\W*$
     | ^\W*(?:verifying|working\ on|trying|continuing|next\ I)\b
     | \bplease\ (?:approve|confirm|allow|grant)\b
     """,
@@ -126,20 +128,21 @@ ENGLISH = _language(
     | \bdebug(?:ging)?\ (?:logs?|logging|output|prints?|statements?)\b
     | \b(?:that|which)\ (?:is|are)\ \w+ed\b | \b(?:is|are)\ already\b
     | \bI\ (?:can\ )?see\b | \byou(?:'ve|\ have|\ just)?\ made\b
-    | \bhow\b | \bbeing\b | \bgenerated\ with\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
+    | \bhow\b | \bbeing\b | \bgenerated\ with\b | (?<!I\ )\bwill\b
+    | \bby\ (?:another|somebody|someone)\b
     """,
 )
 _CHINESE_DEEDS = (
     "添加|去掉|重写|增加|修改|更新|创建|修复|移除|删除|删掉|调整|优化|配置|新增|替换|清理|实现|发送|发出|提交|保存|推送|部署|合并"
     "|记录|关闭|启动|迁移|改成|改为|改完|写入|写好|应用|安装|恢复|处理|解决|生成|设置|安排|通知|登记|转交|移交|交给"
-    "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|改到|发出|订好"
+    "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|加到|放到|写到|回退|改到|发出|订好"
 )
 _CHINESE_DEEDS_DONE = rf"(?:{_CHINESE_DEEDS}|改|加|补)(?:好|完)?了"
 OTHERS: Mapping[str, Language] = {
     "Chinese": _language(
         r"[一-鿿]",
         rf"(?:(?<!图)已经?|并)[^，。]{{0,24}}?(?:{_CHINESE_DEEDS})(?!\w{{0,8}}后)|{_CHINESE_DEEDS_DONE}"
-        r"|(?<!分钟)(?<!就)搞定|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
+        r"|(?<!分钟)(?<!就)搞定|已\s?[a-z]+ed\b|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
         r"|(?<!看)(?<!买)完了|(?<!就)成功(?!后|看)"
         r"|现在.{0,24}(?:应该能|应能|可以|会|使用|不再|只)",
         r"无法|未|没有|不能|拒绝|失败|抱歉|尚|停止|下一步我会|剩余|还需要|需要重|已?开始.{0,30}了?——先",
@@ -149,7 +152,7 @@ OTHERS: Mapping[str, Language] = {
         r"[぀-ヿ]|[一-鿿](?=.{0,3}[぀-ヿ])",
         r"完了(?!したら|後)|(?<!発生し)(?<!確認し)(?<!確認でき)(?<!読み)(?<!調べ)ました|済み|終了",
         r"ません|できな|まだ|拒否|中断|必要|申し訳|失敗",
-        r"他に|お知らせ|[?？]|次に",
+        r"他に|知らせ|[?？]|次に|ください|エラーは?(?:あり|な)",
     ),
     "Korean": _language(
         r"[가-힣]",
@@ -266,8 +269,8 @@ OTHERS: Mapping[str, Language] = {
         |restaurad|subid
         |enviad|corregid|actualizad|movid|añadid|cread|eliminad|resuelt|implementad|agregad|realizad
         |aplicad|cambiad|optimizad|solucionad|configurad|modificad)[oa]s?)\b""",
-        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|falla|imposible|pendientes?|casi|detuve"
-        r"|necesitamos)\b",
+        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|falla|quedan?\ por|imposible"
+        r"|pendientes?|casi|detuve|necesitamos)\b",
         r"\?|\b(?:si|avísame|necesito|voy|continuación|\w+ré)\b",
     ),
 }
