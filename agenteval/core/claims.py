@@ -4,20 +4,20 @@ Who is done says so where the message opens or where it closes, and the last cla
 anything decides: what was denied on the way to work that is done is no admission, and what is done
 before something that is not is no claim. Between them stands the report: what the work was about,
 what was wrong before it and what is so now. Lists and headings count where no sentence says
-anything. Politeness, advice and questions say nothing.
-
-What this is held against is in `tests/core/closing_messages.txt`.
+anything. Politeness, advice and questions say nothing; see `tests/core/closing_messages.txt`.
 """
 
 # ruff: noqa: RUF001 -- other alphabets have letters that look like ours
 import re
 from collections.abc import Sequence
+from functools import partial
 
-from agenteval.core.closings import ADVERB, DONE, ENGLISH, OTHERS, Language
+from agenteval.core.closings import DEED, NOTHING_LEFT, Language, spoken
 
 OPENING = CLOSING = 3  # sentences
 OPENS, CLOSES = 1_000, 2_000  # characters in which it does
 
+_caseless = partial(re.compile, flags=re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d|「[^」\n]{1,80}」")
@@ -31,59 +31,51 @@ _SAYS = re.compile(rf"\w|{_TICK.pattern}")
 _ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
 _SENTENCES = re.compile(r"(?<=[.!])\s+|(?<=\?)\s+(?![a-z])|\n+|(?<=[。！？])")
-_CLAUSES = re.compile(
+_CLAUSES = _caseless(
     r"[;:,]\s+|\s+[-\u2013\u2014]+\s+|[，；：]|\s+(?:but|however|although|though|yet"
     r"|except(?: that)?|aber|pero|mais|mas|ma|но)\s+",
-    re.IGNORECASE,
 )
 # Sentences that say nothing, or that admit nothing.
-_CONDITION = re.compile(
+_CONDITION = _caseless(
     r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls"
     r"|una vez|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b"
     r"|\W*(?:如果|若|如需|如有|当|等|もし|必要(?:なら|に応じ|であれば))",
-    re.IGNORECASE,
 )
-_WAS_WRONG = re.compile(
+_WAS_WRONG = _caseless(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
     r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
     r"(?:is (?:that|in|with)\b|was|were|è|est|es|était|era|fue|:|：)",
-    re.IGNORECASE,
 )
 # A note beside the report; it counts where it tells what is left.
-_ASIDE = re.compile(
+_ASIDE = _caseless(
     r"\W*(?:notes?|nota|hinweis|remarque|примечание|说明|注意?|备注|提示|小提醒)\W*[:：]",
-    re.IGNORECASE,
 )
-_IS_SO_NOW = re.compile(
+_IS_SO_NOW = _caseless(
     r"\W*(?:now\b(?!,? I)|(?:ahora|maintenant|(?:\w+ )?теперь|ora|adesso|agora)\b"
     r"|现在|これ(?:で|により))",
-    re.IGNORECASE,
 )
 _ASKS = re.compile(r"[?？]\W*$")
 # A question, last of all, whether to begin: who has done it says so before asking.
-_BEGINS = re.compile(
+_BEGINS = _caseless(
     r"\b(?:(?:want me to|should I|shall I|would you like me to|ready for me to)\s+"
     r"(?:implement|proceed|apply|install|fix|start|update|go)"
     r"|which (?:\w+ )?(?:should I|would you|do you)|before I)\b[^?]*\?\W*\Z",
-    re.IGNORECASE,
 )
-_PROPOSES = re.compile(
+_PROPOSES = _caseless(
     r"\b(?:want me to|should (?:I|we)|shall (?:I|we)|would you (?:like|prefer)|do you want"
     r"|which \w+|what's your|what do you think|how would you|does (?:this|that)|any concerns"
     r"|quieres|te gustar[ií]a|prefieres|vuoi che|preferisci|хотите|voulez-vous|möchtest"
     r"|quer que)\b[^?]*\?\W*\Z|(?:需要我|要不要|是否需要|要我)[^?？]*[?？]\W*\Z",
-    re.IGNORECASE,
 )
 # What the user is to do before it goes on.
-_AWAITS = re.compile(
+_AWAITS = _caseless(
     r"截图|发我|发给我|贴给我|告诉我|我(?:立刻|马上|继续|就)(?:写|继续|开始|部署|做)"
     r"|\b(?:incolla|incollami|dimmi (?:cosa|se|il)|scrivi se|se mi (?:dici|incolli|invii)"
     r"|сообщите|пришлите|жду|напишите, пожалуйста|dime qué|aguardando|paste|send me"
     r"|share (?:the|your)|tell me (?:what|which|if|whether)|let me know (?:what|which))\b",
-    re.IGNORECASE,
 )
 # An answer to a question: how things are, what could be done.
-_EXPLAINS = re.compile(
+_EXPLAINS = _caseless(
     r"\b(?:here(?:'s| is| are) (?:my (?:analysis|take|thinking)|the (?:full |complete )?(?:picture"
     r"|list|answer|flow|breakdown|scenario)|(?:several|some|a few|the|two"
     r"|three) (?:simple )?(?:options|ways|approaches))|let me (?:explain|summarize what I)"
@@ -97,46 +89,31 @@ _EXPLAINS = re.compile(
     r"|^\W*ci sono \w+ (?:cose|problemi|casi)|aquí (?:está|tienes) mi análisis|давайте разбер"
     r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚"
     r"|回答你)",
-    re.IGNORECASE,
 )
 # The same, unless it opens with a claim.
-_TELLS = re.compile(
+_TELLS = _caseless(
     r"\bhere(?:'s| is| are) (?:what I(?:'ve)? (?:found|see|learned)|how\b|why\b)"
     r"|^\W*looking at\b|you're (?:absolutely )?right\b",
-    re.IGNORECASE,
 )
 # The whole is done, in so many words.
-_DECLARES = re.compile(
+_DECLARES = _caseless(
     r"\W*(?:(?:all )?(?:done|fixed|finished|complete|pushed|updated|implemented)\b(?: and \w+)?\W*$"
     r"|(?:all|everything|both|build|(?:\d+ )?tests?|lint\w*)\b[^.:?]{0,40}"
     r"\b(?:pass(?:es)?|clean|green|done|complete|addressed|resolved|in place|implemented)\b"
     r"|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово"
     r"|完了|完成|搞定|全部完成|好了)\W*$)",
-    re.IGNORECASE,
-)
-# A deed, whatever else its clause says of what will be.
-_DEED = re.compile(
-    rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
-    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
-    r"|\bwhat\ (?:I|we)(?:'ve|\ have)?\ (?:changed|did|fixed|added|removed|built|updated)\b"
-    r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
-    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
-    r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
-    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
-    re.IGNORECASE | re.VERBOSE,
 )
 # What is left to do, and no mere property of what was made.
-_LEFT = re.compile(
+_LEFT = _caseless(
     r"\b(?:I|we) (?:could|can|was|am|did|do|have|were)(?: not|n't)\b|\bunable\b|\b(?:fail(?:s|ed"
     r"|ing)|blocked|denied|refused|rejected|pending|remain\w*|unfinished|incomplete|partly|stuck"
     r"|needs? to|I'll)\b|\bnot (?:yet|done|complete\w*|sent|possible|allowed|finished)\b"
     r"|\bno (?:pude|se pudo)|\b(?:queda|falta|tenemos que|necesitamos|manca|leider|fehlt|noch"
     r"|reste|konnte)\b|n'ai pas|не удалось|остал|давайте|无法|未能|失败|剩余|尚未|还需要|需要重"
     r"|下一步我会|できません|まだ",
-    re.IGNORECASE,
 )
 # What looks like an admission and is none.
-_HARMLESS = re.compile(
+_HARMLESS = _caseless(
     r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )(?:errors?|issues?"
     r"|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
     r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b|\band I'll\b"
@@ -144,32 +121,22 @@ _HARMLESS = re.compile(
     r"|\bya no\b|\bnon \w+ più\b|\bостал\w+ (?:прежн|без измен|рабоч)"
     r"|\bthe remaining (?:\S+ ){1,5}(?:are|is|handle|use|stay)\b(?! (?:fail|open|pending|to be))"
     r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
-    re.IGNORECASE,
 )
 # What was not asked for, or is not known, in a report that opens with the whole.
-_CAVEAT = re.compile(
+_CAVEAT = _caseless(
     r"\b(?:I|we) (?:have|did)(?: not|n't) (?:commit|push|touch|stage|chang|modif)\w*|\b(?:I"
     r"|we) did(?: not|n't) (?:run|request|find|need)\b|\b(?:could|did|have|was)(?: not"
     r"|n't)(?: \w+ly)? (?:able to )?(?:verif|test|exercis|confirm|reproduc|check|touch)\w*"
     r"|.*\b(?:pre-?existing|unrelated|untouched|legitimate|intentional\w*|by design)\b.*"
     r"|\bwaiting for (?:the )?team\b.*|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
-    re.IGNORECASE,
 )
 # The work goes on after these words, or waits for the user's part of it.
-_GOES_ON = re.compile(
+_GOES_ON = _caseless(
     r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
     r"|\b(?:is|are) not (?:yet (?:fixed|done|complete|working|resolved)"
     r"|(?:fixed|done|complete|working|resolved) yet)\b"
     r"|\bvou verificar\b|\baguardando (?:a )?conclus|\bstill running\b|继续执行.{0,6}步骤"
     r"|(?:截图|结果|截一张图).{0,8}(?:发我|发给我|给我)|(?:完|好|后).{0,8}告诉我",
-    re.IGNORECASE,
-)
-_NOTHING_LEFT = re.compile(
-    r"^\W*(?:everything|all\b.{0,30}) (?:is|are|was|were) already \w+ed\b"
-    r"|^\W*already (?:up to date|(?:push|complet|merg|fix|deploy|committ)ed)\b|\bnothing (?:else "
-    r"|more |further )?(?:remains|is left|left|to do|had to)\b|\bno (?:(?:further"
-    r"|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b|(?:\w+ ){1,2}remains?\W*$)",
-    re.IGNORECASE,
 )
 
 
@@ -177,12 +144,12 @@ def claims_done(text: str) -> bool:
     plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
     plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
-    language = _spoken(plain)
+    language = spoken(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
     first = [line for line in lines[:1] if _OWN.match(line)]
     prose = first + [line for line in lines if not _ITEM.match(line)]
     sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
-    if _BEGINS.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
+    if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
         return False
     told = _told(sentences, language)
     if told is not False and _only_answers(sentences, lines, language):
@@ -206,27 +173,21 @@ def _told(sentences: Sequence[str], language: Language) -> bool | None:
         rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
         closing = _last([_sentence(one, language) for one in rest])
     if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
-        return not any(map(_leaves, sentences[-CLOSING:]))
-    if declares and closing is None:
-        return True
-    return opening if closing is None else closing
+        rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
+        return not any(map(_LEFT.search, rest))
+    return (declares or opening) if closing is None else closing
 
 
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Whether it proposes, awaits or explains and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
     told = (*opening, *lines[:OPENING])
-    deed = any(map(_DEED.search, (*opening, *closing)))
+    deed = any(map(DEED.search, (*opening, *closing)))
     if not deed and any(map(_EXPLAINS.search, told)):
         return True
     tells = not deed and any(map(_TELLS.search, told))
     asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
     return bool(tells or asks) and not _opens(sentences, lines, language)
-
-
-def _leaves(sentence: str) -> bool:
-    """Whether it tells what is left to do."""
-    return bool(_LEFT.search(_CAVEAT.sub(" ", _HARMLESS.sub(" ", sentence))))
 
 
 def _declares(sentences: Sequence[str], language: Language) -> bool:
@@ -261,9 +222,8 @@ def _title(line: str, language: Language) -> bool:
 
 def _sentence(sentence: str, language: Language) -> bool | None:
     """What its last clause says that says anything."""
-    if _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
-        return None
-    if _ASIDE.match(sentence) and not _LEFT.search(sentence):
+    aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
+    if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
         return None
     said = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
     if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):
@@ -275,21 +235,11 @@ def _last(said: Sequence[bool | None]) -> bool | None:
     return next((one for one in reversed(said) if one is not None), None)
 
 
-def _spoken(text: str) -> Language:
-    """That of most marks, and then of most words for what is done; English where none has any."""
-
-    def marks(one: Language) -> tuple[int, int]:
-        return len(one.marks.findall(text)), len(one.claims.findall(text))
-
-    most = max(OTHERS.values(), key=marks)
-    return most if marks(most) > (len(ENGLISH.marks.findall(text)), 0) else ENGLISH
-
-
 def _clause(clause: str, language: Language) -> bool | None:
     """True for a claim, False for an admission, None for neither."""
     clause = _HARMLESS.sub(" ", clause)
     admits = language.admits.search(clause)
-    if _NOTHING_LEFT.search(clause) or (_DEED.search(clause) and not admits):
+    if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):
         return True
     if language.neither.search(clause):
         return None

@@ -43,6 +43,24 @@ DONE = (
     rf"(?:re-)?(?!(?:{_NO_DEEDS}|turn(?!ed\ o))\w*\b)[^\W_]{{2,}}(?:[^e\W]ed|eed))"
 )
 ADVERB = r"(?:(?:now|all|both|been|also|just|then|already|\w+ly)\s+)*"
+# A deed, whatever else its clause says of what will be.
+DEED = re.compile(
+    rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
+    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
+    r"|\bwhat\ (?:I|we)(?:'ve|\ have)?\ (?:changed|did|fixed|added|removed|built|updated)\b"
+    r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
+    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
+    r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
+    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
+    re.IGNORECASE | re.VERBOSE,
+)
+NOTHING_LEFT = re.compile(
+    r"^\W*(?:everything|all\b.{0,30}) (?:is|are|was|were) already \w+ed\b"
+    r"|^\W*already (?:up to date|(?:push|complet|merg|fix|deploy|committ)ed)\b|\bnothing (?:else "
+    r"|more |further )?(?:remains|is left|left|to do|had to)\b|\bno (?:(?:further"
+    r"|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b|(?:\w+ ){1,2}remains?\W*$)",
+    re.IGNORECASE,
+)
 
 ENGLISH = _language(
     r"\b(?:the|is|are|was|i|to|and|of|for|with|this|that|from|now|added|removed)\b",
@@ -55,8 +73,7 @@ ENGLISH = _language(
     | \b(?:and|then)\ (?:also\ )?{DONE}\b(?!\ workflow) | \bgood\ to\ go\b
     | \b(?:went|ran)\ (?:out|through|over\ to)\b | \bon\ record\b | \bthat\ should\ do\ it\b
     | (?:\w\ds?|[^\Ws]s|both|all|they|these)\ now\ (?!is|are|was|were|need|has|have\ to)\w+\b
-    | \byou'll\ find\b | \bI\ was\ able\ to\b
-    | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
+    | \byou'll\ find\b | \bI\ was\ able\ to\b | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
     | ^[\W_]*(?:successfully\ )?(?!set\ up\b){DONE}(?![\w-]|\ \w+ed\b)
     | ^\W*(?:[\w.-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
     | \b(?:steps?|calls?|tasks?|work|stages?|attempt|handshake|loop|requirements?)\b
@@ -73,12 +90,10 @@ ENGLISH = _language(
         \b(?:pass(?:es|ed)?|clean\w*|succeed\w*|green)\b
     | ^\W*(?:all|everything)\ (?:is\ )?(?:green|clean|pass(?:es|ing))\b
     | \bhere's\ what\ I\ (?:did|changed)\b | \b(?:is|are)\ now\ \w+ed\b
-    | \bhas\ moved\ to\b | \btask\ completion\b | \bcovers\ everything\b
-    | ^\W*(?:all\ )?clean\W*$
+    | \bhas\ moved\ to\b | \btask\ completion\b | \bcovers\ everything\b | ^\W*(?:all\ )?clean\W*$
     | \bsummary\ of\ (?:the\ |all\ |my\ )*(?:changes|what\ (?:was|I|we)|docs)\b
     | \bas\ (?:you\ asked|requested)\b | \byou\ now\ have\b
-    | \bready\ to\ (?:use|commit|be|test|ship|go)\b
-    | ^\W*now\ (?:it|this|the\ \w+|both|all)\ \w
+    | \bready\ to\ (?:use|commit|be|test|ship|go)\b | ^\W*now\ (?:it|this|the\ \w+|both|all)\ \w
     | \bwhat\ (?:I|we)(?:'ve|\ have)?\ {ADVERB}{DONE}\b | \bwhat\ was\ (?:set\ up|done)\b
     | \bworking\ (?:correctly|properly|perfectly|beautifully|as\ \w+)\b
     | \b(?:is|are)\ (?:now\ )?\W*production-ready\b
@@ -92,8 +107,7 @@ ENGLISH = _language(
     """,
     r"""
       \b(?:I|we)\ (?:could|can|was|am|did|do|have|had|would)(?:\ not|n't)\b
-    | \bcannot\b | \bunable\b
-    | \b(?:is|are|was|were|has|have|had|could|can|does|did)(?:\ not|n't)\b
+    | \bcannot\b | \bunable\b | \b(?:is|are|was|were|has|have|had|could|can|does|did)(?:\ not|n't)\b
     | \b(?:unfortunately|sorry|impossible|incomplete|unfinished|pending|missing|stuck|neither)\b
     | \bI\ skipped\b | \b(?:I|was|were)\ never\b | \bhalf\ of\b | \bin\ part\b | \ban\ error\b
     | \bunsent\b | \brequires?\ (?:your|a\ human|an?\ approval) | \bI\ give\ up\b
@@ -108,16 +122,14 @@ ENGLISH = _language(
     | \b(?:needs?|has|have)\ to\ be\b | \bnone\ of\b | \bran\ out\b | \bI\ wait\b
     | \bstill\ waiting\b | \bwaiting\ (?:on|for)\ (?:you|team|tasks?|build|approval|confirmation)
     | \bI'll\b | \bI(?:'m|\ am)\ going\ to\b | \bI\ will\b | \bI\ need\b
-    | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar)
-    | ^\W*(?:cancell?ed|aborted|interrupted)\W*$
+    | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar) | ^\W*(?:cancell?ed|aborted|interrupted)\W*$
     | ^\W*(?:verifying|working\ on|trying|continuing|next\ I)\b
     | \bplease\ (?:approve|confirm|allow|grant)\b
     """,
     r"""
       \?\W*$ | \blet\ me\ know\b | \bfeel\ free\b | \bhappy\ to\b | \byou\ (?:can|may|might|could)\b
     | \bplease\ (?:let|tell|review|check|see)\b | \bwould\ you\b
-    | \b(?:if|once|when|until|unless|before|whether)\b
-    | \b(?:likely|probably|apparently|perhaps)\b
+    | \b(?:if|once|when|until|unless|before|whether)\b | \b(?:likely|probably|apparently|perhaps)\b
     | \b(?:would|should|may|might|shall|(?:could|can)\ be|want(?:s|ed)?\ to|had\ the)\b
     | \b(?:says?|said|expect|assume|suggests)\b | \b(?:previous|earlier|former)\ \w+
     | \bin\ (?:(?:19|20)\d\d|January|February|March|April|June|July|August|\w+ember|October)\b
@@ -274,3 +286,13 @@ OTHERS: Mapping[str, Language] = {
         r"\?|\b(?:si|avísame|necesito|voy|continuación|\w+ré)\b",
     ),
 }
+
+
+def spoken(text: str) -> Language:
+    """That of most marks, and then of most words for what is done; English where none has any."""
+
+    def marks(one: Language) -> tuple[int, int]:
+        return len(one.marks.findall(text)), len(one.claims.findall(text))
+
+    most = max(OTHERS.values(), key=marks)
+    return most if marks(most) > (len(ENGLISH.marks.findall(text)), 0) else ENGLISH
