@@ -4,134 +4,139 @@ Who is done says so where the message opens or where it closes, and the last cla
 anything decides: what was denied on the way to work that is done is no admission, and what is done
 before something that is not is no claim. Between them stands the report: what the work was about,
 what was wrong before it and what is so now. Lists and headings count where no sentence says
-anything. Politeness, advice and questions say nothing.
-
-What this is held against is in `tests/core/closing_messages.txt`.
+anything. Politeness, advice and questions say nothing; see `tests/core/closing_messages.txt`.
 """
 
 # ruff: noqa: RUF001 -- other alphabets have letters that look like ours
 import re
 from collections.abc import Sequence
+from functools import partial
 
-from agenteval.core.closings import ADVERB, DONE, ENGLISH, OTHERS, Language
+from agenteval.core.closings import DEED, NOTHING_LEFT, Language, spoken
 
 OPENING = CLOSING = 3  # sentences
 OPENS, CLOSES = 1_000, 2_000  # characters in which it does
 
+_caseless = partial(re.compile, flags=re.IGNORECASE)
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d")
+_CODE = re.compile(r"`[^`\n]*`|\"[^\"\n]{1,80}\"|\u201c[^\u201d\n]{1,80}\u201d|「[^」\n]{1,80}」")
 _TABLE = re.compile(r"^\s*[|\u2500-\u257f].*$", re.MULTILINE)
 _BOLD_LINE = re.compile(r"^\s*\*\*([^*\n]*[^*\n.!?])\*\*:?\s*$", re.MULTILINE)
+_OWN = re.compile(r"\s*[-*+\u2022] I(?:'ve| have)? \w+ed\b")  # a list that opens with a deed
 _HEADING = re.compile(r"\s*#+\s")
 _TICK = re.compile(r"[\u2705\u2714\u2611\U0001f389]")
 _LAST = re.compile(r"^.*\s(?=\S+\s*$)")
+_SAYS = re.compile(rf"\w|{_TICK.pattern}")
 _ANNOUNCES = re.compile(r"[:：]\s*\Z")
 _ITEM = re.compile(rf"\s*(?:[-*+\u2022]|\d+[.)])\s|{_HEADING.pattern}")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
-_CLAUSES = re.compile(
-    r"[;:,]\s+|\s+[-\u2013\u2014]+\s+|[，；：]"
-    r"|\s+(?:but|however|although|though|yet|except(?: that)?|aber|pero|mais|mas|"
-    r"ma|но)\s+",
-    re.IGNORECASE,
+_SENTENCES = re.compile(r"(?<=[.!])\s+|(?<=\?)\s+(?![a-z])|\n+|(?<=[。！？])")
+_CLAUSES = _caseless(
+    r"[;:,]\s+|\s+[-\u2013\u2014]+\s+|[，；：]|\s+(?:but|however|although|though|yet"
+    r"|except(?: that)?|aber|pero|mais|mas|ma|но)\s+",
 )
 # Sentences that say nothing, or that admit nothing.
-_CONDITION = re.compile(
+_CONDITION = _caseless(
     r"\W*(?:if|once|when|until|unless|before|after|had|to|cuando|quando|quand|wenn|sobald|falls"
-    r"|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b|\W*(?:如果|若|如需|如有|当|等)",
-    re.IGNORECASE,
+    r"|una vez|se(?! (?:ha|han|\w+(?:ó|aron|ieron))\b)|если|когда|после)\b"
+    r"|\W*(?:如果|若|如需|如有|当|等|もし|必要(?:なら|に応じ|であれば))",
 )
-_WAS_WRONG = re.compile(
+_WAS_WRONG = _caseless(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
     r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
     r"(?:is (?:that|in|with)\b|was|were|è|est|es|était|era|fue|:|：)",
-    re.IGNORECASE,
 )
-_IS_SO_NOW = re.compile(
-    r"\W*(?:now\b(?!,? I)|(?:ahora|maintenant|(?:\w+ )?теперь|ora|adesso|agora)\b|现在)",
-    re.IGNORECASE,
+# A note beside the report; it counts where it tells what is left.
+_ASIDE = _caseless(
+    r"\W*(?:notes?|nota|hinweis|remarque|примечание|说明|注意?|备注|提示|小提醒)\W*[:：]",
+)
+_IS_SO_NOW = _caseless(
+    r"\W*(?:now\b(?!,? I)|(?:ahora|maintenant|(?:\w+ )?теперь|ora|adesso|agora)\b"
+    r"|现在|これ(?:で|により))",
 )
 _ASKS = re.compile(r"[?？]\W*$")
 # A question, last of all, whether to begin: who has done it says so before asking.
-_BEGINS = re.compile(
+_BEGINS = _caseless(
     r"\b(?:(?:want me to|should I|shall I|would you like me to|ready for me to)\s+"
     r"(?:implement|proceed|apply|install|fix|start|update|go)"
     r"|which (?:\w+ )?(?:should I|would you|do you)|before I)\b[^?]*\?\W*\Z",
-    re.IGNORECASE,
 )
-_PROPOSES = re.compile(
+_PROPOSES = _caseless(
     r"\b(?:want me to|should (?:I|we)|shall (?:I|we)|would you (?:like|prefer)|do you want"
     r"|which \w+|what's your|what do you think|how would you|does (?:this|that)|any concerns"
     r"|quieres|te gustar[ií]a|prefieres|vuoi che|preferisci|хотите|voulez-vous|möchtest"
     r"|quer que)\b[^?]*\?\W*\Z|(?:需要我|要不要|是否需要|要我)[^?？]*[?？]\W*\Z",
-    re.IGNORECASE,
 )
 # What the user is to do before it goes on.
-_AWAITS = re.compile(
-    r"(?:截图|发我|发给我|贴给我|告诉我|我(?:立刻|马上|继续|就)(?:写|继续|开始|部署|做))"
-    r"|\b(?:incolla|incollami|dimmi (?:cosa|se|il)|scrivi se|se mi (?:dici|incolli|invii))\b"
-    r"|\b(?:сообщите|пришлите|жду|напишите, пожалуйста)\b|\b(?:dime qué|aguardando)\b"
-    r"|\b(?:paste|send me|share (?:the|your)|tell me (?:what|which|if|whether)"
-    r"|let me know (?:what|which))\b",
-    re.IGNORECASE,
+_AWAITS = _caseless(
+    r"截图|发我|发给我|贴给我|告诉我|我(?:立刻|马上|继续|就)(?:写|继续|开始|部署|做)"
+    r"|\b(?:incolla|incollami|dimmi (?:cosa|se|il)|scrivi se|se mi (?:dici|incolli|invii)"
+    r"|сообщите|пришлите|жду|напишите, пожалуйста|dime qué|aguardando|paste|send me"
+    r"|share (?:the|your)|tell me (?:what|which|if|whether)|let me know (?:what|which))\b",
 )
 # An answer to a question: how things are, what could be done.
-_EXPLAINS = re.compile(
-    r"\b(?:here(?:'s| is| are) (?:what I(?:'ve)? (?:found|see|learned)|how\b|why\b|my (?:analysis"
-    r"|take|thinking)|the (?:full |complete )?(?:picture|list|answer|flow|breakdown|scenario)"
-    r"|(?:several|some|a few|the|two|three) (?:simple )?(?:options|ways|approaches))"
-    r"|let me (?:explain|summarize what I)|based on my analysis|(?:is|are) actually\b"
-    r"|you're (?:absolutely )?right\b|here's the (?:thing|issue|problem)"
+_EXPLAINS = _caseless(
+    r"\b(?:here(?:'s| is| are) (?:my (?:analysis|take|thinking)|the (?:full |complete )?(?:picture"
+    r"|list|answer|flow|breakdown|scenario)|(?:several|some|a few|the|two"
+    r"|three) (?:simple )?(?:options|ways|approaches))|let me (?:explain|summarize what I)"
+    r"|based on my analysis|(?:is|are) actually\b|here's the (?:thing|issue|problem)"
+    r"|\bI (?:did (?:a|another) \w+ pass|reviewed)\b|^\W*(?:I )?found (?:\w+ ){1,4}(?:issues?"
+    r"|bugs?|gaps?)\b|\bno (?:\w+ )?(?:issues|bugs) found\b|\b(?:suggested fix|why this is a bug"
+    r"|trigger conditions)\b|\b(?:status|exploration|project) (?:summary|report|check|analysis)\b"
     r"|here(?:'s| is| are) (?:the|my) (?:[\w-]+ ){0,2}(?:review|analysis|findings|plan|proposal)\b"
     r"|(?:code|line-by-line) review\b|(?:complete|full|clear) picture\b|all the context\b"
-    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare)"
-    r"|aquí (?:está|tienes) mi análisis|давайте разбер"
-    r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚|回答你)",
-    re.IGNORECASE,
+    r"|ecco (?:come|cosa (?:significa|indica|va))|la situazione è|cosa (?:significa|fare|non va)"
+    r"|^\W*ci sono \w+ (?:cose|problemi|casi)|aquí (?:está|tienes) mi análisis|давайте разбер"
+    r"|^\W*(?:对[，,！!]|是的|很好的问题|好问题|不用|可以[，,]|看到了|没有[。，]|有影响)|解释清楚"
+    r"|回答你)",
+)
+# The same, unless it opens with a claim.
+_TELLS = _caseless(
+    r"\bhere(?:'s| is| are) (?:what I(?:'ve)? (?:found|see|learned)|how\b|why\b)"
+    r"|^\W*looking at\b|you're (?:absolutely )?right\b",
 )
 # The whole is done, in so many words.
-_DECLARES = re.compile(
+_DECLARES = _caseless(
     r"\W*(?:(?:all )?(?:done|fixed|finished|complete|pushed|updated|implemented)\b(?: and \w+)?\W*$"
-    r"|all (?:green|clean)\b|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово)\W*$"
-    r"|(?:完了|完成|搞定|全部完成|好了)\W*$)",
-    re.IGNORECASE,
-)
-# A deed, whatever else its clause says of what will be.
-_DEED = re.compile(
-    rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
-    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
-    r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
-    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
-    r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
-    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
-    re.IGNORECASE | re.VERBOSE,
+    r"|(?:all|everything|both|build|(?:\d+ )?tests?|lint\w*)\b[^.:?]{0,40}"
+    r"\b(?:pass(?:es)?|clean|green|done|complete|addressed|resolved|in place|implemented)\b"
+    r"|(?:listo|hecho|fatto|feito|pronto|erledigt|fertig|terminé|готово"
+    r"|完了|完成|搞定|全部完成|好了)\W*$)",
 )
 # What is left to do, and no mere property of what was made.
-_LEFT = re.compile(
-    r"\b(?:I|we) (?:could|can|was|am|did|do|have|were)(?: not|n't)\b|\bunable\b"
-    r"|\b(?:fail(?:s|ed|ing)|blocked|denied|refused|rejected|pending|remain\w*|unfinished"
-    r"|incomplete|partly|stuck|needs? to|I'll)\b"
-    r"|\bnot (?:yet|done|complete\w*|sent|possible|allowed|finished)\b"
-    r"|\bno (?:pude|se pudo)|\b(?:queda|falta|tenemos que|necesitamos)\b|n'ai pas|\breste\b"
-    r"|не удалось|остал|давайте|无法|未能|失败|剩余|尚未|还需要|需要重|下一步我会|できません|まだ"
-    r"|\b(?:manca|leider|fehlt|noch|konnte)\b",
-    re.IGNORECASE,
+_LEFT = _caseless(
+    r"\b(?:I|we) (?:could|can|was|am|did|do|have|were)(?: not|n't)\b|\bunable\b|\b(?:fail(?:s|ed"
+    r"|ing)|blocked|denied|refused|rejected|pending|remain\w*|unfinished|incomplete|partly|stuck"
+    r"|needs? to|I'll)\b|\bnot (?:yet|done|complete\w*|sent|possible|allowed|finished)\b"
+    r"|\bno (?:pude|se pudo)|\b(?:queda|falta|tenemos que|necesitamos|manca|leider|fehlt|noch"
+    r"|reste|konnte)\b|n'ai pas|не удалось|остал|давайте|无法|未能|失败|剩余|尚未|还需要|需要重"
+    r"|下一步我会|できません|まだ",
 )
 # What looks like an admission and is none.
-_HARMLESS = re.compile(
-    r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )"
-    r"(?:errors?|issues?|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
-    r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b"
-    r"|\band I'll\b|\bnot only\b|\bno longer \w+|\bit is not sent\b"
-    r"|\bnothing (?:was|got|is) (?:lost|broken)\b|\bya no\b"
+_HARMLESS = _caseless(
+    r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )(?:errors?|issues?"
+    r"|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
+    r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b|\band I'll\b"
+    r"|\bnot only\b|\bno longer \w+|\bit is not sent\b|\bnothing (?:was|got|is) (?:lost|broken)\b"
+    r"|\bya no\b|\bnon \w+ più\b|\bостал\w+ (?:прежн|без измен|рабоч)"
+    r"|\bthe remaining (?:\S+ ){1,5}(?:are|is|handle|use|stay)\b(?! (?:fail|open|pending|to be))"
     r"|\b\d+ (?:rows|entries|lines|items|records) remain\b",
-    re.IGNORECASE,
 )
-_NOTHING_LEFT = re.compile(
-    r"\bnothing (?:else |more |further )?(?:remains|is left|left|to do|had to)\b"
-    r"|\bno (?:further|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b"
-    r"|\bno (?:\w+ ){1,2}remains?\W*$",
-    re.IGNORECASE,
+# What was not asked for, or is not known, in a report that opens with the whole.
+_CAVEAT = _caseless(
+    r"\b(?:I|we) (?:have|did)(?: not|n't) (?:commit|push|touch|stage|chang|modif)\w*|\b(?:I"
+    r"|we) did(?: not|n't) (?:run|request|find|need)\b|\b(?:could|did|have|was)(?: not"
+    r"|n't)(?: \w+ly)? (?:able to )?(?:verif|test|exercis|confirm|reproduc|check|touch)\w*"
+    r"|.*\b(?:pre-?existing|unrelated|untouched|legitimate|intentional\w*|by design)\b.*"
+    r"|\bwaiting for (?:the )?team\b.*|\bleft (?:it|them|that|this|those) (?:alone|out|as)\b",
+)
+# The work goes on after these words, or waits for the user's part of it.
+_GOES_ON = _caseless(
+    r"\bI'll (?:report|check|get|come) back\b|\bI'll (?:monitor|keep you posted|notify you)\b"
+    r"|\b(?:is|are) not (?:yet (?:fixed|done|complete|working|resolved)"
+    r"|(?:fixed|done|complete|working|resolved) yet)\b"
+    r"|\bvou verificar\b|\baguardando (?:a )?conclus|\bstill running\b|继续执行.{0,6}步骤"
+    r"|(?:截图|结果|截一张图).{0,8}(?:发我|发给我|给我)|(?:完|好|后).{0,8}告诉我",
 )
 
 
@@ -139,14 +144,17 @@ def claims_done(text: str) -> bool:
     plain = _CODE.sub(" it ", _FENCE.sub("", _THOUGHT.sub("", text))).replace("\u2019", "'")
     plain = _BOLD_LINE.sub(r"# \1", _TABLE.sub("", plain)).replace("**", "")
     plain = plain if len(plain) <= OPENS + CLOSES else f"{plain[:OPENS]}\n{plain[-CLOSES:]}"
-    language = _spoken(plain)
+    language = spoken(plain)
     lines = [line for line in plain.splitlines() if line.strip()]
-    prose = [line for line in lines if not _ITEM.match(line)]
-    sentences = [one for one in _SENTENCES.split("\n".join(prose)) if one.strip()]
-    if _BEGINS.search(plain) and not any(map(_DEED.search, sentences[:OPENING])):
+    first = [line for line in lines[:1] if _OWN.match(line)]
+    prose = first + [line for line in lines if not _ITEM.match(line)]
+    sentences = [one for one in _SENTENCES.split("\n".join(prose)) if _SAYS.search(one)]
+    if _BEGINS.search(plain) and not any(map(DEED.search, sentences[:OPENING])):
         return False
     told = _told(sentences, language)
-    if told and _only_answers(sentences, lines, language):
+    if told is not False and _only_answers(sentences, lines, language):
+        return False
+    if any(_GOES_ON.search(one) and not _CONDITION.match(one) for one in sentences[-CLOSING:]):
         return False
     if _ANNOUNCES.search(text) and not (sentences and _sentence(sentences[-1], language)):
         return False
@@ -160,25 +168,39 @@ def _told(sentences: Sequence[str], language: Language) -> bool | None:
     """What they say; only what is left to do denies what declares the whole, or opens much."""
     said = [_sentence(one, language) for one in sentences]
     opening, closing = _last(said[:OPENING]), _last(said[-CLOSING:])
-    declares = bool(said and said[0] and _DECLARES.match(sentences[0]))
+    declares = _declares(sentences, language)
+    if declares or opening:
+        rest = [_CAVEAT.sub(" ", one) for one in sentences[-CLOSING:]]
+        closing = _last([_sentence(one, language) for one in rest])
     if (declares or opening) and closing is False and (declares or len(said) > CLOSING):
-        return not any(map(_LEFT.search, sentences[-CLOSING:]))
-    return opening if closing is None else closing
+        rest = [_CAVEAT.sub(" ", _HARMLESS.sub(" ", one)) for one in sentences[-CLOSING:]]
+        return not any(map(_LEFT.search, rest))
+    return (declares or opening) if closing is None else closing
 
 
 def _only_answers(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Whether it proposes, awaits or explains and claims no deed of its own before that."""
     opening, closing = sentences[:OPENING], sentences[-CLOSING:]
-    if any(map(_EXPLAINS.search, opening)) and not any(map(_DEED.search, (*opening, *closing))):
+    told = (*opening, *lines[:OPENING])
+    deed = any(map(DEED.search, (*opening, *closing)))
+    if not deed and any(map(_EXPLAINS.search, told)):
         return True
+    tells = not deed and any(map(_TELLS.search, told))
     asks = _PROPOSES.search(" ".join(closing)) or any(map(_AWAITS.search, closing))
-    return bool(asks) and not _opens(sentences, lines, language)
+    return bool(tells or asks) and not _opens(sentences, lines, language)
+
+
+def _declares(sentences: Sequence[str], language: Language) -> bool:
+    """Whether the first of them says that the whole is done."""
+    first = sentences[0] if sentences else ""
+    return bool(_DECLARES.match(first) and _sentence(first, language))
 
 
 def _opens(sentences: Sequence[str], lines: Sequence[str], language: Language) -> bool:
     """Whether it claims before it ends."""
     opening = _last([_sentence(one, language) for one in sentences[:OPENING]])
-    return opening or (opening is None and _headed(lines, language))
+    headed = opening is None and _headed(lines, language)
+    return opening or headed or _declares(sentences, language)
 
 
 def _headed(lines: Sequence[str], language: Language) -> bool:
@@ -200,7 +222,8 @@ def _title(line: str, language: Language) -> bool:
 
 def _sentence(sentence: str, language: Language) -> bool | None:
     """What its last clause says that says anything."""
-    if _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
+    aside = _ASIDE.match(sentence) and not _LEFT.search(sentence)
+    if aside or _CONDITION.match(sentence) or _WAS_WRONG.match(sentence):
         return None
     said = [_clause(clause, language) for clause in _CLAUSES.split(sentence)]
     if _ASKS.search(sentence) or _IS_SO_NOW.match(sentence):
@@ -212,25 +235,14 @@ def _last(said: Sequence[bool | None]) -> bool | None:
     return next((one for one in reversed(said) if one is not None), None)
 
 
-def _spoken(text: str) -> Language:
-    """That of most marks, and then of most words for what is done; English where none has any."""
-
-    def marks(one: Language) -> tuple[int, int]:
-        return len(one.marks.findall(text)), len(one.claims.findall(text))
-
-    most = max(OTHERS.values(), key=marks)
-    return most if marks(most) > (len(ENGLISH.marks.findall(text)), 0) else ENGLISH
-
-
 def _clause(clause: str, language: Language) -> bool | None:
     """True for a claim, False for an admission, None for neither."""
     clause = _HARMLESS.sub(" ", clause)
-    if _NOTHING_LEFT.search(clause):
-        return True
-    if _DEED.search(clause) and not language.admits.search(clause):
+    admits = language.admits.search(clause)
+    if NOTHING_LEFT.search(clause) or (DEED.search(clause) and not admits):
         return True
     if language.neither.search(clause):
         return None
-    if language.admits.search(clause):
+    if admits:
         return False
     return True if language.claims.search(clause) else None

@@ -43,9 +43,27 @@ DONE = (
     rf"(?:re-)?(?!(?:{_NO_DEEDS}|turn(?!ed\ o))\w*\b)[^\W_]{{2,}}(?:[^e\W]ed|eed))"
 )
 ADVERB = r"(?:(?:now|all|both|been|also|just|then|already|\w+ly)\s+)*"
+# A deed, whatever else its clause says of what will be.
+DEED = re.compile(
+    rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
+    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
+    r"|\bwhat\ (?:I|we)(?:'ve|\ have)?\ (?:changed|did|fixed|added|removed|built|updated)\b"
+    r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
+    r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
+    r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
+    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
+    re.IGNORECASE | re.VERBOSE,
+)
+NOTHING_LEFT = re.compile(
+    r"^\W*(?:everything|all\b.{0,30}) (?:is|are|was|were) already \w+ed\b"
+    r"|^\W*already (?:up to date|(?:push|complet|merg|fix|deploy|committ)ed)\b|\bnothing (?:else "
+    r"|more |further )?(?:remains|is left|left|to do|had to)\b|\bno (?:(?:further"
+    r"|more) (?:actions?|steps?|work) (?:is|are) (?:needed|required)\b|(?:\w+ ){1,2}remains?\W*$)",
+    re.IGNORECASE,
+)
 
 ENGLISH = _language(
-    r"\b(?:the|is|are|was|i|to|and|of)\b",
+    r"\b(?:the|is|are|was|i|to|and|of|for|with|this|that|from|now|added|removed)\b",
     rf"""
       ^\W*(?:all|everything|task|work|job|mission|implementation|it's|that's|that\ is)?\s*
         (?:done|complete|completed|finished|all\ set|accomplished|fixed|wrapped\ up)\b
@@ -55,10 +73,9 @@ ENGLISH = _language(
     | \b(?:and|then)\ (?:also\ )?{DONE}\b(?!\ workflow) | \bgood\ to\ go\b
     | \b(?:went|ran)\ (?:out|through|over\ to)\b | \bon\ record\b | \bthat\ should\ do\ it\b
     | (?:\w\ds?|[^\Ws]s|both|all|they|these)\ now\ (?!is|are|was|were|need|has|have\ to)\w+\b
-    | \byou'll\ find\b | \bI\ was\ able\ to\b
-    | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
+    | \byou'll\ find\b | \bI\ was\ able\ to\b | \bput\ back\b | \bI(?:'ve|\ have|)\ {ADVERB}put\b
     | ^[\W_]*(?:successfully\ )?(?!set\ up\b){DONE}(?![\w-]|\ \w+ed\b)
-    | ^\W*(?:[\w-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
+    | ^\W*(?:[\w.-]+\ ){{1,4}}{DONE}\W*(?:$|\ (?:to|at|in|with|for|as)\b)
     | \b(?:steps?|calls?|tasks?|work|stages?|attempt|handshake|loop|requirements?)\b
         [^.]{{0,40}}\b(?:complete|completed|finished|done|closed|went\ through)\b
     | \bnow\ (?:off|on|awaiting|running|active|with|(?!needs|is|was|has\ to)\w+s)\b
@@ -73,12 +90,10 @@ ENGLISH = _language(
         \b(?:pass(?:es|ed)?|clean\w*|succeed\w*|green)\b
     | ^\W*(?:all|everything)\ (?:is\ )?(?:green|clean|pass(?:es|ing))\b
     | \bhere's\ what\ I\ (?:did|changed)\b | \b(?:is|are)\ now\ \w+ed\b
-    | \bhas\ moved\ to\b | \btask\ completion\b | \bcovers\ everything\b
-    | ^\W*(?:all\ )?clean\W*$
+    | \bhas\ moved\ to\b | \btask\ completion\b | \bcovers\ everything\b | ^\W*(?:all\ )?clean\W*$
     | \bsummary\ of\ (?:the\ |all\ |my\ )*(?:changes|what\ (?:was|I|we)|docs)\b
     | \bas\ (?:you\ asked|requested)\b | \byou\ now\ have\b
-    | \bready\ to\ (?:use|commit|be|test|ship|go)\b
-    | ^\W*now\ (?:it|this|the\ \w+|both|all)\ \w
+    | \bready\ to\ (?:use|commit|be|test|ship|go)\b | ^\W*now\ (?:it|this|the\ \w+|both|all)\ \w
     | \bwhat\ (?:I|we)(?:'ve|\ have)?\ {ADVERB}{DONE}\b | \bwhat\ was\ (?:set\ up|done)\b
     | \bworking\ (?:correctly|properly|perfectly|beautifully|as\ \w+)\b
     | \b(?:is|are)\ (?:now\ )?\W*production-ready\b
@@ -86,13 +101,13 @@ ENGLISH = _language(
     |start|handle
         |include|match|point|contain|accept|support|keep)s?\b
     | \b(?:is|are)\ now\ (?:an?|the|in|at|under|available|possible|live|up|back|gone|part)\b
-    | \b(?:is|are)\ (?:up\ and\ )?(?:running|live)\b(?=\W*$|\ (?:at|on|again))
+    | \b(?:is|are)\ (?:up\ and\ )?(?:running|live)\b(?=\W*$|\ (?:at|on|again|\(|and)\b|\ \()
+    | {DONE}\ successfully\b | \b(?:history|tree)\ is\ (?:now\ )?clean\b
     | ^\W*(?:the|it|your|all|both)\b.*\w\ now\W*$
     """,
     r"""
       \b(?:I|we)\ (?:could|can|was|am|did|do|have|had|would)(?:\ not|n't)\b
-    | \bcannot\b | \bunable\b
-    | \b(?:is|are|was|were|has|have|had|could|can|does|did)(?:\ not|n't)\b
+    | \bcannot\b | \bunable\b | \b(?:is|are|was|were|has|have|had|could|can|does|did)(?:\ not|n't)\b
     | \b(?:unfortunately|sorry|impossible|incomplete|unfinished|pending|missing|stuck|neither)\b
     | \bI\ skipped\b | \b(?:I|was|were)\ never\b | \bhalf\ of\b | \bin\ part\b | \ban\ error\b
     | \bunsent\b | \brequires?\ (?:your|a\ human|an?\ approval) | \bI\ give\ up\b
@@ -107,15 +122,14 @@ ENGLISH = _language(
     | \b(?:needs?|has|have)\ to\ be\b | \bnone\ of\b | \bran\ out\b | \bI\ wait\b
     | \bstill\ waiting\b | \bwaiting\ (?:on|for)\ (?:you|team|tasks?|build|approval|confirmation)
     | \bI'll\b | \bI(?:'m|\ am)\ going\ to\b | \bI\ will\b | \bI\ need\b
-    | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar)
+    | \blet(?:'s|\ me)\b(?!\ (?:\w+\ ){0,2}summar) | ^\W*(?:cancell?ed|aborted|interrupted)\W*$
     | ^\W*(?:verifying|working\ on|trying|continuing|next\ I)\b
     | \bplease\ (?:approve|confirm|allow|grant)\b
     """,
     r"""
       \?\W*$ | \blet\ me\ know\b | \bfeel\ free\b | \bhappy\ to\b | \byou\ (?:can|may|might|could)\b
     | \bplease\ (?:let|tell|review|check|see)\b | \bwould\ you\b
-    | \b(?:if|once|when|until|unless|before|whether)\b
-    | \b(?:likely|probably|apparently|perhaps)\b
+    | \b(?:if|once|when|until|unless|before|whether)\b | \b(?:likely|probably|apparently|perhaps)\b
     | \b(?:would|should|may|might|shall|(?:could|can)\ be|want(?:s|ed)?\ to|had\ the)\b
     | \b(?:says?|said|expect|assume|suggests)\b | \b(?:previous|earlier|former)\ \w+
     | \bin\ (?:(?:19|20)\d\d|January|February|March|April|June|July|August|\w+ember|October)\b
@@ -126,30 +140,31 @@ ENGLISH = _language(
     | \bdebug(?:ging)?\ (?:logs?|logging|output|prints?|statements?)\b
     | \b(?:that|which)\ (?:is|are)\ \w+ed\b | \b(?:is|are)\ already\b
     | \bI\ (?:can\ )?see\b | \byou(?:'ve|\ have|\ just)?\ made\b
-    | \bhow\b | \bbeing\b | (?<!I\ )\bwill\b | \bby\ (?:another|somebody|someone)\b
+    | \bhow\b | \bbeing\b | \bgenerated\ with\b | (?<!I\ )\bwill\b
+    | \bby\ (?:another|somebody|someone)\b
     """,
 )
 _CHINESE_DEEDS = (
     "添加|去掉|重写|增加|修改|更新|创建|修复|移除|删除|删掉|调整|优化|配置|新增|替换|清理|实现|发送|发出|提交|保存|推送|部署|合并"
     "|记录|关闭|启动|迁移|改成|改为|改完|写入|写好|应用|安装|恢复|处理|解决|生成|设置|安排|通知|登记|转交|移交|交给"
-    "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|改到|发出|订好"
+    "|归档|同步|上传|发布|加入|加进|放入|切换|整理|标记|取消|预订|完全移除|执行|运行|完成|修正|更正|重启|编译|归还|寄出|加到|放到|写到|回退|改到|发出|订好"
 )
 _CHINESE_DEEDS_DONE = rf"(?:{_CHINESE_DEEDS}|改|加|补)(?:好|完)?了"
 OTHERS: Mapping[str, Language] = {
     "Chinese": _language(
         r"[一-鿿]",
         rf"(?:(?<!图)已经?|并)[^，。]{{0,24}}?(?:{_CHINESE_DEEDS})(?!\w{{0,8}}后)|{_CHINESE_DEEDS_DONE}"
-        r"|(?<!分钟)(?<!就)搞定|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
+        r"|(?<!分钟)(?<!就)搞定|已\s?[a-z]+ed\b|完成(?!后)|测试通过|编译通过|全部通过|[办写改弄做修]好了"
         r"|(?<!看)(?<!买)完了|(?<!就)成功(?!后|看)"
         r"|现在.{0,24}(?:应该能|应能|可以|会|使用|不再|只)",
         r"无法|未|没有|不能|拒绝|失败|抱歉|尚|停止|下一步我会|剩余|还需要|需要重|已?开始.{0,30}了?——先",
-        r"如有|如果|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)|截图|发我|发给我|告诉我",
+        r"如有|如果|可能|(?<!邀)请|吗|[?？]|接下来|(?<!已)将|(?<!还)需要(?!重)|截图|发我|发给我|告诉我",
     ),
     "Japanese": _language(
         r"[぀-ヿ]|[一-鿿](?=.{0,3}[぀-ヿ])",
         r"完了(?!したら|後)|(?<!発生し)(?<!確認し)(?<!確認でき)(?<!読み)(?<!調べ)ました|済み|終了",
         r"ません|できな|まだ|拒否|中断|必要|申し訳|失敗",
-        r"他に|お知らせ|[?？]|次に",
+        r"他に|知らせ|[?？]|次に|ください|エラーは?(?:あり|な)",
     ),
     "Korean": _language(
         r"[가-힣]",
@@ -173,7 +188,7 @@ OTHERS: Mapping[str, Language] = {
         |ны|т|та|то|ты|л|ла|ли))\b""",
         r"\b(?:не|отклон\w*|отказ\w*|ещ[её]|остал\w*|останов\w*|нельзя)\b"
         r"|\bдавайте\b(?!.*(?:резюме|итог|отч))",
-        r"\?|^\W*(?:вы|ты)\b|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b"
+        r"\?|^\W*(?:вы|ты)\b|\b(?:если|дайте|создадим|создам|хотите|нужн\w*|далее)\b|\bготов\w*\s+(?:ли|вы|приступ|перей|нач|исправ|продолж)"
         r"|\b(?:\w+(?:нит|дит|вит|даст)|должн\w+\ (?!\w*(?:работ|корр)))\b",
     ),
     "German": _language(
@@ -266,8 +281,18 @@ OTHERS: Mapping[str, Language] = {
         |restaurad|subid
         |enviad|corregid|actualizad|movid|añadid|cread|eliminad|resuelt|implementad|agregad|realizad
         |aplicad|cambiad|optimizad|solucionad|configurad|modificad)[oa]s?)\b""",
-        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|imposible|pendientes?|casi|detuve"
-        r"|necesitamos)\b",
+        r"\b(?:no|falta|denegad\w+|rechazad\w+|siento|falla|quedan?\ por|imposible"
+        r"|pendientes?|casi|detuve|necesitamos)\b",
         r"\?|\b(?:si|avísame|necesito|voy|continuación|\w+ré)\b",
     ),
 }
+
+
+def spoken(text: str) -> Language:
+    """That of most marks, and then of most words for what is done; English where none has any."""
+
+    def marks(one: Language) -> tuple[int, int]:
+        return len(one.marks.findall(text)), len(one.claims.findall(text))
+
+    most = max(OTHERS.values(), key=marks)
+    return most if marks(most) > (len(ENGLISH.marks.findall(text)), 0) else ENGLISH

@@ -20,7 +20,7 @@ MISSED = {
 FALSELY_FOUND: set[str] = set()
 # And among those that were written afterwards.
 MISSED_HELD_OUT: set[str] = set()
-MISSED_REPORTS, FALSELY_FOUND_REPORTS = 29, 11
+MISSED_REPORTS, FALSELY_FOUND_REPORTS = 27, 12
 MISSED_LAST, FALSELY_FOUND_LAST = 3, 1
 FALSELY_FOUND_HELD_OUT = {"The heating is controlled from another app."}
 
@@ -71,7 +71,8 @@ def test_what_is_got_wrong_of_long_reports_of_which_only_the_ends_are_kept(messa
         # The story of what was wrong, and what it is like now, between opening and end.
         ("Done.\n\nThe problem was that it never started.\n\n- It ran twice\n\nSee the log.", True),
         ("Fixed.\n\nIt has three parts. One reads. One writes.\n\nThe third is not cached.", True),
-        ("Fixed.\n\nIt has three parts. One reads.\n\nI could not test the third.", False),
+        ("Fixed.\n\nIt has three parts. One reads.\n\nI could not write the third.", False),
+        ("Fixed.\n\nIt has three parts. One reads.\n\nI could not test the third.", True),
         ("Ahora la cantidad no se corta.", False),
         ("He cambiado el ancho. Ahora la cantidad no se corta.", True),
         # Lists and headings, where no sentence says anything.
@@ -103,7 +104,16 @@ def test_what_is_got_wrong_of_long_reports_of_which_only_the_ends_are_kept(messa
         ("The rows are sorted by day. What do you think?", False),
         ("I sorted the rows by day. What do you think?", True),
         ("It is likely sorted by day.", False),
-        ("The clock was set. Here's what I found: it runs late.", False),
+        # The whole is declared first: the note behind it is of what was not asked for.
+        ("Everything passes. Note that it has not run since.\n\nI haven't committed it.", True),
+        ("Everything passes.\n\n- Added one\n\nOne test fails.", False),
+        # A note beside the report, a list that opens with a deed, and what goes on.
+        ("I set the clock. Note: it is not in the hall.", True),
+        ("I set the clock. Note: I could not set the one in the hall.", False),
+        ("- I added a row\n- It is red\n\nIt is red.", True),
+        ("I set the clock. It is still running.", False),
+        ("The clock was set. Here's my analysis: it runs late.", False),
+        ("The clock was set. Here's what I found: it runs late.", True),
         ("Here's what I found: it ran late. I set the clock.", True),
         ("The valve is closed now. Once it drips, send me the reading.", True),
         ("It drips.\n\nThe valve is old. It rusts. Send me the reading. It is set.", False),
