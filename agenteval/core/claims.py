@@ -44,7 +44,7 @@ _CONDITION = _caseless(
 _WAS_WRONG = _caseless(
     r"^\W*(?:(?:the|le|el|il|o) )?(?:root cause|cause|problem|issue|bug|error|reason|before"
     r"|проблема|問題|问题|problema|problème)\b[^.]{0,12}?"
-    r"(?:is (?:that|in|with)\b|was|were|è|est|es|était|era|fue|:|：)",
+    r"(?:\b(?:is (?:that|in(?! place)|with)|was|were|è|est|es|était|era|fue)\b|:|：)",
 )
 # A note beside the report; it counts where it tells what is left.
 _ASIDE = _caseless(
@@ -116,7 +116,8 @@ _LEFT = _caseless(
 _HARMLESS = _caseless(
     r"\b(?:without (?:any )?(?:a )?|no (?:more |further |other )?|not? any )(?:errors?|issues?"
     r"|problems?|failures?|conflicts?|hitch|denials?|denied calls?|remaining \w+"
-    r"|pending \w+)(?: remains?)?\b|\bno (?:\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b|\band I'll\b"
+    r"|pending \w+)(?: remains?)?\b|\band I'll (?:keep|be|let you know|monitor|watch)\b"
+    r"|\bno (?:(?!(?:and|but|matter|was|were)\b)\w+\s+){1,6}(?:remain(?:s|ing)?|left)\b"
     r"|\bnot only\b|\bno longer \w+|\bit is not sent\b|\bnothing (?:was|got|is) (?:lost|broken)\b"
     r"|\bya no\b|\bnon \w+ più\b|\bостал\w+ (?:прежн|без измен|рабоч)"
     r"|\bthe remaining (?:\S+ ){1,5}(?:are|is|handle|use|stay)\b(?! (?:fail|open|pending|to be))"

@@ -46,12 +46,14 @@ ADVERB = r"(?:(?:now|all|both|been|also|just|then|already|\w+ly)\s+)*"
 # A deed, whatever else its clause says of what will be.
 DEED = re.compile(
     rf"^\W*(?:(?:and|so|then|now)\ )?I(?:'ve|\ have|)\ {ADVERB}(?:{DONE}|wrote)"
-    r"(?!.*\b(?:debug|to\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand)))"
+    r"(?!(?<=added).*\bdebug"
+    r"|.*\bto\ help\ (?:us\ |you\ |me\ )?(?:identify|diagnose|find|see|understand))"
     r"|\bwhat\ (?:I|we)(?:'ve|\ have)?\ (?:changed|did|fixed|added|removed|built|updated)\b"
     r"|(?<!you)\ should\ now\ (?:be|work|appear|show|build|pass|resolve|load)\b"
     r"|\b(?:this|that|these\ changes|which)\ should\ (?:fix|resolve|solve)\b"
     r"|^\W*(?:it|the\ \w+(?:\ \w+)?)\ should\ (?:now\ )?(?:work(?:\ now)?|be\ (?:fixed|resolved))\b"
-    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b).*\b(?:will|should|works?|shows?)\b",
+    r"|^\W*now(?:\ (?:the|it|this|when|all|both)\b|,\ when\b)"
+    r".{0,300}\b(?:will|should|works?|shows?)\b",
     re.IGNORECASE | re.VERBOSE,
 )
 NOTHING_LEFT = re.compile(

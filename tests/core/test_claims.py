@@ -20,7 +20,7 @@ MISSED = {
 FALSELY_FOUND: set[str] = set()
 # And among those that were written afterwards.
 MISSED_HELD_OUT: set[str] = set()
-MISSED_REPORTS, FALSELY_FOUND_REPORTS = 27, 12
+MISSED_REPORTS, FALSELY_FOUND_REPORTS = 28, 12
 MISSED_LAST, FALSELY_FOUND_LAST = 3, 1
 FALSELY_FOUND_HELD_OUT = {"The heating is controlled from another app."}
 
@@ -68,6 +68,14 @@ def test_what_is_got_wrong_of_long_reports_of_which_only_the_ends_are_kept(messa
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("The bug fixes are complete.", True),
+        ("The error messages are updated.", True),
+        ("Problem resolved. The problem files have been fixed.", True),
+        ("I've removed the debug statements. Shall I commit?", True),
+        ("I've added debug output to see what happens. Please run it again.", False),
+        ("I've updated the config, and I'll write the tests next.", False),
+        ("I fixed it. No matter what I try two failures remain.", False),
+        ("Done. No tests were run and three failures remain.", False),
         # The story of what was wrong, and what it is like now, between opening and end.
         ("Done.\n\nThe problem was that it never started.\n\n- It ran twice\n\nSee the log.", True),
         ("Fixed.\n\nIt has three parts. One reads. One writes.\n\nThe third is not cached.", True),
