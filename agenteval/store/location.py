@@ -7,8 +7,12 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agenteval.errors import UsageError, fault
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
 
 SCHEMA = 16  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
@@ -139,6 +143,13 @@ MARK = "\x02json:"
 PACKED = "\x02zlib:"
 _MARKS = (MARK, PACKED)
 _WORTH = 512  # characters; shorter ones get longer
+
+
+def usable(connection: "Connection") -> "Connection":
+    """Without what a lost connection left behind: the next statement connects anew, or says so."""
+    if connection.invalidated:
+        connection.rollback()
+    return connection
 
 
 def to_column(value: str) -> str:

@@ -18,6 +18,7 @@ from agenteval.protocols import TrialKey
 from agenteval.store import mapping
 from agenteval.store.bound_rows import TableWriter
 from agenteval.store.kept_prompts import prompt_values
+from agenteval.store.location import usable
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
 from agenteval.store.summaries import Values
 
@@ -106,13 +107,6 @@ class RunRecorder:
             values = {"run_id": self.run_id, "digest": digest, "data": messages[digest]}
             usable(self.connection).execute(_MESSAGE, values)
             self._messages.add(digest)
-
-
-def usable(connection: Connection) -> Connection:
-    """Without what a lost connection left behind: the next statement connects anew, or says so."""
-    if connection.invalidated:
-        connection.rollback()
-    return connection
 
 
 # For one commit, and back. What is stricter than `on` in PostgreSQL stays.

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, text
 
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
-from agenteval.store.recorder import usable
+from agenteval.store.location import usable
 from agenteval.store.summaries import INTERRUPTED
 
 LEASE = 60.0
