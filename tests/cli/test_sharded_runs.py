@@ -54,7 +54,7 @@ def shard(folder: Path, which: str, *words: str) -> Iterator[subprocess.Popen[st
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scheduler", [["xargs", "-P", "3", "-I{}"], ["parallel", "-j", "3"]])
+@pytest.mark.parametrize("scheduler", [["xargs", "-P", "3", "-I{}"], ["parallel", "-q", "-j", "3"]])
 def test_whatever_starts_three_shards_they_play_what_one_process_would(
     project, alone, scheduler
 ) -> None:
