@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from agenteval.workflows.interim_looks import InterimLooks
     from agenteval.workflows.stages import Plan
 
-NOTHING = "No run had begun: nothing is stored, and the same command starts it"
 
+_SAME = "the same command goes on"
 HELP = """\
 Play scenarios with a served model and count its errors per 100 tool calls.
 
@@ -103,9 +103,8 @@ def _cut_off(resumed: str | None) -> "Iterator[None]":
     try:
         yield
     except KeyboardInterrupt:
-        again = "the same command goes on"
-        begun = "`agenteval run --resume last` goes on where a run had begun; else start it again"
-        typer.echo(f"Cut off: {again if resumed else begun}", err=True)
+        again = "`agenteval run --resume last` goes on where a run had begun; else start it again"
+        typer.echo(f"Cut off: {_SAME if resumed else again}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -185,8 +184,8 @@ def _broken(sides: "Sequence[Side]", limit: float, *, interrupted: bool) -> int:
     if faults := workflows.views.faults(sides):
         typer.echo("\n".join(faults), err=True)
     if interrupted:
-        how = f"agenteval run --resume {sides[-1].known[0].id} goes on" if sides else NOTHING
-        typer.echo(f"Cut off. {how}", err=True)
+        again = f"`agenteval run --resume {sides[-1].known[0].id}` goes on" if sides else _SAME
+        typer.echo(f"Cut off: {again}", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):

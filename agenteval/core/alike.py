@@ -43,7 +43,7 @@ def same_command(one: Command, other: Command) -> bool:
             return _same_file(one.words, other.words)
         case _Meeting.OBJECT:
             return _same_object(one, other)
-        case _Meeting.WORD:
+        case _:  # WORD
             return not one.words.isdisjoint(other.words) and _same_object(one, other)
 
 

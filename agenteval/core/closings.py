@@ -242,7 +242,8 @@ OTHERS: Mapping[str, Language] = {
         r"|stat[oaie]\W)"
         r"\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
         r"|\bstat[oaie]\ corrett[oaie]\b"
-        r"|^\W*(?:tutto\ )?(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat"
+        r"|^\W*(?:tutto\ |(?!nessun)\w+\ (?=\w+\W*$))?"
+        r"(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat"
         r"|terminat|modificat|aggiunt|creat|rimoss|risolt"
         r"|configurat|implementat|spostat|sistemat|cancellat|eliminat|installat)[oaie])\b"
         r"|\b(?:è|sono|tutto) pront[oaie]\b|^\W*pronto\b",

@@ -34,7 +34,10 @@ _LARGEST = 1 << 31  # bytes of a sample, unpacked
 _MOST = 20_000  # turns of a sample, and events that are held of it
 _ATTACHED = "attachment://"
 _ZSTD = 93  # as a ZIP names it
-_UNPACK = "packed by zstd, which Python reads from 3.14 on: `inspect log convert --to json` unpacks"
+_UNPACK = (
+    "packed by zstd, which Python reads from 3.14 on: "
+    "`inspect log convert --to json --output-dir DIR FILE` unpacks"
+)
 _BAD_ZIP = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 
 

@@ -35,8 +35,8 @@ _STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store 
 _STRIDE = 100_000  # of them, after which they are counted
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
 _SESSIONS = "SELECT id FROM session ORDER BY id"
-_MESSAGES = "SELECT id FROM message WHERE session_id = ? ORDER BY time_created, id"
-_PARTS = "SELECT id FROM part WHERE message_id = ? ORDER BY id"
+_MESSAGES = "SELECT id FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id"
+_PARTS = "SELECT id FROM part WHERE message_id = CAST(? AS TEXT) ORDER BY id"
 
 
 class _SpentError(Exception):
@@ -90,6 +90,11 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
+def _bytes(name: object) -> object:
+    """As SQLite is asked for it, which takes no text that is no UTF-8."""
+    return name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+
+
 @dataclass(slots=True)
 class _Reading:
     """A database under way: what is left to it, and what could not be read of it."""
@@ -130,7 +135,7 @@ class _Reading:
         """Each once, in their order: of a damaged table one row can stand in many places."""
         found: dict[Any, None] = {}
         try:
-            for (one,) in store.execute(query, of):
+            for (one,) in store.execute(query, [_bytes(each) for each in of]):
                 found[one] = None
         except FAULTS as error:
             self._fault(where, error)
@@ -138,9 +143,9 @@ class _Reading:
 
     def _row(self, store: Any, table: str, name: object) -> Object | None:
         columns = self.columns[table]
-        query = f"SELECT {', '.join(columns)} FROM {table} WHERE id = ?"  # noqa: S608 -- our own
+        query = f"SELECT {', '.join(columns)} FROM {table} WHERE id = CAST(? AS TEXT)"  # noqa: S608 -- our own
         try:
-            values = store.execute(query, (name,)).fetchone()
+            values = store.execute(query, (_bytes(name),)).fetchone()
             if values is None:
                 raise sqlite3.DatabaseError("no row has its id")
         except FAULTS as error:

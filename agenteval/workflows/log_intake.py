@@ -1,7 +1,6 @@
 """Logs of other programs taken into a store: their sessions as trials of runs, once each."""
 
 import hashlib
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -111,12 +110,9 @@ class _Taking:
     def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
         new = [*self._new(files)]
         sized = [(log.name, path, _size(path)) for log, path, *_ in new]
-        if workers is None:
-            workers = workers_for(sum(size for *_, size in sized))
-        if self._redactor or sys.platform != "linux":
-            workers = (
-                0  # the same thing has the same mark in all of them; elsewhere no fork is safe
-            )
+        if self._redactor:  # the same thing has the same mark in all of them
+            workers = 0
+        workers = workers_for(sum(size for *_, size in sized), workers)
         reading = Reading(self._allowlist, self._wanted, self._redactor, self._writer.tables)
         with closing(Workers(reading, sized, workers)) as reader:
             for number, (log, _, name, state) in enumerate(new):

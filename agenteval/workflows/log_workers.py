@@ -30,7 +30,7 @@ MOST = 8
 _END = b""
 
 
-def workers_for(size: int) -> int:
+def workers_for(size: int, wanted: int | None = None) -> int:
     """How many processes are to read logs of that many bytes; none where it is not worth it.
 
     Elsewhere than on Linux none is: macOS cannot be asked for the cores, and no fork of a process
@@ -38,6 +38,8 @@ def workers_for(size: int) -> int:
     """
     if sys.platform != "linux":
         return 0
+    if wanted is not None:
+        return wanted
     cores = len(os.sched_getaffinity(0))
     return min(cores, MOST) if size >= WORTH and cores > 1 else 0
 

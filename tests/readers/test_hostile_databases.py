@@ -56,6 +56,16 @@ def test_a_huge_value_is_named_and_the_rest_is_read(tmp_path, size) -> None:
     assert reasons(path) == (WHOLE[1:], [("part prt_0", "string or blob too big")])
 
 
+def test_a_session_whose_id_is_no_utf8_is_read(tmp_path) -> None:
+    odd = "CAST(x'7365735fff' AS TEXT)"
+    path = made(
+        tmp_path,
+        f"UPDATE message SET session_id = {odd}",
+        f"UPDATE session SET id = {odd}",
+    )
+    assert reasons(path) == (WHOLE, [])
+
+
 def test_values_of_other_types_are_named_and_the_rest_is_read(tmp_path) -> None:
     path = made(
         tmp_path,

@@ -46,6 +46,7 @@ yq -i .a x
 sort -o x x
 find . -delete
 find . -exec rm {} +
+find . -exec timeout 5 nice rm {} ;
 find . -ok ls {} ; -execdir chmod 600 {} ;
 find . -exec ls {} ; -fprint0 x
 git reset --hard
