@@ -67,7 +67,7 @@ class ErrorCounts:
         return ErrorCounts(self._nothing(), {}, self.by_trial)
 
     def _nothing(self) -> tuple[int, ...]:
-        return tuple(0 for _ in self.calls)
+        return (0,) * len(self.calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,7 +78,8 @@ class TrialRecovery:
     @property
     def answerable(self) -> tuple[Aftermath, ...]:
         """The denials that the model had a chance to do something about."""
-        return tuple(one for one in self.aftermaths if one.recovery is not Recovery.NO_CHANCE)
+        none = Recovery.NO_CHANCE
+        return tuple([one for one in self.aftermaths if one.recovery is not none])
 
 
 NO_DENIALS = TrialRecovery((), 0, (0, 0), (0, 0), (0, 0))

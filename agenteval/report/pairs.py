@@ -28,18 +28,18 @@ RECOVERED = "recovered in the next turn"
 
 # Of each trial: how many, out of how many.
 OF_RECOVERY: dict[str, Callable[[TrialRecovery], Cluster]] = {
-    RECOVERED: lambda one: (
-        sum(after.turns == 1 for after in one.answerable),
-        len(one.answerable),
-    ),
-    "recovered ever": lambda one: (
-        sum(after.turns is not None for after in one.answerable),
-        len(one.answerable),
-    ),
+    RECOVERED: lambda one: _among(one, lambda turns: turns == 1),
+    "recovered ever": lambda one: _among(one, lambda turns: turns is not None),
     "turns burned on denials": lambda one: one.turns_burned,
     "denied after a denial": lambda one: one.after_denied,
     "denied after none": lambda one: one.after_allowed,
 }
+
+
+def _among(trial: TrialRecovery, counts: Callable[[int | None], bool]) -> Cluster:
+    """The denials that the model could answer: after how many turns it was back counts."""
+    back = [after.turns for after in trial.answerable]
+    return sum(map(counts, back)), len(back)
 
 
 class How(TypedDict):

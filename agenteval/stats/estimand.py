@@ -105,7 +105,7 @@ def varied(values: Sequence[float], strata: Sequence[int]) -> float:
     total = 0.0
     for of in _by_stratum(values, strata):
         k, mean = len(of), sum(of) / len(of)
-        total += of[0] * of[0] if k == 1 else k / (k - 1) * sum((v - mean) ** 2 for v in of)
+        total += of[0] * of[0] if k == 1 else k / (k - 1) * sum([(v - mean) ** 2 for v in of])
     return total
 
 
@@ -128,9 +128,15 @@ def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
 
 
 def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
-    found: dict[int, list[Of]] = defaultdict(list)
-    for value, stratum in zip(values, strata, strict=True):
-        found[stratum].append(value)
+    return [[values[place] for place in places] for places in _places(tuple(strata))]
+
+
+@lru_cache(maxsize=8)
+def _places(strata: tuple[int, ...]) -> Sequence[Sequence[int]]:
+    """Of each stratum: where its trials stand."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for place, stratum in enumerate(strata):
+        found[stratum].append(place)
     return list(found.values())
 
 

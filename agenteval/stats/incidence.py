@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import nan
+from typing import NamedTuple
 
 from agenteval.stats.estimand import UNKNOWN, Layout
 from agenteval.stats.rates import clustered, wilson
@@ -17,8 +18,7 @@ from agenteval.stats.rates import clustered, wilson
 ROUNDING = 1e-12  # what may be missing of a whole after a product of many shares
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(NamedTuple):
     """One denial, followed for so many turns to its end; the end is empty when it was not seen."""
 
     turns: int
@@ -40,7 +40,7 @@ def incidence(
     trials: Sequence[Sequence[Followed]], end: str, within: float, layout: Layout = UNKNOWN
 ) -> Incidence:
     """Of the denials of all trials, those that came to `end` within so many turns."""
-    seen = [tuple([(one.turns, one.end) for one in trial]) for trial in trials]
+    seen = [tuple(trial) for trial in trials]
     denials = Counter(chain.from_iterable(seen))
     counted = {  # once where many trials went alike
         trial: (
@@ -59,7 +59,7 @@ def incidence(
     return Incidence(count, n, value, *wilson(value, known.effective))
 
 
-def _aalen_johansen(denials: Mapping[tuple[int, str], int], end: str, within: float) -> float:
+def _aalen_johansen(denials: Mapping[Followed, int], end: str, within: float) -> float:
     """From how many denials were followed for so many turns to which end."""
     still_open, share, at_risk = 1.0, 0.0, sum(denials.values())
     followed: dict[int, dict[str, int]] = defaultdict(dict)

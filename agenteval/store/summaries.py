@@ -77,7 +77,7 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
         executed=executed,
         crashed=crashed,
         handshake=tuple(HandshakeStep(**step) for step in decoded(steps)),
-        recovery=msgspec.convert(decoded(recovery), TrialRecovery) if recovery else NO_DENIALS,
+        recovery=_recovery(recovery) if recovery else NO_DENIALS,
         prompt_tokens=tokens,
         agents={name: (denied, made) for name, (denied, made) in decoded(agents).items()},
         reason=from_column(reason),
@@ -87,6 +87,12 @@ def _summary(scenario: str, number: int, seed: int, outcome: str, *counted: Any)
         goal=tuple(GoalCheck(**check) for check in decoded(goal)),
         goal_turn=goal_turn,
     )
+
+
+def _recovery(column: Any) -> TrialRecovery:
+    if isinstance(column, str):
+        return msgspec.json.decode(column, type=TrialRecovery)
+    return msgspec.convert(column, TrialRecovery)
 
 
 @contextmanager
@@ -150,4 +156,9 @@ def tables_known(query: Query) -> list[str]:
 
 def decoded(column: Any) -> Any:
     """A JSON column: SQLite gives its text, other databases its value."""
-    return json.loads(column) if isinstance(column, str) else column
+    if not isinstance(column, str):
+        return column
+    try:
+        return msgspec.json.decode(column)
+    except msgspec.DecodeError:  # half a surrogate pair, which the standard library reads
+        return json.loads(column)
