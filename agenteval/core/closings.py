@@ -239,13 +239,12 @@ OTHERS: Mapping[str, Language] = {
         r"|provato|verificato|controllato|analizzato|esaminato)\w+(?:[aiu]to|sto|tto|so)\b"
         r"|\b(?:è|sono)\ (?:(?:gi[aà]|ora|stat[oaie])\ )*(?!negat|rifiutat|vist|trovat|lett"
         r"|cercat|vuot|corrett|giust|esatt|occupat|success|stess|quest|necessit|limitat"
-        r"|stat[oaie]\W)"
-        r"\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
+        r"|stat[oaie]\W)\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
         r"|\bstat[oaie]\ corrett[oaie]\b"
         r"|^\W*(?:tutto\ |(?!nessun)\w+\ (?=\w+\W*$))?"
-        r"(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat"
-        r"|terminat|modificat|aggiunt|creat|rimoss|risolt"
-        r"|configurat|implementat|spostat|sistemat|cancellat|eliminat|installat)[oaie])\b"
+        r"(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat|terminat|modificat"
+        r"|aggiunt|creat|rimoss|risolt|configurat|implementat|spostat|sistemat|cancellat|eliminat"
+        r"|installat)[oaie])\b"
         r"|\b(?:è|sono|tutto) pront[oaie]\b|^\W*pronto\b",
         r"\b(?:non|ancora|manca|purtroppo|negat\w|rifiutat\w)\b",
         r"\?|\b(?:se|devo|fammi)\b",

@@ -11,6 +11,7 @@ import pytest
 
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.core.call import Denied, ToolCall
+from agenteval.core.policy.patterns import CommandPattern
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.errors import UsageError
 from agenteval.taxonomy.judge import judge
@@ -43,6 +44,15 @@ def policy(folder: Path, text: str) -> Policy:
         ("git pushx", True),
         ("git 'push x'", True),
         ("git stash push", True),
+        ("git --no-pager stash push", True),
+        ("git --paginate=x stash push", True),
+        ("git log --grep push", True),
+        ("git --version", True),
+        ("git --no-pager push", False),
+        ("git -C . -c a=b push origin", False),
+        ("git --git-dir x push", False),
+        ("git commit -m x --force", False),
+        ("git -C p*", False),
         ("git reset --hard x", True),
         ("git commit -m 'git push'", True),
         ("timeout 5 git status", True),
@@ -220,3 +230,10 @@ def calls_of_git(folder: Path, texts: list[str], called: Path) -> list[list[str]
             check=False,
         )
     return [line.split("\037")[:-1] for line in called.read_text().splitlines()]
+
+
+def test_options_before_a_word_are_looked_past_once_each() -> None:
+    """By the square of their number it would take minutes."""
+    rule = CommandPattern.parse("git push data/*")
+    options = ["git", *["-x", "push"] * 100_000]
+    assert (rule.names(options), rule.names([*options, "data/x"])) == (False, True)
