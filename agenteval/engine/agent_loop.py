@@ -47,7 +47,8 @@ class AgentLoop:
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
         arm = self.executor.arm
-        schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools))
+        offered = [one for one in arm.offered(self.tools) if one in self.executor.policy.tools]
+        schemas = tool_texts.schemas(arm.profile, offered)
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)

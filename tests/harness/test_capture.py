@@ -112,7 +112,7 @@ def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> No
         "",
     )
     assert texts.failed == "{output}Exit code {code}"
-    assert texts.unknown.endswith("Available tools: {tools}, web.")
+    assert texts.unknown.endswith("Available tools: {tools}.")
     assert (arm.engine, arm.words) == ("opencode", "opencode 9.8.7")
 
 

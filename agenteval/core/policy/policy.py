@@ -119,8 +119,13 @@ class Policy:
         return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
 
     def offering(self, tools: Sequence[str]) -> "Policy":
-        """The policy of an agent that is offered these tools: to the model there are no others."""
+        """The policy of an agent that is offered these tools: to the model there are no others.
+
+        Another harness's rules say which of them it shows at all.
+        """
         own = {name: rule for name, rule in self.tools.items() if name in tools}
+        if self.engine is not None:
+            return replace(self, tools={name: RULES.get(name, own[name]) for name in own})
         more = {name: RULES[name] for name in tools if name in RULES and name not in own}
         return replace(self, tools=own | more)
 
@@ -152,7 +157,7 @@ def decide(
     if policy.engine is not None:
         if not policy.engine.allows(tool.name, call.arguments, world.root):
             return None
-        return Allowed(_as_asked(tool.name, call.arguments, world, gate))
+        return Allowed(_as_asked(replace(call, name=tool.name), call.arguments, world, gate))
     if call.name == BASH:
         command = str(call.arguments["command"])
         is_here = not elsewhere(call.arguments, world)
@@ -165,9 +170,10 @@ def decide(
 
 
 def _as_asked(
-    tool: str, arguments: Mapping[str, Any], world: World, gate: Gate | None
+    call: ToolCall, arguments: Mapping[str, Any], world: World, gate: Gate | None
 ) -> Runnable | None:
     """What a call runs that another harness's rules allow."""
+    tool = call.name
     if tool == BASH:
         text = str(arguments["command"])
         gate = gate or read_simple(text)
@@ -175,8 +181,8 @@ def _as_asked(
             return run_of_simple(gate)
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
-    if tool not in {READ, WRITE}:
-        return None
+    if tool not in {READ, WRITE, EDIT} or (tool == EDIT and not {"old", "new"} <= {*arguments}):
+        return asked(call, None if tool == EDIT else RULES.get(tool), world.root)
     path = path_argument(arguments) or ""
     whole = posixpath.normpath(posixpath.join(world.root, path))
     return _file(tool, normalise(path, world.root) or whole, arguments)
