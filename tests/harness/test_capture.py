@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_harness_whose_commands_show_no_output_makes_no_arm(project) -> None:
 
 HANGS = """
 import subprocess, time
-subprocess.Popen(["sleep", "600"])  # holds the output open
+subprocess.Popen(["sleep", "6117"])  # holds the output open
 time.sleep(600)
 """
 
@@ -168,7 +169,11 @@ def test_a_harness_that_does_not_end_after_our_last_word_is_ended(project, monke
     monkeypatch.setattr(capture, "LEAVES", 0.5)
     told = [*recording.captured(["./opencode", "look"], None, None)]
     assert (told[-2], len(told)) == ("wrote arms/captured/opencode.toml", 17)
-    assert not [pid for pid in children() if b"sleep\x00600" in pid]
+    for _ in range(100):  # killed it is; the kernel takes its time to have it gone
+        if not any(b"sleep\x006117" in one for one in running()):
+            return
+        time.sleep(0.1)
+    raise AssertionError("what it started is still there")
 
 
 def test_a_harness_that_hangs_over_a_call_is_begun_again_for_the_rest(project, monkeypatch) -> None:
@@ -190,7 +195,7 @@ def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monke
         [*recording.captured(["./opencode", "look"], None, None)]
 
 
-def children() -> list[bytes]:
+def running() -> list[bytes]:
     """The command lines of all processes."""
     return [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
 
