@@ -119,6 +119,8 @@ def test_a_tool_that_another_harness_offers_beside_is_judged_by_its_rules(tmp_pa
     assert [*rules.tools] == ["edit"]
     assert [one.allowed for one in said] == [True, False, False, False]
     assert said[0].runs == FileEdit("src/a.py", "a", "b")
+    assert [one.primary.failure_class for one in said[1:]] == [
+        "blocked-path", "malformed-arguments", "hallucinated-tool"]  # fmt: skip
 
 
 async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:
