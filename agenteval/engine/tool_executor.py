@@ -66,8 +66,6 @@ class ToolExecutor:
         verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
-        if not verdict.runs.commands:  # only the other harness's rules could read it, which judge
-            return verdict, ""
         objection = await self.second_reader.objection(verdict.runs)
         if not objection:
             return verdict, ""
