@@ -20,8 +20,8 @@ from agenteval.core.prompt.profile import Form, recognised
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import version_of
-from agenteval.harness.recipes import MODEL, PROGRAMS, Program
+from agenteval.harness.install import environment, options, version_of
+from agenteval.harness.recipes import PROGRAMS, Program
 from agenteval.harness.translation import Passage, Wanted, beside, spoken_once, wanted
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
@@ -197,7 +197,7 @@ async def capture(command: Sequence[str]) -> Captured:
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        words = [path, *command[1:], *_options(name, url)]
+        words = [path, *command[1:], *options(name, url)]
         said = await _run(words, script, url)
         while script.wants and script.gave_up():  # as some do when nobody answers a question
             await _run(words, script, url)
@@ -216,7 +216,7 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
     script.begun()
     with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
         process = await asyncio.create_subprocess_exec(
-            *made, env={**os.environ, **_environment(url)}, stdin=asyncio.subprocess.DEVNULL,
+            *made, env={**os.environ, **environment(url)}, stdin=asyncio.subprocess.DEVNULL,
             stdout=talk, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
@@ -235,29 +235,3 @@ async def _run(words: Sequence[str], script: Script, url: str) -> str:
             "nobody, such as `opencode run`, `claude -p`, `codex exec`"
         )
     return f": {last[0][:200]}" if last else ""
-
-
-def _environment(url: str) -> Mapping[str, str]:
-    """Where programs look for a model that is not their maker's."""
-    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
-    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
-    opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
-    return {
-        "ANTHROPIC_API_KEY": "none",
-        "ANTHROPIC_BASE_URL": url,
-        "OPENAI_API_KEY": "none",
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "OPENAI_MODEL": MODEL,
-        "PWD": str(Path.cwd()),  # OpenCode believes it, and a shell may have left another
-        "OPENCODE_CONFIG_CONTENT": json.dumps(opencode | {"small_model": f"agenteval/{MODEL}"}),
-    }
-
-
-def _options(name: str, url: str) -> Sequence[str]:
-    """What a program takes by its command line only."""
-    if name != "codex":
-        return ()
-    provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'
-    own = f"model_providers.agenteval={provider}"
-    return ("-c", 'model_provider="agenteval"', "-c", own, "-c", f'model="{MODEL}"')
