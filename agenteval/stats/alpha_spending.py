@@ -59,11 +59,10 @@ def _on(going: Going, low: float, high: float, deviation: float) -> Going:
     step = (high - low) / steps
     peak = step / (deviation * sqrt(tau))
     places = [low + step * at for at in range(steps + 1)]
-    ends = {0, steps}
     return [
         (
             place,
-            (0.5 if at in ends else 1.0)
+            (0.5 if at == steps else 1.0)  # at the low end there is nothing
             * peak
             * sum(
                 chance * exp(-(((place - one) / deviation) ** 2) / 2)
