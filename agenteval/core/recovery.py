@@ -172,7 +172,8 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     spare: list[_Call] = []
     can = _CanMeet(by_turn)
     for calls in by_turn:
-        allowed = sorted((call for call in calls if not call.denied), key=_key)
+        by_key = sorted(calls, key=lambda call: call.intent.key)
+        allowed = [call for call in by_key if not call.denied]
         denied = _episode(calls)
         answering = _answer(unsettled[-PENDING:], [*allowed, *denied], can)
         if answering:
@@ -269,10 +270,6 @@ def _other(denial: _Call, spare: Sequence[_Call]) -> _Call | None:
 
 def _turn(call: _Call) -> int:
     return call.turn
-
-
-def _key(call: _Call) -> str:
-    return call.intent.key
 
 
 def _end(denial: _Call) -> int | None:
