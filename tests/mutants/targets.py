@@ -12,6 +12,7 @@ _POLICY = (
     "tests/policy/test_lookalikes.py",
     "tests/policy/test_lint.py",
     "tests/policy/test_denied.py",
+    "tests/policy/test_mismatch.py",
 )
 
 TARGETS: dict[str, tuple[str, ...]] = {
