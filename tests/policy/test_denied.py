@@ -176,6 +176,13 @@ def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(
     assert allows_command(command, rules) is allowed
 
 
+@pytest.mark.parametrize("command", ["timeout 5 ls", "nice ls", "nohup ls", "setsid ls", "env ls"])
+def test_a_rule_reaches_through_each_wrapper_that_is_named(tmp_path: Path, command: str) -> None:
+    through = 'through = ["timeout", "nice", "nohup", "setsid", "env"]'
+    rules = policy(tmp_path, f'[bash]\nallow = ["ls"]\n{through}')
+    assert allows_command(command, rules)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

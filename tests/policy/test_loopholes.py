@@ -102,6 +102,8 @@ def test_only_named_variables_may_be_set(command: str, *, allowed: bool) -> None
         ("./deploy", True),
         ("/workspace/deploy", True),
         ("test -- x", False),
+        ("./test x", True),
+        ("./test x*", False),
         ("uv run tool.py", True),
         ("python3 report.py", True),
         ("python3 -c tool.py", False),
