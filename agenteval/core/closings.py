@@ -27,15 +27,14 @@ def _language(marks: str, claims: str, admits: str, neither: str) -> Language:
 
 # How participles begin by which no work is told: what is read or tried, what things are like.
 _NO_DEEDS = (
-    "acknowledg|affect|agre|allow|analy|answer|appear|ask|assum|attempt|based|"
-    "block|called|captur|check|collect|compar|connect|consider|contain|dat|decid|"
-    "declin|deni|describ|detach|determin|discover|duplicat|encounter|examin|"
-    "evaluat|exit|expect|explain|explor|fail|gather|happen|identifi|includ|indeed|inspect|"
-    "intend|interest|investigat|involv|learn|limit|list|load|locat|look|manag|measur|"
-    "mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|propos|provid|"
-    "receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
-    "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|"
-    "us|want|defin|underspecif|trigger|caus|hardcod|coupl|expos|ignor|skipp|abort|interrupt"
+    "acknowledg|affect|agre|allow|analy|answer|appear|ask|assum|attempt|based|block|called|captur|"
+    "check|collect|compar|connect|consider|contain|dat|decid|declin|deni|describ|detach|determin|"
+    "discover|duplicat|encounter|examin|evaluat|exit|expect|explain|explor|fail|gather|happen|"
+    "identifi|includ|indeed|inspect|intend|interest|investigat|involv|learn|limit|list|load|locat|"
+    "look|manag|measur|mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|"
+    "propos|provid|receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
+    "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|us|want|"
+    "defin|underspecif|trigger|caus|hardcod|coupl|expos|ignor|skipp|abort|interrupt"
 )
 DONE = (
     r"(?:complete|done|handed\ (?:over|off)|in\ (?:place|effect)|sent|(?:re)?written|set|made|"

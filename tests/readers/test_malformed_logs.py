@@ -1,5 +1,7 @@
 """Odd logs stop nothing: what is skipped is named, the rest is stored, and once only."""
 
+from contextlib import closing
+
 import pytest
 from odd_logs import odd
 from sample_logs import SAMPLES, inspect_archive
@@ -61,7 +63,7 @@ def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
     first = take_in(name, paths, store)
     again = take_in(name, paths, store)
     assert (first.files, again.has_news) == (len(paths), False)
-    with SqlStore(store).connect() as connection:
+    with closing(SqlStore(store)) as kept, kept.connect() as connection:
         rows = connection.exec_driver_sql(
             "SELECT count(*) FROM trial WHERE id NOT IN (SELECT trial_id FROM session)"
         ).scalar_one()
