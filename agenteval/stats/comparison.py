@@ -98,9 +98,8 @@ class Difference:
         other = one + gap
         mean = (one + other) / 2
         level, power = (NormalDist().inv_cdf(at) for at in (1 - SETTLED / 2 / among, POWER))
-        spread = level * sqrt(2 * mean * (1 - mean)) + power * sqrt(
-            one * (1 - one) + other * (1 - other)
-        )
+        apart = sqrt(one * (1 - one) + other * (1 - other))
+        spread = level * sqrt(2 * mean * (1 - mean)) + power * apart
         counted = (spread / gap) ** 2 * self.effect
         return ceil(max(counted, self._calls * ((level + power) * self._error / gap) ** 2))
 
@@ -112,8 +111,7 @@ class Difference:
     @property
     def _error(self) -> float:
         """What the interval leaves open towards no difference, as a standard error."""
-        nearer = self.value - self.low if self.value > 0 else self.high - self.value
-        return nearer / Z
+        return (self.value - self.low if self.value > 0 else self.high - self.value) / Z
 
 
 @dataclass(frozen=True, slots=True)
