@@ -267,8 +267,7 @@ OTHERS: Mapping[str, Language] = {
     "Spanish": _language(
         r"[¿¡]|\b(?:el|los|las|y|del|con|se|que|ha|he|han|fue|está|están|hecho|listo|todo|tu|su"
         r"|al|resultado)\b",
-        r"""
-        \bhe\ (?!leído|visto|encontrado|buscado|intentado|revisado)
+        r"""\bhe\ (?!leído|visto|encontrado|buscado|intentado|revisado)
           (?:\w+\ )?\w+(?:ado|ido|sto|cho)\b
         |^\W*ahora\b(?!\ (?:tengo|verific|ejecut|v[oa]|neces|pued|falta|prueb|entiend))
         |\b(?:exitosamente|con\ éxito|funcionando|sido\ \w+[ai]d[oa]s?)\b
