@@ -142,9 +142,9 @@ def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Afterm
     made = [0, *accumulate(map(len, by_turn))]  # calls before each of these turns
     for denial in denials:
         if denial.again is not None:
-            between = range(denial.turn + 1, denial.again.turn)
-            vain = {call.intent.key for call in others if call.turn in between}
-            denial.again.vain |= denial.vain | vain
+            start = bisect_right(others, denial.turn, key=_turn)
+            between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
+            denial.again.vain |= denial.vain | {call.intent.key for call in between}
         elif denial.kind is None:
             _left(denial, trial, spare)
         else:
@@ -176,9 +176,10 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     for calls in by_turn:
         allowed = [call for call in calls if not call.denied]
         denied = _episode(calls)
-        answering = _answer(unsettled[-PENDING:], [*allowed, *denied], can)
+        asked = unsettled[-PENDING:]
+        answering = _answer(asked, [*allowed, *denied], can)
         if answering:
-            unsettled = [one for one in unsettled if one.kind is None]
+            unsettled[-PENDING:] = [one for one in asked if one.kind is None]
         unsettled += denied
         left = (call for call in allowed if call not in answering)
         spare += sorted(left, key=lambda call: call.intent.key)
@@ -188,6 +189,9 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
 
 def _episode(calls: Sequence[_Call]) -> list[_Call]:
     """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
+    if len(calls) == 1:
+        calls[0].alike = [*calls]
+        return [*calls] if calls[0].denied else []
     groups: dict[str, list[_Call]] = {}
     for call in calls:
         if call.denied:
@@ -197,8 +201,20 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-class _CanMeet(dict[tuple[int, int], bool]):
-    """Which kinds of commands of a trial can meet: they are few, its pairs of calls many."""
+class _Meets(dict[int, bool]):
+    """Which kinds of commands of a trial one of them can meet."""
+
+    def __init__(self, one: int, kinds: Sequence[Kinds]) -> None:
+        super().__init__()
+        self._one, self._kinds = kinds[one], kinds
+
+    def __missing__(self, other: int) -> bool:
+        found = self[other] = can_meet(self._one, self._kinds[other])
+        return found
+
+
+class _CanMeet(dict[int, _Meets]):
+    """The same of each kind: they are few, the pairs of a trial's calls many."""
 
     def __init__(self, by_turn: Sequence[list[_Call]]) -> None:
         super().__init__()
@@ -207,8 +223,8 @@ class _CanMeet(dict[tuple[int, int], bool]):
             call.kinds = numbers.setdefault(call.intent.kinds, len(numbers))
         self._kinds = tuple(numbers)
 
-    def __missing__(self, pair: tuple[int, int]) -> bool:
-        found = self[pair] = can_meet(*(self._kinds[number] for number in pair))
+    def __missing__(self, one: int) -> _Meets:
+        found = self[one] = _Meets(one, self._kinds)
         return found
 
 
@@ -216,9 +232,10 @@ def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: _CanMeet
     """Settle what the calls of a turn settle, the most alike first; which of them did so."""
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for denial in open_denials
         for call in calls
-        if can[denial.kinds, call.kinds] and same_intent(denial.intent, call.intent)
+        for meets in (can[call.kinds],)
+        for denial in open_denials
+        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
     ]
     pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
     answering: list[_Call] = []
