@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+import msgspec
+
 from agenteval.core.logged import Skipped
 from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.log_bytes import opened
@@ -35,7 +37,9 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                     yield Skipped(
                         str(path), f"line {number}", f"longer than {LONGEST:,} characters"
                     )
-                elif text.strip():
+                elif (value := _object(text)) is not None:
+                    yield Line(number, value)
+                elif not text.isspace():
                     yield from _line(path, number, text)
         except UNREADABLE as error:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
@@ -44,6 +48,15 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
 def _drain(file: TextIO) -> None:
     while (rest := file.readline(_AT_ONCE)) and not rest.endswith("\n"):
         pass
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """What nearly every line is; None of what has to be looked at more closely."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
@@ -179,11 +192,12 @@ def at(value: Any, *path: str) -> Any:
     return value
 
 
-def text_at(value: Any, *path: str) -> str:
+def text_at(value: Any, key: str, *path: str) -> str:
     """The text that stands there; empty where there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
+    found = value.get(key) if isinstance(value, dict) else None
+    if path:
+        found = at(found, *path)
+    return found if isinstance(found, str) else ""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:
