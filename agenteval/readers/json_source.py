@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TextIO
 
 import msgspec
 
-from agenteval.core.logged import Skipped
+from agenteval.core.logged import Building, Skipped
 from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.log_bytes import opened
 
@@ -43,6 +43,13 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                     yield from _line(path, number, text)
         except UNREADABLE as error:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
+
+
+def lost(building: Building, path: Path, place: str) -> Iterator[Skipped]:
+    """What a reader missed of the thing that stands at this place."""
+    for fault in building.faults:
+        yield Skipped(str(path), place, fault)
+    building.faults.clear()
 
 
 def _drain(file: TextIO) -> None:

@@ -13,7 +13,7 @@ from agenteval.dialects.registry import dialect_of, dialects
 from agenteval.errors import UsageError
 
 QUOTED, BESIDE, GIVEN = "quoted in denials", "beside the log", "--allowlist"
-MODE = "the mode that the log names"
+MODE = "of the mode that the log names"
 # Where programs without a dialect of their own keep rules, by the reader of those they come of:
 # they are of commands alone, as other tools have other names there.
 _ALIKE = {"qwen-code": ("claude-code:.qwen/settings.json", "claude-code:{home}/settings.json")}
