@@ -428,3 +428,34 @@ def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
         0,
     )
     assert rows("SELECT calls FROM trial") == [(7,)]
+
+
+def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:
+    log, lines = here / "c1.jsonl", claude().splitlines(keepends=True)
+    log.write_text("".join(lines))
+    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", str(log), "--follow"]
+    with subprocess.Popen(
+        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as going:
+        assert going.stdout
+        assert going.stderr
+        told = [next(line for line in going.stdout if "sessions:" in line)]
+        log.rename(here / "c1.jsonl.1")
+        gone = going.stderr.readline()
+        other = claude().replace('"c1"', '"c2"')
+        log.write_text(other)
+        told.append(next(line for line in going.stdout if "sessions:" in line))
+        log.write_text("".join(other.splitlines(keepends=True)[:3]) + '{"type": "assis')
+        cut = next(line for line in going.stdout if "half written" in line)
+        log.write_text(claude().replace('"c1"', '"c3"'))
+        told.append(next(line for line in going.stdout if "sessions:" in line))
+        going.send_signal(signal.SIGINT)
+        going.stdout.read()
+    assert [one.strip() for one in told] == ["sessions: 1 added"] * 3
+    assert (gone, going.returncode) == (f"{log}: it is gone; waiting for the next one\n", 0)
+    assert cut.startswith(f"  {log}: line 4: cut off, or half written")
+    assert rows("SELECT session.session, calls FROM trial JOIN session ON trial_id = trial.id") == [
+        ("c1", 7),
+        ("c2", 7),
+        ("c3", 7),
+    ]
