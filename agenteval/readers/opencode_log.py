@@ -96,7 +96,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
 def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
     """Of an event that has a part or a session the other is needed."""
     building = Building(Session(""))
-    if "part" in line.value or line.value.get("type") in _PARTS:
+    if "part" in line.value or text_at(line.value, "type") in _PARTS:
         building.needs(line.value, "sessionID", "part")
     yield from lost(building, path, f"line {line.number}")
 
