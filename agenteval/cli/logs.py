@@ -108,8 +108,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     first = take(paths or [])
     _show(first, as_json=as_json)
     if follow:
-        with suppress(KeyboardInterrupt):
-            _follow(take, paths or [], first.skipped, as_json=as_json)
+        _follow(take, paths or [], first.skipped, as_json=as_json)
 
 
 def _follow(
@@ -121,24 +120,25 @@ def _follow(
 ) -> None:
     """Until Ctrl-C. What is renamed or removed is waited for: the next log may get its name."""
     gone: list[str] = []
-    while True:
-        time.sleep(EVERY_SECONDS)
-        there = [path for path in paths if Path(path).exists()]
-        for path in paths:
-            if path not in there and path not in gone:
-                typer.echo(visible(f"{path}: it is gone; waiting for the next one"), err=True)
-        gone = [path for path in paths if path not in there]
-        if gone and not there:
-            continue
-        try:
-            intake = take(there)
-        except UsageError:
-            if all(Path(path).exists() for path in there):
-                raise
-            continue  # it was taken away since it was looked at
-        if intake.has_news or (intake.skipped and intake.skipped != told):
-            told = intake.skipped
-            _show(intake, as_json=as_json)
+    with suppress(KeyboardInterrupt):
+        while True:
+            time.sleep(EVERY_SECONDS)
+            there = [path for path in paths if Path(path).exists()]
+            for path in paths:
+                if path not in there and path not in gone:
+                    typer.echo(visible(f"{path}: it is gone; waiting for the next one"), err=True)
+            gone = [path for path in paths if path not in there]
+            if gone and not there:
+                continue
+            try:
+                intake = take(there)
+            except UsageError:
+                if all(Path(path).exists() for path in there):
+                    raise
+                continue  # it was taken away since it was looked at
+            if intake.has_news or (intake.skipped and intake.skipped != told):
+                told = intake.skipped
+                _show(intake, as_json=as_json)
 
 
 def _show(intake: "Intake", *, as_json: bool) -> None:

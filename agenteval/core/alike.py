@@ -1,6 +1,6 @@
 """Whether two commands do the same thing to the same thing, as their words tell."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise, product
@@ -38,6 +38,37 @@ class Command:
 def can_meet(one: Kinds, other: Kinds) -> bool:
     """Whether calls of such commands can be of one intent, whatever else they say."""
     return one == other or any(_test(*pair) is not _never for pair in product(one, other))
+
+
+class _Met(dict[int, bool]):
+    """Which kinds of commands of a trial one of them can meet."""
+
+    def __init__(self, one: Kinds, kinds: Sequence[Kinds]) -> None:
+        super().__init__()
+        self._one, self._kinds = one, kinds
+
+    def __missing__(self, other: int) -> bool:
+        found = self[other] = can_meet(self._one, self._kinds[other])
+        return found
+
+
+class Meetings(dict[int, _Met]):
+    """The same of each, by its number: they are few, the pairs of a trial's calls many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[Kinds, int] = {}
+        self._kinds: list[Kinds] = []
+
+    def number(self, kinds: Kinds) -> int:
+        if kinds not in self._numbers:
+            self._numbers[kinds] = len(self._kinds)
+            self._kinds.append(kinds)
+        return self._numbers[kinds]
+
+    def __missing__(self, one: int) -> _Met:
+        found = self[one] = _Met(self._kinds[one], self._kinds)
+        return found
 
 
 def same_command(one: Command, other: Command) -> bool:

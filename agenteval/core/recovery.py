@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate, chain, groupby, islice, pairwise
 
-from agenteval.core.alike import Kinds, can_meet
+from agenteval.core.alike import Meetings
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 from agenteval.core.outcome import Ending
@@ -172,7 +172,9 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
-    can = _CanMeet(by_turn)
+    can = Meetings()
+    for call in chain.from_iterable(by_turn):
+        call.kinds = can.number(call.intent.kinds)
     for calls in by_turn:
         allowed = [call for call in calls if not call.denied]
         denied = _episode(calls)
@@ -201,34 +203,7 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-class _Meets(dict[int, bool]):
-    """Which kinds of commands of a trial one of them can meet."""
-
-    def __init__(self, one: int, kinds: Sequence[Kinds]) -> None:
-        super().__init__()
-        self._one, self._kinds = kinds[one], kinds
-
-    def __missing__(self, other: int) -> bool:
-        found = self[other] = can_meet(self._one, self._kinds[other])
-        return found
-
-
-class _CanMeet(dict[int, _Meets]):
-    """The same of each kind: they are few, the pairs of a trial's calls many."""
-
-    def __init__(self, by_turn: Sequence[list[_Call]]) -> None:
-        super().__init__()
-        numbers: dict[Kinds, int] = {}
-        for call in chain.from_iterable(by_turn):
-            call.kinds = numbers.setdefault(call.intent.kinds, len(numbers))
-        self._kinds = tuple(numbers)
-
-    def __missing__(self, one: int) -> _Meets:
-        found = self[one] = _Meets(one, self._kinds)
-        return found
-
-
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: _CanMeet) -> list[_Call]:
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
     """Settle what the calls of a turn settle, the most alike first; which of them did so."""
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)

@@ -202,8 +202,7 @@ def at(value: Any, *path: str) -> Any:
 def text_at(value: Any, key: str, *path: str) -> str:
     """The text that stands there; empty where there is none."""
     found = value.get(key) if isinstance(value, dict) else None
-    if path:
-        found = at(found, *path)
+    found = at(found, *path) if path else found
     return found if isinstance(found, str) else ""
 
 
