@@ -43,14 +43,15 @@ def quoted(session: Session, format_name: str) -> Known | None:
     return Known(policy, QUOTED, tools)
 
 
-def home_of(path: str) -> str:
-    """The folder that holds a program's logs and its user's settings; empty where none is known."""
-    return next((str(one.parent) for one in Path(path).parents if one.name in _LOGS), "")
+def beside(session: Session, format_name: str) -> Known | None:
+    """The first rules that can be read: in the project's folder, or in the program's own."""
+    above = Path(session.path).parents
+    home = next((str(one.parent) for one in above if one.name in _LOGS), "")
+    return _beside(format_name, session.project, session.agent, home)
 
 
 @cache
-def beside(format_name: str, project: str, agent: str, home: str) -> Known | None:
-    """The first rules that can be read: in the project's folder, or in the program's own."""
+def _beside(format_name: str, project: str, agent: str, home: str) -> Known | None:
     if "/" in agent:
         return None
     dialect = dialects().get(format_name)

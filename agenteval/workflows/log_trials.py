@@ -26,16 +26,7 @@ from agenteval.core.trial import CallRecord, Execution, Trial, Turn
 from agenteval.store.bound_rows import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
-from agenteval.workflows.log_policies import (
-    GIVEN,
-    Known,
-    beside,
-    home_of,
-    in_mode,
-    of_mode,
-    quoted,
-    stops_at,
-)
+from agenteval.workflows.log_policies import GIVEN, Known, beside, in_mode, of_mode, quoted, stops_at
 
 KEPT = 4_000  # characters of what the model read of a call
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
@@ -130,7 +121,7 @@ class LogJudge:
         key = (session.project, session.agent)
         if session.rules and (found := quoted(session, self.format)):
             self._pool[key] = found
-        known = self._pool.get(key) or beside(self.format, *key, home_of(session.path))
+        known = self._pool.get(key) or beside(session, self.format)
         if known is None:
             return of_mode(self.format, session.mode)
         return replace(known, policy=in_mode(known.policy, session.mode))
