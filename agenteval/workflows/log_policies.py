@@ -69,7 +69,7 @@ def _beside(format_name: str, project: str, agent: str, home: str) -> Known | No
 
 
 @cache
-def of_mode(format_name: str, mode: str) -> Known | None:
+def alone(format_name: str, mode: str) -> Known | None:
     """What the mode alone decides, where the program has one that does."""
     dialect = dialects().get(format_name)
     if dialect is None or dialect.unruled is None or not mode:

@@ -26,7 +26,7 @@ from agenteval.core.trial import CallRecord, Execution, Trial, Turn
 from agenteval.store.bound_rows import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
-from agenteval.workflows.log_policies import GIVEN, Known, beside, in_mode, of_mode, quoted, stops_at
+from agenteval.workflows.log_policies import GIVEN, Known, alone, beside, in_mode, quoted, stops_at
 
 KEPT = 4_000  # characters of what the model read of a call
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
@@ -123,7 +123,7 @@ class LogJudge:
             self._pool[key] = found
         known = self._pool.get(key) or beside(session, self.format)
         if known is None:
-            return of_mode(self.format, session.mode)
+            return alone(self.format, session.mode)
         return replace(known, policy=in_mode(known.policy, session.mode))
 
 
