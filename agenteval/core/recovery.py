@@ -6,13 +6,13 @@ in whichever later turn; each call answers one denial, and an allowed one is loo
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate, chain, groupby, islice, pairwise
 
-from agenteval.core.alike import Kinds, can_meet
+from agenteval.core.alike import Meetings
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 from agenteval.core.outcome import Ending
@@ -143,9 +143,9 @@ def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[After
     before = dict(zip(made, accumulate(map(len, made.values()), initial=0), strict=False))
     for denial in denials:
         if denial.again is not None:
-            between = range(denial.turn + 1, denial.again.turn)
-            vain = {call.intent.key for call in others if call.turn in between}
-            denial.again.vain |= denial.vain | vain
+            start = bisect_right(others, denial.turn, key=_turn)
+            between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
+            denial.again.vain |= denial.vain | {call.intent.key for call in between}
         elif denial.kind is None:
             _left(denial, trial, spare)
         else:
@@ -171,14 +171,17 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
-    can = _CanMeet(by_turn)
+    can = Meetings()
+    for call in chain.from_iterable(by_turn):
+        call.kinds = can.number(call.intent.kinds)
     for calls in by_turn:
         by_key = sorted(calls, key=lambda call: call.intent.key)
         allowed = [call for call in by_key if not call.denied]
         denied = _episode(calls)
-        answering = _answer(unsettled[-PENDING:], [*allowed, *denied], can)
+        asked = unsettled[-PENDING:]
+        answering = _answer(asked, [*allowed, *denied], can)
         if answering:
-            unsettled = [one for one in unsettled if one.kind is None]
+            unsettled[-PENDING:] = [one for one in asked if one.kind is None]
         unsettled += denied
         spare += (call for call in allowed if call not in answering)
         denials += denied
@@ -187,6 +190,9 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
 
 def _episode(calls: Sequence[_Call]) -> list[_Call]:
     """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
+    if len(calls) == 1:
+        calls[0].alike = [*calls]
+        return [*calls] if calls[0].denied else []
     groups: dict[str, list[_Call]] = {}
     for call in calls:
         if call.denied:
@@ -196,33 +202,19 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-class _CanMeet(dict[tuple[int, int], bool]):
-    """Which kinds of commands of a trial can meet: they are few, its pairs of calls many."""
-
-    def __init__(self, by_turn: Sequence[list[_Call]]) -> None:
-        super().__init__()
-        numbers: dict[Kinds, int] = {}
-        for call in chain.from_iterable(by_turn):
-            call.kinds = numbers.setdefault(call.intent.kinds, len(numbers))
-        self._kinds = tuple(numbers)
-
-    def __missing__(self, pair: tuple[int, int]) -> bool:
-        found = self[pair] = can_meet(*(self._kinds[number] for number in pair))
-        return found
-
-
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: _CanMeet) -> list[_Call]:
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
     """Settle what the calls of a turn settle, the most alike first; which of them did so.
 
-    Of pairs that are alike as much, the older denial's comes first, as they are given.
+    Of pairs that are alike as much, the older denial's comes first.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for denial in open_denials
         for call in calls
-        if can[denial.kinds, call.kinds] and same_intent(denial.intent, call.intent)
+        for meets in (can[call.kinds],)
+        for denial in open_denials
+        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
     ]
-    pairs.sort(key=lambda pair: pair[:2])
+    pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
     answering: list[_Call] = []
     for _, _, denial, call in pairs:
         if denial.kind is None and call not in answering:
