@@ -27,6 +27,10 @@ BECOMES = {  # of broken JSON, by server and whether streamed
     ("vllm", False): ("call-in-text", Blame.MODEL),
     ("transformers", True): ("refused-call", Blame.MODEL),
 }
+# vLLM's parser closes an object that was left open where several tokens come in one event, as they
+# do when the server is busy, and leaves it open where they come one by one: from none to all of the
+# broken calls are whole, and nothing in a reply tells which.
+COMPLETED = {("vllm", True)}
 
 
 async def test_no_grammar_is_in_force(free) -> None:
@@ -47,15 +51,16 @@ def test_the_report_finds_the_rates_of_the_weights(free, project, stream) -> Non
     invented = [model["by_class"]["hallucinated-tool"] for model in models]
     broken = [run["arrivals"]["kinds"][kind] for run in runs]
     missed = [not inside(one, INVENTED) for one in invented]
-    missed += [not inside(one, BROKEN) for one in broken]
+    (count, n), whole = pooled(broken), (server, stream) in COMPLETED
+    missed += [not inside(one, BROKEN) for one in broken if not whole]
     assert {
         "voids": [void for run in runs for void in run["voids"]],
         "impossible": [name for model in models for name in model["cannot_occur"]],
         "invented": likely(*pooled(invented), INVENTED) or invented,
-        "broken": likely(*pooled(broken), BROKEN) or broken,
+        "broken": likely(count, n, BROKEN) or (whole and count < n * BROKEN) or broken,
         "intervals": sum(missed) <= MISSED,
         "other faults": {name for run in runs for name in seen(run, "kinds")} - {kind},
-        "blamed": {name for run in runs for name in seen(run, "blames")},
+        "blamed": {name for run in runs for name in seen(run, "blames")} - {blame},
     } == {
         "voids": [],
         "impossible": [],
@@ -63,7 +68,7 @@ def test_the_report_finds_the_rates_of_the_weights(free, project, stream) -> Non
         "broken": True,
         "intervals": True,
         "other faults": set(),
-        "blamed": {blame},
+        "blamed": set(),
     }
 
 
