@@ -27,9 +27,9 @@ BECOMES = {  # of broken JSON, by server and whether streamed
     ("vllm", False): ("call-in-text", Blame.MODEL),
     ("transformers", True): ("refused-call", Blame.MODEL),
 }
-# vLLM's parser closes an object that was left open where several tokens come in one event, as they
-# do when the server is busy, and leaves it open where they come one by one: from none to all of the
-# broken calls are whole, and nothing in a reply tells which.
+# Of an object that was left open vLLM's parser makes a whole call where its end mark comes in an
+# event of its own, and a broken one where a brace comes with it: which tokens come together depends
+# on how busy the server is, and nothing in a reply tells.
 COMPLETED = {("vllm", True)}
 
 
