@@ -208,9 +208,11 @@ Window = Annotated[
 
 
 Watts = Annotated[
-    float | None,
-    typer.Option(min=1, help="What the machines draw, where no --power measured it."),
+    float | None, typer.Option(min=1, help="What the machines draw, where no --power measured it.")
 ]
+NOTHING_NAMED = (
+    f"name runs, or a --model, or give `{INGEST}` and vLLM's log files, the oldest first"
+)
 
 
 def speed(  # noqa: PLR0913 -- each is an option of the command line
@@ -239,9 +241,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval speed ingest vllm.log.2.gz vllm.log.1.gz vllm.log --json`
     """
     if bool(what) == bool(model) or what == [INGEST]:
-        raise UsageError(
-            f"name runs, or a --model, or give `{INGEST}` and log files of vLLM, the oldest first"
-        )
+        raise UsageError(NOTHING_NAMED)
     if model:
         asked = workflows.speed_probe.probe_of(
             concurrency, prompt_tokens, completion_tokens, requests
@@ -252,8 +252,8 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
         _show_log(what[1:], window, watts, as_json=as_json)
     else:
         runs = workflows.views.loaded(output.chosen(what or [], store), store)
-        served = [one.drawing(watts) for one in workflows.views.speeds(runs)]
-        output.show_speed(served, as_json=as_json)
+        served = workflows.views.speeds(runs)
+        output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
 
 
 def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: bool) -> None:

@@ -205,49 +205,39 @@ class LogView:
         return load.active.mean * JOULES_PER_KWH / self.watts
 
 
+_OF_LOAD: Sequence[tuple[str, str, Callable[[Load], Samples | None]]] = (
+    (
+        "Generation tokens/s, active windows",
+        f"Windows that generated anything, all engines together. {BY_RUNNING}",
+        lambda load: load.active,
+    ),
+    (
+        "Generation tokens/s, sustained",
+        "Windows between two others with as many running, idle or not.",
+        lambda load: load.sustained,
+    ),
+    (
+        "Generation tokens/s of each request",
+        "Those of the active windows, by the requests that were running.",
+        lambda load: load.each,
+    ),
+    (
+        "Prefill tokens/s, active windows",
+        "Windows that read any prompt; whether cached tokens count is the server's choice.",
+        lambda load: load.prompt,
+    ),
+    ("Prefill tokens/s, sustained", "All windows, idle too.", lambda load: load.prompt_sustained),
+    (
+        "Completions per minute",
+        "Answers of the access log, by the next line's window; a stream is logged when it begins.",
+        lambda load: load.per_minute,
+    ),
+)
+
+
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Those for which the log has anything."""
-    tables = (
-        _table(
-            "Generation tokens/s, active windows",
-            f"Windows of {view.window:g} s that generated anything, all engines together. "
-            + BY_RUNNING,
-            view.loads,
-            lambda load: load.active,
-        ),
-        _table(
-            "Generation tokens/s, sustained",
-            "Windows between two others with as many running, idle or not.",
-            view.loads,
-            lambda load: load.sustained,
-        ),
-        _table(
-            "Generation tokens/s of each request",
-            "Those of the active windows, by the requests that were running.",
-            view.loads,
-            lambda load: load.each,
-        ),
-        _table(
-            "Prefill tokens/s, active windows",
-            "Windows that read any prompt; whether cached tokens count is the server's choice.",
-            view.loads,
-            lambda load: load.prompt,
-        ),
-        _table(
-            "Prefill tokens/s, sustained",
-            "All windows, idle ones too.",
-            view.loads,
-            lambda load: load.prompt_sustained if any(one.prompt for one in view.loads) else None,
-        ),
-        _table(
-            "Completions per minute",
-            "Answers of the access log, by the window whose line comes next; a streamed one is "
-            "logged when it begins.",
-            view.loads,
-            lambda load: load.per_minute if view.completions else None,
-        ),
-        _energy(view),
-    )
+    tables = (*(_table(view.loads, *each) for each in _OF_LOAD), _energy(view))
     return tuple(table for table in tables if table.rows)
 
 
@@ -272,7 +262,9 @@ def _energy(view: LogView) -> Table:
 
 
 def _table(
-    title: str, note: str, loads: Sequence[Load], of: Callable[[Load], Samples | None]
+    loads: Sequence[Load], title: str, note: str, of: Callable[[Load], Samples | None]
 ) -> Table:
+    """Without rows where nothing but zeros was seen."""
     rows = [Row(str(load.running), cells(found)) for load in loads if (found := of(load))]
-    return Table(title, note, SAMPLED, tuple(rows), RUNNING)
+    seen = any(found.peak for load in loads if (found := of(load)))
+    return Table(title, note, SAMPLED, tuple(rows) if seen else (), RUNNING)

@@ -125,7 +125,7 @@ def test_a_log_of_another_server_is_told_by_its_name(cli, project, text, complai
     ("arguments", "complaint"),
     [
         ((), "name runs"),
-        (("ingest",), "log files of vLLM"),
+        (("ingest",), "vLLM's log files"),
         (("nosuch",), "agenteval.db: no such file"),
         (("last", "-m", "sim/qwen3.5-27b"), "name runs, or a --model"),
         (("-m", "sim/qwen3.5-27b", "--concurrency", "0"), "numbers from 1 to 9999"),

@@ -66,7 +66,7 @@ def test_levels_of_several_models_are_named_by_them_and_marked_when_simulated() 
 
 
 def test_a_log_without_an_access_log_has_no_table_of_completions() -> None:
-    load = Load(3, 4, SAME, None, SAME, None, None, SAME, 0, 0)
+    load = Load(3, 4, SAME, None, SAME, None, None, Samples(4, 0.0, 0.0, 0.0, 0.0), 0, 0)
     view = LogView((load,), 10.0, lines=9, engine_lines=4, completions=0, failed=0, unread=2)
     assert (
         [table.title for table in log_tables(view)],
