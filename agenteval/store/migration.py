@@ -5,11 +5,10 @@ from them, or frees the rows of a constraint. It is done in place: nothing store
 it twice, or half of it, does no harm.
 """
 
-import re
+from typing import TYPE_CHECKING
 
-from sqlalchemy import Compiled, Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, Inspector, inspect
 from sqlalchemy.exc import OperationalError, ProgrammingError
-from sqlalchemy.schema import CreateColumn
 from sqlmodel import Session, SQLModel, col, select
 
 from agenteval.core.recovery import COUNTING
@@ -19,6 +18,9 @@ from agenteval.store.location import SCHEMA
 from agenteval.store.mapping import trial_value
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values
+
+if TYPE_CHECKING:
+    from alembic.operations import Operations
 
 TRIALS = SQLModel.metadata.tables[str(TrialRow.__tablename__)]
 CALLS = SQLModel.metadata.tables[str(CallRow.__tablename__)]
@@ -76,7 +78,8 @@ def _widen(engine: Engine) -> None:
         there = {column["name"] for column in inspect(engine).get_columns(table.name)}
         for column in table.columns:
             if column.name not in there:
-                _add(engine, table.name, CreateColumn(column).compile(dialect=engine.dialect))
+                with engine.begin() as connection:
+                    _altering(connection).add_column(table.name, column)
     _free_numbers(engine)
     for index in (*TRIALS.indexes, *CALLS.indexes):
         index.create(engine, checkfirst=True)
@@ -108,37 +111,29 @@ def _summarize(engine: Engine) -> None:
 
 def _free_numbers(engine: Engine) -> None:
     """A trial that is played again has the number of the one it replaces: once no two might."""
-    known = inspect(engine).get_unique_constraints(TRIALS.name)
-    numbers = [one for one in known if "number" in one["column_names"]]
-    if not numbers:
+    if not _numbered(inspect(engine)):
         return
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
-            _made_anew(connection)
-        else:
-            dropped = f"ALTER TABLE trial DROP CONSTRAINT {numbers[0]['name']}"
-            connection.exec_driver_sql(dropped)
+            # It drops no constraint: the table is written again without it, all or nothing.
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        for name in _numbered(inspect(connection)):  # none where another process was quicker
+            with _altering(connection).batch_alter_table(
+                TRIALS.name, naming_convention={"uq": _UNNAMED}
+            ) as trials:
+                trials.drop_constraint(name or _UNNAMED % {"table_name": TRIALS.name}, "unique")
 
 
-def _made_anew(connection: Connection) -> None:
-    """SQLite drops no constraint: the table is written again without it, all or nothing."""
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
-    made = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'trial'"
-    sql = str(connection.exec_driver_sql(made).scalar_one())
-    without = re.sub(r",\s*UNIQUE \(run_id, scenario, number\)", "", sql)
-    if without == sql:
-        return  # another process was quicker
-    new = re.sub(r"^CREATE TABLE \"?trial\"?", "CREATE TABLE trial_new", without)
-    for step in (
-        new,
-        "INSERT INTO trial_new SELECT * FROM trial",
-        "DROP TABLE trial",
-        "ALTER TABLE trial_new RENAME TO trial",
-    ):
-        connection.exec_driver_sql(step)
+_UNNAMED = "uq_%(table_name)s"  # SQLite knows a constraint by no name that a table gave it none of
 
 
-def _add(engine: Engine, table: str, column: Compiled) -> None:
-    name = engine.dialect.identifier_preparer.quote(table)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"ALTER TABLE {name} ADD COLUMN {column}")
+def _numbered(schema: Inspector) -> list[str | None]:
+    """The constraints by which a number is a single trial's."""
+    known = schema.get_unique_constraints(TRIALS.name)
+    return [one["name"] for one in known if "number" in one["column_names"]]
+
+
+def _altering(connection: Connection) -> "Operations":
+    from alembic import migration, operations  # noqa: PLC0415 -- 0.1 s; few stores are of old
+
+    return operations.Operations(migration.MigrationContext.configure(connection))

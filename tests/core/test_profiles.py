@@ -212,5 +212,6 @@ def test_our_own_tools_are_recognised_among_those_of_a_request() -> None:
         tool: (form.name, [one.name for one in form.parameters]) for tool, form in found.items()
     } == {
         "read": ("Read", ["file_path"]),
+        "webfetch": ("WebFetch", ["url"]),
         "bash": ("bash", ["command"]),
     }

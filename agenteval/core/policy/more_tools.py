@@ -44,7 +44,7 @@ def closed(call: ToolCall, rule: ToolRule | None, root: str) -> str:
 def asked(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
     """What an open call does; None for a tool that nothing here carries out."""
     arguments = call.arguments or {}
-    if rule is None or rule is not RULES.get(call.name):
+    if rule is None or rule is not RULES.get(call.name) or call.name == FETCH:  # there is no net
         return None
     if call.name == TODO:
         return Note(json.dumps(arguments.get("todos"), indent=2))
