@@ -1,20 +1,17 @@
 """The real server that these tests ask, and a project whose one model it serves."""
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import mlx_place
 import proxy
 import pytest
-import torch_place
 from caller import chain, split_chain
+from free_server import served_by
 from llama import got, llama_server
-from markov import TEMPLATE, Chain, write_weights
+from markov import Chain, write_weights
 from places import AbsentError
-from weights import write_folder
 
 from agenteval.config.roots import shipped
 
@@ -72,31 +69,6 @@ def free(request, tmp_path_factory) -> Iterator[tuple[str, dict[str, object]]]:
     folder = tmp_path_factory.mktemp("weights") / "split"
     with served_by(request.param, folder, split_chain()) as entry:
         yield request.param, entry
-
-
-@contextmanager
-def served_by(
-    server: str, folder: Path, played: Chain, *options: str, template: str = TEMPLATE
-) -> Iterator[dict[str, object]]:
-    """What a model's entry says of this server, which plays the chain. Skips one not here."""
-    if server != "mlx" and not os.environ.get("AGENTEVAL_ALL_SERVERS"):
-        pytest.skip(f"{server} is asked by `make servers-all`")
-    try:
-        command = mlx_place.got() if server == "mlx" else torch_place.got(server)
-    except AbsentError as absent:
-        pytest.skip(str(absent))
-    write_folder(folder, played, template=template, qwen=server == "transformers")
-    sampling: dict[str, object] = {}
-    if server == "mlx":
-        serving_it = mlx_place.mlx_server(command, folder)
-    elif server == "vllm":
-        serving_it = torch_place.vllm_server(folder, *options)
-    else:
-        serving_it = torch_place.transformers_server(folder)
-        sampling = {"sampling": {"temperature": 1, "top_p": 1}}  # it answers others with 422
-    with serving_it as address:
-        model = "m" if server == "vllm" else str(folder.resolve())
-        yield {"base_url": f"{address}/v1", "model": model, **sampling}
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import urllib.request
 from collections.abc import Mapping
 
 import pytest
-from conftest import served_by
+from free_server import served_by
 from scripted_server import TOOLS
 from scripts import TEMPLATE, played
 from test_parser_table import DATA
