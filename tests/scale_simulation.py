@@ -137,7 +137,7 @@ def core_seconds() -> tuple[float, float]:
 
 
 def written(url: str, who: str, trials: int) -> None:
-    """Trials of ten calls, as a run stores them: a commit for each row. It prints how long."""
+    """Trials of ten calls, as a run stores them: each turn, then its calls. It prints how long."""
     value = run(run_id=who)
     made = trial(*["ls"] * CALLS_A_TRIAL)
     with closing(SqlStore(url)) as store:
@@ -148,8 +148,9 @@ def written(url: str, who: str, trials: int) -> None:
             recorder.begin(key := TrialKey(made.scenario, number, made.seed))
             for at, turn in enumerate(made.turns):
                 recorder.turn(key, at, turn)
-            for call in made.calls:
-                recorder.call(key, call)
+                for call in made.calls:
+                    if call.turn == at:
+                        recorder.call(key, call)
             recorder.finish(key, made)
         sys.stdout.write(f"{time.monotonic() - began}\n")
 

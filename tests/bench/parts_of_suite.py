@@ -65,11 +65,12 @@ def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
         "A call of an orchestrator",
         f"One mock server process, {asked.turns} turns a trial, eight trials at a time, the "
         "prompts and tool results of a played trial of notes/append. A call is one request, its "
-        "reply and the process that its command starts. `agenteval run` does all of its work: a world for "
-        "each trial, each call judged, read twice, contained and stored, the goal asked after each "
-        "turn, the report written. Milliseconds of own CPU for a call more: the difference between "
-        f"8 and {8 + asked.trials} trials. Beside it CPU in the processes that were started: of "
-        "agenteval its sandbox and second reader, of the others a shell that prints the result.",
+        "reply and the process that its command starts. `agenteval run` does all of its work: "
+        "a world for each trial, each call judged, read twice, contained and stored, the goal "
+        "asked after each turn, the report written. Milliseconds of own CPU for a call more: the "
+        f"difference between 8 and {8 + asked.trials} trials. Beside it CPU in the processes that "
+        "were started: of agenteval its sandbox and second reader, of the others a shell that "
+        "prints the result.",
         ["", "whole, ms", "of the bare SDK", "33 pieces, ms", "of the bare SDK",
          "in processes it started, ms", "peak, MB", "what it leaves out"],
         rows,

@@ -67,6 +67,30 @@ def test_the_end_of_a_trial_waits_for_the_disk_though_the_server_is_set_not_to(
     assert seen == [("INSERT", given), ("UPDATE", at_the_end), ("INSERT", given)]
 
 
+def test_a_turn_is_one_commit_with_its_first_call_and_alone_where_none_follows(postgres) -> None:
+    """A commit waits for the disk; `xmin` is the transaction that wrote a row."""
+    database = postgres.new()
+    with closing(SqlStore(postgres.url(database))) as store:
+        store.add(NEW_RUN)
+        recorder = store.recorder(NEW_RUN, {"s": "abc"})
+        turn, (first, second) = TRIAL.turns[0], TRIAL.calls[:2]
+        recorder.begin(KEY)
+        recorder.turn(KEY, 0, turn)
+        recorder.call(KEY, first)
+        recorder.call(KEY, second)
+        recorder.turn(KEY, 1, turn)
+        recorder.turn(KEY, 2, turn)
+        with postgres.asks(database) as connection:
+            turns = connection.execute("SELECT number, xmin::text FROM turn").fetchall()
+            calls = connection.execute("SELECT xmin::text FROM call ORDER BY id").fetchall()
+        recorder.finish(KEY, TRIAL)
+        with postgres.asks(database) as connection:
+            numbers = connection.execute("SELECT number FROM turn ORDER BY id").fetchall()
+    assert [number for number, _ in turns] == [0, 1]
+    assert turns[0][1] == calls[0][0] != calls[1][0]
+    assert numbers == [(0,), (1,), (2,)]
+
+
 TELL = "SELECT obj_description('run'::regclass, 'pg_class')"
 
 
