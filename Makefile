@@ -47,7 +47,7 @@ servers-all: servers ## also vLLM for the CPU and transformers' server (3.5 GB),
 parsers: $(READY) ## run vLLM's and SGLang's own parsers on replies again, and renew their table (600 MB)
 	@$(BIN)/python tests/servers/parsers.py
 
-harnesses: $(READY) ## get the real harnesses that tests/harness plays with, into a cache of their own (800 MB)
+harnesses: $(READY) ## get the real harnesses that tests/harness plays with, into a cache of their own (870 MB)
 	@$(BIN)/python tests/harness/real.py $(HARNESSES)
 
 inspect: $(READY) ## get Inspect AI for tests/hook, into an environment of its own (400 MB)

@@ -9,8 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from agenteval.config.roots import shipped
+
+# Both are told by the clock, and a busy machine is no fault of the code.
+settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("here")
 
 
 def _http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:

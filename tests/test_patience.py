@@ -38,3 +38,17 @@ async def waited(given, waits) -> tuple[bool, float]:
     except TimeoutError:
         return False, loop.time() - began
     return True, loop.time() - began
+
+
+def test_a_deadline_that_comes_nearer_is_kept_where_it_is_looked_at() -> None:
+    """A program has minutes for a call, and seconds once the model has said its last word."""
+
+    async def nearer() -> float:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with pytest.raises(TimeoutError):
+            async with until(lambda: began + (300 if loop.time() < began + 5 else 30), looks=1.0):
+                await asyncio.sleep(900)
+        return loop.time() - began
+
+    assert in_no_time(nearer()) == pytest.approx(30)

@@ -206,7 +206,7 @@ def promote(  # noqa: PLR0913 -- each is an option of the command line
     Examples:
     - `agenteval promote my-candidate --over my-model`
 
-    - `agenteval promote sim/qwen3.6-35b --over sim/qwen3.5-27b mail --allow-simulated`
+    - `agenteval promote sim/qwen3.6-35b --over sim/qwen3.5-27b --allow-simulated`
     """
     output.check_report(report_to)
     output.first_words(f"{candidate} over {over}")

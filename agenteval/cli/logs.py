@@ -2,9 +2,10 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,10 +14,12 @@ from agenteval import workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.core.plain import shortened, visible
+from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from agenteval.core.logged import Skipped
     from agenteval.workflows.log_results import Intake, Taken
 
 SCHEMA = "agenteval.ingest/1"
@@ -94,23 +97,47 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
     """
     take = partial(
         workflows.log_intake.take_in,
-        *(format_name, paths or [], store),
+        format_name,
+        store=store,
         allowlist=allowlist,
         wanted=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
         workers=workers,
         note=_progress if sys.stderr.isatty() else lambda _: None,
     )
-    _show(take(), as_json=as_json)
+    first = take(paths or [])
+    _show(first, as_json=as_json)
     if follow:
-        _follow(take, as_json=as_json)
+        _follow(take, paths or [], first.skipped, as_json=as_json)
 
 
-def _follow(take: "Callable[[], Intake]", *, as_json: bool) -> None:
+def _follow(
+    take: "Callable[[Sequence[str]], Intake]",
+    paths: Sequence[str],
+    told: "Sequence[Skipped]",
+    *,
+    as_json: bool,
+) -> None:
+    """Until Ctrl-C. What is renamed or removed is waited for: the next log may get its name."""
+    gone: list[str] = []
     with suppress(KeyboardInterrupt):
         while True:
             time.sleep(EVERY_SECONDS)
-            if (intake := take()).has_news:
+            there = [path for path in paths if Path(path).exists()]
+            for path in paths:
+                if path not in there and path not in gone:
+                    typer.echo(visible(f"{path}: it is gone; waiting for the next one"), err=True)
+            gone = [path for path in paths if path not in there]
+            if gone and not there:
+                continue
+            try:
+                intake = take(there)
+            except UsageError:
+                if all(Path(path).exists() for path in there):
+                    raise
+                continue  # it was taken away since it was looked at
+            if intake.has_news or (intake.skipped and intake.skipped != told):
+                told = intake.skipped
                 _show(intake, as_json=as_json)
 
 

@@ -1,5 +1,6 @@
 """`agenteval init`, `models`, `speed`, `doctor`: what is served, how fast, and what works here."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -206,6 +207,14 @@ Window = Annotated[
 ]
 
 
+Watts = Annotated[
+    float | None, typer.Option(min=1, help="What the machines draw, where no --power measured it.")
+]
+NOTHING_NAMED = (
+    f"name runs, or a --model, or give `{INGEST}` and vLLM's log files, the oldest first"
+)
+
+
 def speed(  # noqa: PLR0913 -- each is an option of the command line
     what: What = None,
     *,
@@ -217,6 +226,7 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     requests: Requests = None,
     store: o.Store = o.DEFAULT_STORE,
     window: Window = 10.0,
+    watts: Watts = None,
     as_json: o.AsJson = False,
 ) -> None:
     """Say how fast a model is served, by how many requests it has at the same time.
@@ -231,24 +241,23 @@ def speed(  # noqa: PLR0913 -- each is an option of the command line
     - `agenteval speed ingest vllm.log.2.gz vllm.log.1.gz vllm.log --json`
     """
     if bool(what) == bool(model) or what == [INGEST]:
-        raise UsageError(
-            f"name runs, or a --model, or give `{INGEST}` and log files of vLLM, the oldest first"
-        )
+        raise UsageError(NOTHING_NAMED)
     if model:
         asked = workflows.speed_probe.probe_of(
             concurrency, prompt_tokens, completion_tokens, requests
         )
         served = workflows.speed_probe.probe_models(model, base_url, asked)
-        output.show_speed(served, as_json=as_json)
+        output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
     elif what and what[0] == INGEST:
-        _show_log(what[1:], window, as_json=as_json)
+        _show_log(what[1:], window, watts, as_json=as_json)
     else:
         runs = workflows.views.loaded(output.chosen(what or [], store), store)
-        output.show_speed(workflows.views.speeds(runs), as_json=as_json)
+        served = workflows.views.speeds(runs)
+        output.show_speed([one.drawing(watts) for one in served], as_json=as_json)
 
 
-def _show_log(paths: list[str], window: float, *, as_json: bool) -> None:
-    view = workflows.ingest.read_log(paths, window)
+def _show_log(paths: list[str], window: float, watts: float | None, *, as_json: bool) -> None:
+    view = replace(workflows.ingest.read_log(paths, window), watts=watts)
     if as_json:
         output.print_json(view.document())
         return

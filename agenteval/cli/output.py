@@ -55,7 +55,8 @@ class Playing:
         return self.lines.run(model, trials=trials, simulated=simulated)
 
     def note(self, line: str) -> None:
-        typer.echo(line, err=True)
+        if not self.lines.above(line):
+            typer.echo(line, err=True)
 
 
 @contextmanager

@@ -48,6 +48,8 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     else:
         for line in _trend_lines(found):
             typer.echo(line)
+        if not (found.series or simulated):
+            typer.echo("simulated runs are left out: --simulated asks for them")
 
 
 def _trend_lines(found: "Trend") -> Iterator[str]:

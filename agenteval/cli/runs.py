@@ -34,7 +34,9 @@ def label(
     off: Annotated[bool, typer.Option("--off", help="Take these labels off it.")] = False,
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
-    """Give a run labels and a note: `show` lists them, and a label names its newest run.
+    """Give a run labels and a note.
+
+    `show` lists them, and a label names its newest run.
 
     Examples:
     - `agenteval runs label last nightly --note "after the new tool parser"`
@@ -71,7 +73,7 @@ def export(
     file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
-    """Write runs into one file, which is a store of its own and can be shown as it is.
+    """Write runs into one file, which is a store of its own.
 
     Examples:
     - `agenteval runs export qwen3.6-35b --file baseline.db`
@@ -89,7 +91,9 @@ def take_in(
     *,
     store: o.Store = o.DEFAULT_STORE,
 ) -> None:
-    """Take all runs of a file into the store, where none of them may be already.
+    """Take all runs of a file into the store.
+
+    None of them may be there already.
 
     Examples:
     - `agenteval runs import baseline.db`

@@ -1,7 +1,7 @@
 """Whether two commands do the same thing to the same thing, as their words tell."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise, product
 
@@ -16,65 +16,79 @@ Kinds = tuple[Kind, ...]
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing that a call does. `words` are its object; of what acts on files, their names."""
+    """One thing that a call does. `words` are its object; of what acts on files, their names.
+
+    `ends` are the last parts of these names: files are the same only where one of them is.
+    """
 
     name: str
     subcommand: str = ""
     words: frozenset[str] = frozenset()
     numbers: frozenset[str] = frozenset()
     kind: Kind = field(init=False, compare=False)
+    ends: frozenset[str] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", (self.name, self.subcommand))
+        files = self.words if self.name in OF_FILES else ()
+        ends = frozenset((_parts(file) or [""])[-1] for file in files)
+        object.__setattr__(self, "ends", ends)
 
 
 def can_meet(one: Kinds, other: Kinds) -> bool:
     """Whether calls of such commands can be of one intent, whatever else they say."""
-    return one == other or any(_meeting(*pair) for pair in product(one, other))
+    return one == other or any(_test(*pair) is not _never for pair in product(one, other))
+
+
+class _Met(dict[int, bool]):
+    """Which kinds of commands of a trial one of them can meet."""
+
+    def __init__(self, one: Kinds, kinds: Sequence[Kinds]) -> None:
+        super().__init__()
+        self._one, self._kinds = one, kinds
+
+    def __missing__(self, other: int) -> bool:
+        found = self[other] = can_meet(self._one, self._kinds[other])
+        return found
+
+
+class Meetings(dict[int, _Met]):
+    """The same of each, by its number: they are few, the pairs of a trial's calls many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers: dict[Kinds, int] = {}
+        self._kinds: list[Kinds] = []
+
+    def number(self, kinds: Kinds) -> int:
+        if kinds not in self._numbers:
+            self._numbers[kinds] = len(self._kinds)
+            self._kinds.append(kinds)
+        return self._numbers[kinds]
+
+    def __missing__(self, one: int) -> _Met:
+        found = self[one] = _Met(self._kinds[one], self._kinds)
+        return found
 
 
 def same_command(one: Command, other: Command) -> bool:
-    match _meeting(one.kind, other.kind):
-        case _Meeting.NEVER:
-            return False
-        case _Meeting.ALWAYS:
-            return True
-        case _Meeting.FILE:
-            return _same_file(one.words, other.words)
-        case _Meeting.OBJECT:
-            return _same_object(one, other)
-        case _:  # WORD
-            return not one.words.isdisjoint(other.words) and _same_object(one, other)
+    return _test(one.kind, other.kind)(one, other)
 
 
-class _Meeting(IntEnum):
-    """What it takes for two commands of these names to be of one intent."""
-
-    NEVER = 0
-    ALWAYS = 1
-    FILE = 2  # the same one
-    OBJECT = 3  # the same one
-    WORD = 4  # in common at least, and the same object: one name may be the other, misspelt
+def _never(_one: Command, _other: Command) -> bool:
+    return False
 
 
-@lru_cache(maxsize=1 << 14)  # programs are few, and each pair is asked about again and again
-def _meeting(one: Kind, other: Kind) -> _Meeting:
-    (name, subcommand), (other_name, other_subcommand) = one, other
-    if name in OF_FILES or other_name in OF_FILES:
-        return _Meeting.FILE if name == other_name else _Meeting.NEVER
-    if other_subcommand and other_subcommand == name:
-        return _Meeting.ALWAYS
-    if subcommand and other_subcommand and subcommand != other_subcommand:
-        return _Meeting.NEVER
-    if name == other_name:
-        return _Meeting.OBJECT
-    return _Meeting.WORD if _dice(name, other_name) >= ALIKE else _Meeting.NEVER
+def _always(_one: Command, _other: Command) -> bool:
+    return True
 
 
-def _same_file(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    if not ours or not theirs:
-        return ours == theirs
-    parts = [[_parts(one) for one in side] for side in (ours, theirs)]
+def _same_file(mine: Command, other: Command) -> bool:
+    if not mine.words or not other.words:
+        return mine.words == other.words
+    if mine.ends.isdisjoint(other.ends):
+        return False
+    parts = [[_parts(one) for one in side.words] for side in (mine, other)]
     return any(
         one[-len(other) :] == other or other[-len(one) :] == one for one, other in product(*parts)
     )
@@ -91,6 +105,26 @@ def _same_object(one: Command, other: Command) -> bool:
         return False
     shared, shorter = one.words & other.words, min(len(one.words), len(other.words))
     return len(shared) >= SHARED * shorter
+
+
+def _same_word(one: Command, other: Command) -> bool:
+    """One name may be the other, misspelt: then they have a word in common at least."""
+    return not one.words.isdisjoint(other.words) and _same_object(one, other)
+
+
+@lru_cache(maxsize=1 << 14)  # programs are few, and each pair is asked about again and again
+def _test(one: Kind, other: Kind) -> Callable[[Command, Command], bool]:
+    """What tells whether two commands of these names are of one intent."""
+    (name, subcommand), (other_name, other_subcommand) = one, other
+    if name in OF_FILES or other_name in OF_FILES:
+        return _same_file if name == other_name else _never
+    if other_subcommand and other_subcommand == name:
+        return _always
+    if subcommand and other_subcommand and subcommand != other_subcommand:
+        return _never
+    if name == other_name:
+        return _same_object
+    return _same_word if _dice(name, other_name) >= ALIKE else _never
 
 
 def _dice(one: str, other: str) -> float:

@@ -27,15 +27,14 @@ def _language(marks: str, claims: str, admits: str, neither: str) -> Language:
 
 # How participles begin by which no work is told: what is read or tried, what things are like.
 _NO_DEEDS = (
-    "acknowledg|affect|agre|allow|analy|answer|appear|ask|assum|attempt|based|"
-    "block|called|captur|check|collect|compar|connect|consider|contain|dat|decid|"
-    "declin|deni|describ|detach|determin|discover|duplicat|encounter|examin|"
-    "evaluat|exit|expect|explain|explor|fail|gather|happen|identifi|includ|indeed|inspect|"
-    "intend|interest|investigat|involv|learn|limit|list|load|locat|look|manag|measur|"
-    "mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|propos|provid|"
-    "receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
-    "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|"
-    "us|want|defin|underspecif|trigger|caus|hardcod|coupl|expos|ignor|skipp|abort|interrupt"
+    "acknowledg|affect|agre|allow|analy|answer|appear|ask|assum|attempt|based|block|called|captur|"
+    "check|collect|compar|connect|consider|contain|dat|decid|declin|deni|describ|detach|determin|"
+    "discover|duplicat|encounter|examin|evaluat|exit|expect|explain|explor|fail|gather|happen|"
+    "identifi|includ|indeed|inspect|intend|interest|investigat|involv|learn|limit|list|load|locat|"
+    "look|manag|measur|mention|miss|named|need|neglect|notic|observ|open|order|paus|plann|proceed|"
+    "propos|provid|receiv|recommend|refer|refus|reject|relat|reli|remain|report|request|requir|"
+    "review|search|seem|select|show|stopp|suggest|suppos|trac|tried|unchang|unexpect|unus|us|want|"
+    "defin|underspecif|trigger|caus|hardcod|coupl|expos|ignor|skipp|abort|interrupt"
 )
 DONE = (
     r"(?:complete|done|handed\ (?:over|off)|in\ (?:place|effect)|sent|(?:re)?written|set|made|"
@@ -239,13 +238,12 @@ OTHERS: Mapping[str, Language] = {
         r"|provato|verificato|controllato|analizzato|esaminato)\w+(?:[aiu]to|sto|tto|so)\b"
         r"|\b(?:è|sono)\ (?:(?:gi[aà]|ora|stat[oaie])\ )*(?!negat|rifiutat|vist|trovat|lett"
         r"|cercat|vuot|corrett|giust|esatt|occupat|success|stess|quest|necessit|limitat"
-        r"|stat[oaie]\W)"
-        r"\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
+        r"|stat[oaie]\W)\w+(?:[aiu]t|tt|st|s)[oaie]\b(?!\W*che)"
         r"|\bstat[oaie]\ corrett[oaie]\b"
         r"|^\W*(?:tutto\ |(?!nessun)\w+\ (?=\w+\W*$))?"
-        r"(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat"
-        r"|terminat|modificat|aggiunt|creat|rimoss|risolt"
-        r"|configurat|implementat|spostat|sistemat|cancellat|eliminat|installat)[oaie])\b"
+        r"(?:fatto|(?:completat|chius|registrat|inviat|salvat|avviat|aggiornat|terminat|modificat"
+        r"|aggiunt|creat|rimoss|risolt|configurat|implementat|spostat|sistemat|cancellat|eliminat"
+        r"|installat)[oaie])\b"
         r"|\b(?:è|sono|tutto) pront[oaie]\b|^\W*pronto\b",
         r"\b(?:non|ancora|manca|purtroppo|negat\w|rifiutat\w)\b",
         r"\?|\b(?:se|devo|fammi)\b",
@@ -269,8 +267,7 @@ OTHERS: Mapping[str, Language] = {
     "Spanish": _language(
         r"[¿¡]|\b(?:el|los|las|y|del|con|se|que|ha|he|han|fue|está|están|hecho|listo|todo|tu|su"
         r"|al|resultado)\b",
-        r"""
-        \bhe\ (?!leído|visto|encontrado|buscado|intentado|revisado)
+        r"""\bhe\ (?!leído|visto|encontrado|buscado|intentado|revisado)
           (?:\w+\ )?\w+(?:ado|ido|sto|cho)\b
         |^\W*ahora\b(?!\ (?:tengo|verific|ejecut|v[oa]|neces|pued|falta|prueb|entiend))
         |\b(?:exitosamente|con\ éxito|funcionando|sido\ \w+[ai]d[oa]s?)\b

@@ -161,6 +161,11 @@ def _plain(name: str) -> str:
     return visible(legible(name[:LONGEST_NAME]))
 
 
+def _almost(key: str, name: str) -> bool:
+    return len(key) == len(name) and sum(map(str.__ne__, key, name)) == 1
+
+
+_KEYS, _SHOWN = 8, 40  # that are told of an object; characters of each
 PART = 2_000  # turns of a session that are held, and counted as one trial, at most
 HELD = 1 << 25  # characters of their calls, likewise
 
@@ -170,10 +175,24 @@ class Building:
     """A session that is being read: turns come first, and what became of their calls later."""
 
     session: Session
+    faults: list[str] = field(default_factory=list)  # what was lost since they were last told
     _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
     _held: int = 0
     _cut: int = 0  # turns whose texts were looked at
+
+    def needs(self, value: Mapping[str, object], *keys: str) -> None:
+        """Without one of these keys a part is lost, as where a byte of its name was."""
+        for key in keys:
+            if key not in value:
+                there = ", ".join(visible(legible(name[:_SHOWN])) for name in [*value][:_KEYS])
+                self.faults.append(f"no key {key!r}, but {there or 'none'}")
+
+    def may_have(self, value: Mapping[str, object], *keys: str) -> None:
+        """These may be absent, but none stands there with another letter in it."""
+        for key in keys:
+            if key not in value and any(_almost(key, name) for name in value):
+                self.needs(value, key)
 
     def turn(self, name: str = "") -> LoggedTurn:
         """The turn of this name, which may come in several pieces; a new one without a name."""

@@ -99,8 +99,14 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
     if rule.rest is None or rule.rest.text != "*":
         return
     reason = left_open([word.text for word in rule.words])
-    if reason:
+    if reason and not all(_left_out(clause, rule) for clause in reason.split(", ")):
         yield Remark(rule.text, Trouble.WIDE, reason)
+
+
+def _left_out(clause: str, rule: CommandPattern) -> bool:
+    """Whether a reason such as "--output writes any file" is about an option that cannot stand."""
+    option, _, does = clause.partition(" ")
+    return option in rule.without and not does.startswith("and ")
 
 
 def _begins_anywhere(word: WordPattern) -> bool:

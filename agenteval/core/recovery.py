@@ -7,12 +7,12 @@ in whichever later turn; each call answers one denial, and an allowed one is loo
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import accumulate, chain, groupby, islice, pairwise
 
-from agenteval.core.alike import Kinds, can_meet
+from agenteval.core.alike import Meetings
 from agenteval.core.counts import Cluster
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 from agenteval.core.outcome import Ending
@@ -102,7 +102,7 @@ class _Call:
     settled: int | None = None  # in which turn
     again: "_Call | None" = None
     vain: set[str] = field(default_factory=set)
-    kinds: int = 0  # the number of its commands' kinds, in the trial
+    kinds: int = field(init=False)  # the number of its commands' kinds, in the trial
 
     @property
     def denied(self) -> bool:
@@ -125,10 +125,11 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
         primary = record.verdict.primary
         failure_class = primary.failure_class if primary else ""
         calls.append(_Call(record.turn, record.position, failure_class, intent_of(record.call)))
-    by_turn = [list(made) for _, made in groupby(calls, lambda call: call.turn)]
+    made = {turn: list(of_turn) for turn, of_turn in groupby(calls, _turn)}
+    by_turn = [*made.values()]
     after_denied, after_allowed = _hazards(by_turn)
     return TrialRecovery(
-        aftermaths=tuple(_aftermaths(trial, by_turn)),
+        aftermaths=tuple(_aftermaths(trial, made)),
         longest_run=_longest_run(by_turn),
         turns_burned=(sum(map(_burned, by_turn)), len(trial.turns)),
         after_denied=after_denied,
@@ -136,16 +137,15 @@ def trial_recovery(trial: Trial) -> TrialRecovery:
     )
 
 
-def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Aftermath]:
-    denials, spare = _matched(by_turn)
+def _aftermaths(trial: Trial, made: Mapping[int, list[_Call]]) -> Iterator[Aftermath]:
+    denials, spare = _matched([*made.values()])
     others = tuple(spare)
-    turns = [calls[0].turn for calls in by_turn]
-    made = [0, *accumulate(map(len, by_turn))]  # calls before each of these turns
+    before = dict(zip(made, accumulate(map(len, made.values()), initial=0), strict=False))
     for denial in denials:
         if denial.again is not None:
-            between = range(denial.turn + 1, denial.again.turn)
-            vain = {call.intent.key for call in others if call.turn in between}
-            denial.again.vain |= denial.vain | vain
+            start = bisect_right(others, denial.turn, key=_turn)
+            between = others[start : bisect_left(others, denial.again.turn, key=_turn)]
+            denial.again.vain |= denial.vain | {call.intent.key for call in between}
         elif denial.kind is None:
             _left(denial, trial, spare)
         else:
@@ -159,9 +159,7 @@ def _aftermaths(trial: Trial, by_turn: Sequence[list[_Call]]) -> Iterator[Afterm
         yield Aftermath(
             *(turn, position, one.failure_class, kind, len(trial.turns) - turn - 1),
             turns=None if end is None else end - turn,
-            calls=None
-            if end is None
-            else 1 + made[bisect_left(turns, end)] - made[bisect_right(turns, turn)],
+            calls=None if end is None else 1 + before[end] - before[turn] - len(made[turn]),
         )
 
 
@@ -173,22 +171,28 @@ def _matched(by_turn: Sequence[list[_Call]]) -> tuple[list[_Call], list[_Call]]:
     denials: list[_Call] = []
     unsettled: list[_Call] = []
     spare: list[_Call] = []
-    can = _CanMeet(by_turn)
+    can = Meetings()
+    for call in chain.from_iterable(by_turn):
+        call.kinds = can.number(call.intent.kinds)
     for calls in by_turn:
-        allowed = [call for call in calls if not call.denied]
+        by_key = sorted(calls, key=lambda call: call.intent.key)
+        allowed = [call for call in by_key if not call.denied]
         denied = _episode(calls)
-        answering = _answer(unsettled[-PENDING:], [*allowed, *denied], can)
+        asked = unsettled[-PENDING:]
+        answering = _answer(asked, [*allowed, *denied], can)
         if answering:
-            unsettled = [one for one in unsettled if one.kind is None]
+            unsettled[-PENDING:] = [one for one in asked if one.kind is None]
         unsettled += denied
-        left = (call for call in allowed if call not in answering)
-        spare += sorted(left, key=lambda call: call.intent.key)
+        spare += (call for call in allowed if call not in answering)
         denials += denied
     return denials, spare
 
 
 def _episode(calls: Sequence[_Call]) -> list[_Call]:
     """The denials of one turn, in an order that is not that of its calls; equal ones are one."""
+    if len(calls) == 1:
+        calls[0].alike = [*calls]
+        return [*calls] if calls[0].denied else []
     groups: dict[str, list[_Call]] = {}
     for call in calls:
         if call.denied:
@@ -198,28 +202,17 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
     return [groups[key][0] for key in sorted(groups)]
 
 
-class _CanMeet(dict[tuple[int, int], bool]):
-    """Which kinds of commands of a trial can meet: they are few, its pairs of calls many."""
+def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
+    """Settle what the calls of a turn settle, the most alike first; which of them did so.
 
-    def __init__(self, by_turn: Sequence[list[_Call]]) -> None:
-        super().__init__()
-        numbers: dict[Kinds, int] = {}
-        for call in chain.from_iterable(by_turn):
-            call.kinds = numbers.setdefault(call.intent.kinds, len(numbers))
-        self._kinds = tuple(numbers)
-
-    def __missing__(self, pair: tuple[int, int]) -> bool:
-        found = self[pair] = can_meet(*(self._kinds[number] for number in pair))
-        return found
-
-
-def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: _CanMeet) -> list[_Call]:
-    """Settle what the calls of a turn settle, the most alike first; which of them did so."""
+    Of pairs that are alike as much, the older denial's comes first.
+    """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
-        for denial in open_denials
         for call in calls
-        if can[denial.kinds, call.kinds] and same_intent(denial.intent, call.intent)
+        for meets in (can[call.kinds],)
+        for denial in open_denials
+        if meets[denial.kinds] and same_intent(denial.intent, call.intent)
     ]
     pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
     answering: list[_Call] = []
@@ -240,9 +233,9 @@ def _settle(denial: _Call, call: _Call) -> None:
 
 def _left(denial: _Call, trial: Trial, spare: list[_Call]) -> None:
     """What became of a denial whose intent never came again. Takes the call that answers it."""
-    following = [*trial.turns[denial.turn + 1 : denial.turn + 2]]
+    following = trial.turns[denial.turn + 1 : denial.turn + 2]
     other = _other(denial, spare)
-    if following and not following[0].calls and asks(following[0].text):
+    if any(not turn.calls and asks(turn.text) for turn in following):
         denial.kind = Recovery.ASKED
     elif other is not None:
         spare.remove(other)

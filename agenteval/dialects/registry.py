@@ -36,9 +36,10 @@ class Dialect:
     the engine of what they read has that name too. `left_behind` tells which of an engine's rules
     no list for anyone else can hold. A file with the `suffix` is its own; how sure it is that a
     JSON file is, `likeness` tells from the file's name and content. `beside` is where a project
-    keeps its rules, each behind the reader's name; {agent} is the session's. `quoted` makes a
-    policy of the rules that a log quotes, where its denials do; `in_mode` changes one to what it is
-    in the mode that a log names.
+    keeps its rules, each behind the reader's name; {agent} is the session's, {home} the folder that
+    has the program's logs. `quoted` makes a policy of the rules that a log quotes, where its
+    denials do; `in_mode` changes one to what it is in the mode that a log names; `unruled` is the
+    one without any rule, where such a mode decides by itself.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Dialect:
     beside: tuple[str, ...] = ()
     quoted: Quoted | None = None
     in_mode: Callable[[Policy, str], Policy] = lambda policy, _: policy
+    unruled: Policy | None = None
 
 
 @cache

@@ -46,8 +46,8 @@ class AgentLoop:
 
     async def _turns(self) -> Ending:
         """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
-        arm = self.executor.arm
-        schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools))
+        arm, policy = self.executor.arm, self.executor.policy
+        schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools, within=policy.tools))
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)

@@ -50,7 +50,12 @@ class SecondReader:
         await self.stop()
 
     async def objection(self, run: BashRun) -> str:
-        """Both readings, when bashlex reads other commands or words in what is to run; else ""."""
+        """Both readings, when bashlex reads other commands or words in what is to run; else "".
+
+        What only another harness's rules could read, they alone judge.
+        """
+        if not run.commands:
+            return ""
         async with self._turn:
             answer = await self._ask(run.text)
         if "commands" not in answer:

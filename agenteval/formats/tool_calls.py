@@ -40,6 +40,7 @@ _SHELLS = dict.fromkeys(
     ),
     BASH,
 )
+_ALL = _CLAUDE | _SHELLS
 _SHAPES = (
     _Shape("function.name", "function.arguments"),  # chat completions
     _Shape("name", "arguments", _SHELLS, type="function_call"),  # Responses, Codex
@@ -82,8 +83,7 @@ def bash_call(command: str, identifier: str = "") -> ToolCall:
 
 def called(identifier: str, name: str, arguments: object) -> ToolCall:
     """The call with these arguments, an object or its text, by our own name of its tool."""
-    call = _call({"id": identifier}, name, arguments)
-    return _ours(call, _CLAUDE | _SHELLS)
+    return _ours(_made(identifier, name, arguments), _ALL)
 
 
 def _plugged(content: Mapping[str, Any]) -> Iterator[ToolCall]:
@@ -117,10 +117,14 @@ def _at(content: Mapping[str, Any], path: str) -> Any:
 
 
 def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
-    """Arguments may come as an object or as its JSON text; other text is malformed."""
     identifier = next((str(content[key]) for key in _IDS if content.get(key)), "")
-    if isinstance(arguments, Mapping):
-        return ToolCall(identifier, name, json.dumps(arguments), arguments)
+    return _made(identifier, name, arguments)
+
+
+def _made(identifier: str, name: str, arguments: object) -> ToolCall:
+    """Arguments may come as an object or as its JSON text; other text is malformed."""
+    if isinstance(arguments, dict):
+        return ToolCall(identifier, name, _written(arguments), arguments)
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     try:
         parsed: Any = json.loads(raw)
@@ -129,6 +133,14 @@ def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
     if not isinstance(parsed, dict):
         return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
     return ToolCall(identifier, name, raw, parsed)
+
+
+def _written(arguments: Mapping[str, Any]) -> str:
+    """As `json.dumps` writes it, which takes its time for more than one text at a time."""
+    match arguments:
+        case {"command": str(command)} if len(arguments) == 1:
+            return f'{{"command": {json.dumps(command)}}}'
+    return json.dumps(arguments)
 
 
 def _ours(call: ToolCall, names: Mapping[str, str]) -> ToolCall:

@@ -8,21 +8,27 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 from agenteval.core.prompt.profile import Form, recognised
 from agenteval.errors import UsageError
 from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
-from agenteval.harness.install import version_of
-from agenteval.harness.recipes import MODEL, PROGRAMS, Program
+from agenteval.harness.install import environment, options, version_of
+from agenteval.harness.recipes import PROGRAMS, Program
 from agenteval.harness.translation import Passage, Wanted, beside, spoken_once, wanted
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
-SECONDS: Final = 180.0
+FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
+LOOKS: Final = 0.5  # seconds between two looks whether it has ended
+QUIET: Final = 60.0  # seconds in which it asks nothing more, and says nothing of a call
+LEAVES: Final = 10.0  # after our last word; what it does then is no part of what it sends
 NAMES: Final = {"claude": "claude-code", "qwen": "qwen-code"}  # where a program has another name
 SAID: Final = "agenteval-capture"
 # Each is made once. None of them changes anything, and each shows another way to deny.
@@ -79,6 +85,17 @@ class Script:
     wants: list[Provoked] = field(default_factory=list)
     done: list[Provoked] = field(default_factory=list)
     asked: Provoked | None = None  # the call of the last reply
+    patience: float = FIRST
+    since: float = 0.0  # when it last asked something, by the clock of the loop
+
+    def begun(self) -> None:
+        """The program was started, once more perhaps."""
+        self.since, self.patience = asyncio.get_running_loop().time(), FIRST
+
+    @property
+    def waited_enough(self) -> bool:
+        """Whether a program that is still there has been silent for too long."""
+        return asyncio.get_running_loop().time() > self.since + self.patience
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answer = Answer(writer)
@@ -108,6 +125,8 @@ class Script:
         if not self.seen.tools:
             self._first(asked, forms)
         self._hear(asked.messages)
+        self.since = asyncio.get_running_loop().time()
+        self.patience = QUIET if self.wants else LEAVES
         if not self.wants:
             return None
         self.asked = one = self.wants[0]
@@ -178,9 +197,10 @@ async def capture(command: Sequence[str]) -> Captured:
     server = await asyncio.start_server(script.serve, "127.0.0.1", 0, limit=1 << 23)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with server:
-        said = await _run([path, *command[1:], *_options(name, url)], name, url)
+        words = [path, *command[1:], *options(name, url)]
+        said = await _run(words, script, url)
         while script.wants and script.gave_up():  # as some do when nobody answers a question
-            await _run([path, *command[1:], *_options(name, url)], name, url)
+            await _run(words, script, url)
     if not script.seen.tools:
         raise UsageError(
             f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "
@@ -190,49 +210,28 @@ async def capture(command: Sequence[str]) -> Captured:
     return script.seen
 
 
-async def _run(words: Sequence[str], name: str, url: str) -> str:
-    """Its last words. Raises UsageError when it does not end."""
+async def _run(words: Sequence[str], script: Script, url: str) -> str:
+    """Its last words. One that asks nothing more is ended: it may wait for somebody, or hang."""
     made = [word.replace(URL, f"{url}/v1") for word in words]
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *made, env={**os.environ, **_environment(url)}, stdin=asyncio.subprocess.DEVNULL,
-        stdout=pipe, stderr=asyncio.subprocess.STDOUT,
-    )  # fmt: skip
-    try:
-        async with asyncio.timeout(SECONDS):
-            said, _ = await process.communicate()
-    except TimeoutError as error:
-        process.kill()
-        await process.wait()
+    script.begun()
+    with TemporaryFile() as talk:  # what it leaves running would hold a pipe open
+        process = await asyncio.create_subprocess_exec(
+            *made, env={**os.environ, **environment(url)}, stdin=asyncio.subprocess.DEVNULL,
+            stdout=talk, stderr=asyncio.subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        try:
+            while process.returncode is None and not script.waited_enough:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), LOOKS)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with what it started
+            await process.wait()
+        talk.seek(0)
+        last = talk.read().decode(errors="replace").strip().splitlines()[-1:]
+    if script.waited_enough and not script.seen.tools:
         raise UsageError(
-            f"{name} did not end in {SECONDS:g} s: name a way of it that asks nobody, such as "
-            "`opencode run`, `claude -p`, `codex exec`"
-        ) from error
-    last = said.decode(errors="replace").strip().splitlines()[-1:]
+            f"{script.seen.name} asked us nothing in {FIRST:g} s: name a way of it that asks "
+            "nobody, such as `opencode run`, `claude -p`, `codex exec`"
+        )
     return f": {last[0][:200]}" if last else ""
-
-
-def _environment(url: str) -> Mapping[str, str]:
-    """Where programs look for a model that is not their maker's."""
-    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
-    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
-    opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
-    return {
-        "ANTHROPIC_API_KEY": "none",
-        "ANTHROPIC_BASE_URL": url,
-        "OPENAI_API_KEY": "none",
-        "OPENAI_BASE_URL": f"{url}/v1",
-        "OPENAI_MODEL": MODEL,
-        "PWD": str(Path.cwd()),  # OpenCode believes it, and a shell may have left another
-        "OPENCODE_CONFIG_CONTENT": json.dumps(opencode | {"small_model": f"agenteval/{MODEL}"}),
-    }
-
-
-def _options(name: str, url: str) -> Sequence[str]:
-    """What a program takes by its command line only."""
-    if name != "codex":
-        return ()
-    provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'
-    own = f"model_providers.agenteval={provider}"
-    return ("-c", 'model_provider="agenteval"', "-c", own, "-c", f'model="{MODEL}"')

@@ -174,7 +174,8 @@ OPENCODE = Said(
 )
 CLAUDE = Said(
     "Permission to use|requested permissions|was blocked|has been denied|requires approval|"
-    "doesn't want to proceed|not in the list of allowed",
+    "doesn't want to proceed|not in the list of allowed|"
+    "requires permission to use|permission was declined",  # Qwen Code's, without a terminal
     "InputValidationError|No such tool|not found in registry",
 )
 CODEX = Said(

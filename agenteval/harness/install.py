@@ -1,4 +1,4 @@
-"""Getting a harness from its registry, in the version that was tried, into the user's data folder.
+"""Harnesses on this machine: got in the version that was tried, or the user's own, with our model.
 
 The registry is the one that npm or pip is set to use here. Nothing is run of what is got, and
 nothing stands where a program of the user's could find it.
@@ -12,13 +12,13 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from agenteval.errors import UsageError
-from agenteval.harness.recipes import CHAT, FOLDER, PROGRAMS, Program
+from agenteval.harness.recipes import CHAT, FOLDER, MODEL, PROGRAMS, Program
 
 SECONDS: Final = 900
 MARK: Final = "agenteval.json"  # written last: an installation without it is half of one
@@ -162,3 +162,29 @@ async def version_of(path: str) -> str:
         return ""
     words = said.decode(errors="replace").split()
     return next((word for word in words if word[:1].isdigit()), "")
+
+
+def environment(url: str) -> Mapping[str, str]:
+    """Where programs look for a model that is not their maker's."""
+    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
+    model = {"tool_call": True, "limit": {"context": 200_000, "output": 16_000}}
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {MODEL: model}}
+    opencode = {"provider": {"agenteval": provider}, "model": f"agenteval/{MODEL}"}
+    return {
+        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": url,
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_MODEL": MODEL,
+        "PWD": str(Path.cwd()),  # OpenCode believes it, and a shell may have left another
+        "OPENCODE_CONFIG_CONTENT": json.dumps(opencode | {"small_model": f"agenteval/{MODEL}"}),
+    }
+
+
+def options(name: str, url: str) -> Sequence[str]:
+    """What a program takes by its command line only."""
+    if name != "codex":
+        return ()
+    provider = f'{{name="agenteval",base_url="{url}/v1",wire_api="responses"}}'
+    own = f"model_providers.agenteval={provider}"
+    return ("-c", 'model_provider="agenteval"', "-c", own, "-c", f'model="{MODEL}"')

@@ -102,7 +102,7 @@ class HarnessLoop:
         task = Task("\n\n".join(texts), self.rules, self.tools, self.installed.inside)
         await self.way.order(self.installed.program.set_up(task), self._serve)
         try:
-            async with until(self._deadline):
+            async with until(self._deadline, looks=1.0):
                 await self.way.listen(self._news)
         except TimeoutError:
             self._late()

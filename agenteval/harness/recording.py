@@ -85,6 +85,7 @@ def arm_file(seen: Captured, *, day: str, here: str) -> str:
         "frame": "{% raw %}"
         + "\n\n".join(seen.system).replace(here, "/workspace")
         + "{% endraw %}",
+        "extras": [tool for tool in forms if tool not in {"bash", "read", "write"}],
         "engine": seen.name if seen.name in dialects() else "",
         "texts": _texts(seen),
         "tools": tools,
@@ -110,18 +111,18 @@ def _texts(seen: Captured) -> dict[str, str]:
 
 
 def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
-    names = ", ".join(form.name for form in seen.forms.values())
+    names = [one["function"]["name"] for one in seen.tools]
     for one in reversed(seen.calls):  # the first of a kind counts
         tool = seen.forms[one.tool].name if one.tool else "no_such_tool"
-        command = str((one.arguments or {}).get("command", ""))
-        values = {"tools": names, "command": command, "tool": tool}
+        command = str((one.arguments or {"command": one.raw}).get("command", ""))
+        values = {"command": command, "tool": tool}
         match _kind(one):
             case "ran" | "failed" | "empty" as kind:
                 yield kind, _measured(one.reply)
             case "":
                 continue
             case kind:
-                yield kind, template(one.reply, values)
+                yield kind, template(listless(one.reply, names), values)
 
 
 def _kind(one: Provoked) -> str:
@@ -137,6 +138,12 @@ def _kind(one: Provoked) -> str:
     command = str((one.arguments or {}).get("command", ""))
     kinds = {f"echo {SAID}": "ran", "true": "empty", "ls /no-such-folder-of-agenteval": "failed"}
     return kinds.get(command, "") if one.did is Did.RAN else ""
+
+
+def listless(text: str, names: Sequence[str]) -> str:
+    """A text with a place where it lists the tools: a trial may offer fewer of them."""
+    one = "|".join(sorted(map(re.escape, {*names, "invalid"}), key=len, reverse=True))
+    return re.sub(rf"\b(?:{one})(?:, (?:{one})\b)+", _SLOT.format("tools"), text)
 
 
 def template(text: str, values: Mapping[str, str]) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, count_at, objects, text_at, walked, when, words
+from agenteval.readers.json_source import at, count_at, lost, objects, text_at, walked, when, words
 
 Object = Mapping[str, Any]
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    building = Building(Session(path.stem, path=str(path)))
+    building, number = Building(Session(path.stem, path=str(path))), 0
     for one in walked(path, "steps"):
         if isinstance(one, Skipped):
             yield one
@@ -25,9 +25,13 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         if key == "steps" and isinstance(value, dict):
             if (whole := building.whole()) is not None:
                 yield whole
+            number += 1
             _step(building, value)
+            yield from lost(building, path, f"step {number}")
         else:
             _begin(building.session, key, value, path)
+            building.may_have({key: None}, "steps")
+            yield from lost(building, path, "the file")
     yield building.session
 
 
@@ -43,12 +47,15 @@ def _begin(session: Session, key: str, value: object, path: Path) -> None:
 
 def _step(building: Building, step: Object) -> None:
     results = objects(at(step, "observation", "results"))
+    building.needs(step, "source")
+    building.may_have(step, "tool_calls", "observation", "metrics")
     if step.get("source") == "agent":
         turn = building.turn()
         turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
         turn.at = when(step.get("timestamp"))
         turn.usage = _usage(step)
         for one in objects(step.get("tool_calls")):
+            building.needs(one, "function_name", "arguments")
             given = at(one, "arguments")
             name = text_at(one, "function_name")
             call = called(text_at(one, "tool_call_id"), name, {} if given is None else given)

@@ -19,6 +19,7 @@ from agenteval.readers.json_source import (
     by_place,
     count_at,
     lines,
+    lost,
     objects,
     text_at,
     when,
@@ -36,6 +37,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             continue
         building = Building(Session(_name(line, path), path=str(path)))
         _conversation(building, line.value)
+        yield from lost(building, path, f"line {line.number}")
         if building.session.turns:
             yield building.session
         elif not line.value.keys() & {"messages", "choices", "role", "request", "response"}:
@@ -109,6 +111,8 @@ def _message(
     moment: float | None,
     reply: Object | None = None,
 ) -> None:
+    building.needs(message, "role")
+    building.may_have(message, "tool_calls", "tool_call_id", "content")
     role = text_at(message, "role")
     if role in {"tool", "function"}:
         one = building.answered(text_at(message, "tool_call_id")) or building.waiting()
@@ -133,6 +137,10 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
         given.append({"function": message["function_call"]})
     for one in given:
         function = one.get("function") if isinstance(one.get("function"), dict) else one
+        building.may_have(one, "function", "id")
+        if isinstance(function, dict):
+            building.needs(function, "name")
+            building.may_have(function, "arguments")
         name, arguments = text_at(function, "name"), at(function, "arguments")
         call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN

@@ -17,6 +17,7 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
+    lost,
     objects,
     text_at,
     when,
@@ -56,6 +57,8 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield line
         else:
             yield from reading.take(line.value)
+            if reading.last.faults:
+                yield from lost(reading.last, path, f"line {line.number}")
     yield from (one.session for one in reading.sessions.values())
 
 
@@ -65,13 +68,15 @@ class _Reading:
 
     path: Path
     sessions: dict[str, Building] = field(default_factory=dict)
+    last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
     _seen: set[int] = field(default_factory=set)
 
     def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
         kind = text_at(line, "type")
+        self.last.needs(line, "type")
         if kind not in {"assistant", "user", "tool_use", "tool_result"} or self._again(line):
             return
-        building = self._building(line)
+        building = self.last = self._building(line)
         if kind == "assistant":
             if (whole := building.whole()) is not None:
                 yield whole
@@ -124,6 +129,7 @@ class _Reading:
 
 
 def _assistant(building: Building, line: Mapping[str, Any]) -> None:
+    building.needs(line, "message")
     message = line.get("message")
     model = text_at(message, "model")
     if model == _SYNTHETIC:  # the program's own words, such as those on an error of the API
@@ -134,12 +140,25 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
     turn.finish = text_at(message, "stop_reason") or turn.finish
     if at(message, "usage"):
         turn.usage = _usage(message)
-    content = at(message, "content")
+    content = _content(building, message)
     turn.says(words(content))
     for block in objects(content):
         if block.get("type") == "tool_use":
+            building.needs(block, "name", "input")
+            building.may_have(block, "id")
             call = called(text_at(block, "id"), text_at(block, "name"), block.get("input"))
             building.called(turn, LoggedCall(call, Recorded.PENDING))
+
+
+def _content(building: Building, message: object) -> Any:
+    """What a message holds: a text, or blocks that say of what type they are."""
+    if not isinstance(message, dict):
+        return None
+    building.needs(message, "content")
+    content = message.get("content")
+    for block in objects(content):
+        building.needs(block, "type")
+    return content
 
 
 def _usage(message: object) -> Usage:
@@ -166,8 +185,10 @@ def _results(building: Building, line: Mapping[str, Any]) -> None:
             building.answered(one.call.id)
             _record(one, line, words(line.get("output")), is_error=line.get("is_error") is True)
         return
-    for block in objects(at(line.get("message"), "content")):
+    building.needs(line, "message")
+    for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
+            building.may_have(block, "tool_use_id", "content", "is_error")
             found = building.answered(text_at(block, "tool_use_id"))
             if found is not None:
                 said = words(block.get("content"))

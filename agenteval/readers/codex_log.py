@@ -11,7 +11,7 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, code_at, lines, text_at, when, words
+from agenteval.readers.json_source import Line, at, code_at, lines, lost, text_at, when, words
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -32,6 +32,12 @@ _EXPRESSIONS = tuple(
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:?|exited with code) (-?\d{1,9})")
 _CALLS = {"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"}
 _RESULTS = {"function_call_output", "custom_tool_call_output", "tool_search_output"}
+_NEEDED = {
+    "function_call": ("call_id", "name", "arguments"),
+    "custom_tool_call": ("name",),
+    "function_call_output": ("call_id", "output"),
+}
+_ENVELOPES = {"session_meta", "turn_context", "response_item"}
 _FIRST = 600  # characters of a result in which its outcome stands
 
 
@@ -42,6 +48,10 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield line
             continue
         kind, payload = text_at(line.value, "type"), line.value.get("payload")
+        if kind in _ENVELOPES:
+            building.needs(line.value, "payload")
+        elif "payload" in line.value:
+            building.needs(line.value, "type")
         if not isinstance(payload, dict):
             payload, kind = line.value, "response_item"  # older rollouts have no envelope
         if kind == "session_meta":
@@ -54,6 +64,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             if (whole := building.whole()) is not None:
                 yield whole
             _item(building, payload, when(line.value.get("timestamp")), model)
+        yield from lost(building, path, f"line {line.number}")
     yield building.session
 
 
@@ -72,6 +83,8 @@ def _begin(session: Session, meta: Object) -> None:
 
 def _item(building: Building, item: Object, moment: float | None, model: str) -> None:
     kind = text_at(item, "type")
+    if "call_id" in item or "role" in item:
+        building.needs(item, "type")
     if kind == "message" and item.get("role") == "assistant":
         turn = building.turn()
         turn.text, turn.at, turn.model = words(item.get("content")), moment, model
@@ -80,12 +93,19 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
         answered = last is None or any(one.recorded is not Recorded.PENDING for one in last.calls)
         turn = building.turn() if last is None or answered else last
         turn.at, turn.model = moment, model
+        building.needs(item, *_NEEDED.get(kind, ()))
         keys = ("arguments", "input", "action")
         given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
         name = text_at(item, "name") or str(kind)
         call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
-    elif kind in _RESULTS and (one := building.answered(text_at(item, "call_id"))):
+    elif kind in _RESULTS:
+        building.needs(item, *_NEEDED.get(kind, ("call_id",)))
+        _result(building, item)
+
+
+def _result(building: Building, item: Object) -> None:
+    if one := building.answered(text_at(item, "call_id")):
         output = _unwrapped(item.get("output"))
         one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
             output, "content"

@@ -15,6 +15,7 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lines,
+    lost,
     objects,
     text_at,
     walked,
@@ -37,16 +38,20 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     if path.suffix == ".jsonl":
         yield from _of_lines(path)
         return
-    building = Building(Session(path.stem, agent="main", path=str(path)))
+    building, number = Building(Session(path.stem, agent="main", path=str(path))), 0
     for one in walked(path, "messages"):
         if isinstance(one, Skipped):
             yield one
         elif one[0] == "messages" and isinstance(one[1], dict):
+            number += 1
             if (whole := building.whole()) is not None:
                 yield whole
             _message(building, one[1])
+            yield from lost(building, path, f"message {number}")
         else:
             _begin(building.session, {one[0]: one[1]})
+            building.may_have({one[0]: None}, "messages")
+            yield from lost(building, path, "the file")
     yield building.session
 
 
@@ -63,6 +68,8 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         changes: tuple[Object, ...] = (value, value.get("$set") or {})
         for change in changes:
             messages |= {text_at(one, "id"): one for one in objects(at(change, "messages"))}
+        if "toolCalls" in value and "type" not in value:
+            yield Skipped(str(path), f"line {line.number}", "no key 'type' beside 'toolCalls'")
         if isinstance(value.get("type"), str):
             messages[text_at(value, "id")] = value
         if gone := text_at(value, "$rewindTo"):
@@ -70,10 +77,11 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
             for name in kept[kept.index(gone) :] if gone in messages else ():
                 del messages[name]
     building = Building(session)
-    for message in messages.values():
+    for number, message in enumerate(messages.values(), 1):
         if (whole := building.whole()) is not None:
             yield whole
         _message(building, message)
+        yield from lost(building, path, f"message {number}")
     yield building.session
 
 
@@ -85,6 +93,8 @@ def _begin(session: Session, known: Object) -> None:
 
 
 def _message(building: Building, message: Object) -> None:
+    building.needs(message, "type")
+    building.may_have(message, "toolCalls", "content")
     if text_at(message, "type") not in {"gemini", "model", "assistant"}:
         return
     turn = building.turn()
@@ -97,6 +107,8 @@ def _message(building: Building, message: Object) -> None:
         cached_tokens=count_at(message, "tokens", "cached"),
     )
     for one in objects(message.get("toolCalls")):
+        building.needs(one, "name", "args", "status")
+        building.may_have(one, "result", "errorType")
         call = called(text_at(one, "id"), text_at(one, "name"), one.get("args") or {})
         made = LoggedCall(call, _status(one), said=_result(one))
         building.called(turn, made)
@@ -143,6 +155,8 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
             _qwen_turn(building, value)
         elif value.get("type") == "tool_result":
             _qwen_result(building, value)
+        building.needs(value, "type")
+        yield from lost(building, path, f"line {line.number}")
     yield building.session
 
 
@@ -154,6 +168,9 @@ def _qwen_begin(session: Session, value: Object) -> None:
 
 def _qwen_turn(building: Building, value: Object) -> None:
     turn = building.turn()
+    building.needs(value, "message")
+    if isinstance(message := value.get("message"), dict):
+        building.needs(message, "parts")
     parts = objects(at(value, "message", "parts"))
     turn.text = "\n".join(text_at(one, "text") for one in parts if not one.get("thought")).strip()
     turn.model, turn.at = text_at(value, "model"), when(value.get("timestamp"))
@@ -164,14 +181,20 @@ def _qwen_turn(building: Building, value: Object) -> None:
         cached_tokens=count_at(value, "usageMetadata", "cachedContentTokenCount"),
     )
     for one in parts:
+        building.may_have(one, "functionCall", "text")
         given = one.get("functionCall")
         if isinstance(given, dict):
+            building.needs(given, "id", "name", "args")
             call = called(text_at(given, "id"), text_at(given, "name"), given.get("args") or {})
             building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
 def _qwen_result(building: Building, value: Object) -> None:
+    building.needs(value, "toolCallResult")
     told = value.get("toolCallResult")
+    if told and isinstance(told, dict):
+        building.needs(told, "callId", "status")
+        building.may_have(told, "errorType", "resultDisplay")
     parts = objects(at(value, "message", "parts"))
     name = text_at(told, "callId") or next(
         (text_at(one, "functionResponse", "id") for one in parts), ""

@@ -12,16 +12,19 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
 from agenteval.hook.production_log import NOT_JUDGED
-from agenteval.readers.json_source import Line, lines, text_at, when
+from agenteval.readers.json_source import Line, lines, lost, text_at, when
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
     sessions: dict[tuple[str, str, str], Building] = {}
+    building = Building(Session(""))
     for line in lines(path):
         if not isinstance(line, Line):
             yield line
             continue
         value = line.value
+        building.needs(value, *(() if "event" in value else ("verdict", "tool", "arguments")))
+        yield from lost(building, path, f"line {line.number}")
         if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
             continue
         key = (text_at(value, "session"), text_at(value, "agent"), text_at(value, "harness"))

@@ -15,6 +15,7 @@ from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
     count_at,
+    lost,
     objects,
     text_at,
     walked,
@@ -58,7 +59,9 @@ def _of_json(path: Path) -> Iterator[Session | Skipped]:
                 for key, value in one[1].items()
                 for part in (value if key in _LISTS and isinstance(value, list) else [value])
             ]
-            yield _sample(head, whole, path)
+            sample = _sample(head, whole, path)
+            yield sample.session
+            yield from lost(sample, path, f"sample {sample.session.id}")
         elif one[0] == "eval" and isinstance(one[1], dict):
             head = one[1]
 
@@ -81,8 +84,9 @@ def _of_archive(path: Path) -> Iterator[Session | Skipped]:
                 head = next((value for key, value in told if key == "eval"), {})
             else:
                 found = _sample(head, told, path)
-                if found.turns or not faults:
-                    yield found
+                if found.session.turns or not faults:
+                    yield found.session
+                yield from lost(found, path, name)
             yield from faults
 
 
@@ -107,7 +111,7 @@ def _member(
         faults.append(Skipped(str(path), name, _UNPACK if is_zstd else str(error)))
 
 
-def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Session:
+def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Building:
     """One sample, of its keys as they come; what is in a list comes one by one."""
     building = Building(Session("", path=str(path)))
     known: dict[str, Any] = {}
@@ -121,6 +125,8 @@ def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Sessio
             attached = value
         elif key in {"id", "epoch", "uuid"} and isinstance(value, str | int):
             known[key] = value
+        else:
+            building.may_have({key: None}, "messages")
     session = building.session
     named = f"{text_at(head, 'run_id') or path.stem}/{known.get('id')}/{known.get('epoch')}"
     session.id = text_at(known, "uuid") or named
@@ -128,16 +134,19 @@ def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Sessio
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
     events.tell(building, when(head.get("created")), attached)
-    return session
+    return building
 
 
 def _message(building: Building, message: Object) -> None:
+    building.needs(message, "role")
+    building.may_have(message, "tool_calls", "tool_call_id", "content", "error")
     role = message.get("role")
     if role == "assistant" and len(building.session.turns) < _MOST:
         building.shorten()
         turn = building.turn(text_at(message, "id"))
         turn.says(words(message.get("content")))
         for one in objects(message.get("tool_calls")):
+            building.needs(one, "id", "function", "arguments")
             recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
             building.called(turn, LoggedCall(_call(one), recorded))
     elif role == "tool" and (found := building.answered(text_at(message, "tool_call_id"))):

@@ -8,7 +8,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from agenteval.core.logged import Skipped
+import msgspec
+
+from agenteval.core.logged import Building, Skipped
 from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.readers.log_bytes import opened
 
@@ -35,15 +37,33 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                     yield Skipped(
                         str(path), f"line {number}", f"longer than {LONGEST:,} characters"
                     )
-                elif text.strip():
+                elif (value := _object(text)) is not None:
+                    yield Line(number, value)
+                elif not text.isspace():
                     yield from _line(path, number, text)
         except UNREADABLE as error:
             yield Skipped(str(path), f"line {number + 1}", f"cannot be read on: {error}")
 
 
+def lost(building: Building, path: Path, place: str) -> Iterator[Skipped]:
+    """What a reader missed of the thing that stands at this place."""
+    for fault in building.faults:
+        yield Skipped(str(path), place, fault)
+    building.faults.clear()
+
+
 def _drain(file: TextIO) -> None:
     while (rest := file.readline(_AT_ONCE)) and not rest.endswith("\n"):
         pass
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """What nearly every line is; None of what has to be looked at more closely."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
@@ -179,11 +199,11 @@ def at(value: Any, *path: str) -> Any:
     return value
 
 
-def text_at(value: Any, *path: str) -> str:
+def text_at(value: Any, key: str, *path: str) -> str:
     """The text that stands there; empty where there is none."""
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, str) else ""
+    found = value.get(key) if isinstance(value, dict) else None
+    found = at(found, *path) if path else found
+    return found if isinstance(found, str) else ""
 
 
 def objects(value: Any) -> list[dict[str, Any]]:

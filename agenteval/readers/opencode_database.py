@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, Session, Skipped
-from agenteval.readers.json_source import LONGEST
+from agenteval.readers.json_source import LONGEST, lost
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
@@ -120,6 +120,7 @@ class _Reading:
                 if (found := self._payload(store, "message", message)) is not None:
                     parts = self._parts(store, message)
                     message_of(building, {**found, "id": message}, parts)
+                    yield from lost(building, self.path, f"message {message}")
             if info is not None:
                 yield building.session
             yield from self.faults

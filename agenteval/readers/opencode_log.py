@@ -9,11 +9,12 @@ from pathlib import Path
 
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
-from agenteval.readers.json_source import Line, lines, objects, text_at, walked, when
+from agenteval.readers.json_source import Line, lines, lost, objects, text_at, walked, when
 from agenteval.readers.log_bytes import opened, small, unpacked
 from agenteval.readers.opencode_parts import Object, begun, message_of, part_of
 
 _MARK = b"SQLite format 3\0"
+_PARTS = {"tool_use", "text", "step_start", "step_finish"}
 _NO_SESSION = "no session of OpenCode's in it"
 
 
@@ -36,7 +37,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_export(path: Path) -> Iterator[Session | Skipped]:
-    building, found = Building(Session("", path=str(path))), False
+    building, found, number = Building(Session("", path=str(path))), False, 0
     for one in walked(path, "messages"):
         if isinstance(one, Skipped):
             yield one
@@ -44,10 +45,16 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
         key, value = one
         if key == "info" and isinstance(value, dict):
             building, found = begun(value, path), True
+        elif key not in {"info", "messages"}:
+            building.may_have({key: None}, "messages")
+            yield from lost(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
             if (whole := building.whole()) is not None:
                 yield whole
+            number += 1
+            building.needs(value, "info", "parts")
             message_of(building, _object(value, "info"), objects(value.get("parts")))
+            yield from lost(building, path, f"message {number}")
     if found and building.session.id:
         yield building.session
     else:
@@ -69,6 +76,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
         part = _object(line.value, "part")
         name = text_at(line.value, "sessionID")
         if not name or not part:
+            yield from _unnamed(line, path)
             continue
         building = buildings.setdefault(name, Building(Session(name, path=str(path))))
         if text_at(part, "type") in {"tool", "text"}:
@@ -77,9 +85,20 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             turn = building.turn(text_at(part, "messageID"))
             turn.at = when(line.value.get("timestamp")) or turn.at
             part_of(building, turn, part)
+        else:
+            building.needs(part, "type")
+        yield from lost(building, path, f"line {line.number}")
     yield from (one.session for one in buildings.values())
     if not buildings:
         yield Skipped(str(path), "the file", _NO_SESSION)
+
+
+def _unnamed(line: Line, path: Path) -> Iterator[Skipped]:
+    """Of an event that has a part or a session the other is needed."""
+    building = Building(Session(""))
+    if "part" in line.value or text_at(line.value, "type") in _PARTS:
+        building.needs(line.value, "sessionID", "part")
+    yield from lost(building, path, f"line {line.number}")
 
 
 def _of_tree(path: Path) -> Iterator[Session | Skipped]:
@@ -97,6 +116,7 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
             parts = [_file(part, faults) for part in sorted((root / "part" / name).glob("*.json"))]
             parts += [part for part in loose if part.get("messageID") == name]
             message_of(building, message, parts)
+            yield from lost(building, file, "the message or a part of it")
         yield building.session
     yield from faults
 

@@ -47,6 +47,8 @@ def message_of(building: Building, info: Object, parts: Iterable[Object]) -> Non
     session = building.session
     agent = text_at(info, "agent") or text_at(info, "mode")
     session.agent = session.agent or agent
+    if info:
+        building.needs(info, "role")
     if info.get("role") != "assistant":
         return
     turn = building.turn(text_at(info, "id"))
@@ -68,9 +70,14 @@ def _usage(tokens: object) -> Usage:
 
 
 def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
+    building.needs(part, "type")
     if part.get("type") == "text" and not part.get("synthetic"):
         turn.says(text_at(part, "text"))
     elif part.get("type") == "tool":
+        building.needs(part, "tool", "state")
+        if isinstance(state := part.get("state"), dict):
+            building.needs(state, "status", "input")
+            building.may_have(state, "error", "output", "metadata", "time")
         call = call_of(part)
         if call.recorded is Recorded.PENDING and any(
             one.recorded is Recorded.PENDING and one.call.name == call.call.name

@@ -13,6 +13,7 @@ from agenteval.readers.json_source import (
     at,
     by_place,
     count_at,
+    lost,
     objects,
     text_at,
     walked,
@@ -39,7 +40,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     Old trajectories of SWE-agent have `trajectory` alone, a step each.
     """
     session = Session(by_place(path), agent="mini-swe-agent", path=str(path))
-    ways: dict[str, Building] = {}
+    top, ways = Building(session), dict[str, Building]()
     for one in walked(path, "messages", "history", "trajectory"):
         if isinstance(one, Skipped):
             yield one
@@ -50,8 +51,11 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             take = _step if key == "trajectory" else _message
             if isinstance(value, dict) and len(building.session.turns) < _MOST:
                 take(building, value)
+                yield from lost(building, path, f"a part of {key or 'the list'}")
         else:
             _begin(session, key, value)
+            top.may_have({key: None}, *_WAYS)
+            yield from lost(top, path, "the file")
     told = next((ways[key].session for key in _WAYS if key in ways), None)
     if told is not None:
         if "history" in ways or "trajectory" in ways:
@@ -85,6 +89,8 @@ def _model_in(config: object) -> str:
 
 
 def _message(building: Building, message: Object) -> None:
+    building.needs(message, "role")
+    building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
     role = text_at(message, "role")
     if message.get("is_demo") is True:
         return  # what somebody else did once, shown to the model
@@ -105,6 +111,9 @@ def _reply(building: Building, message: Object) -> None:
         completion_tokens=count_at(response, "usage", "completion_tokens"),
     )
     for one in objects(message.get("tool_calls")):
+        building.needs(one, "function")
+        if isinstance(function := one.get("function"), dict):
+            building.needs(function, "name", "arguments")
         arguments = at(one, "function", "arguments")
         name = text_at(one, "function", "name")
         call = called(text_at(one, "id"), name, "" if arguments is None else arguments)

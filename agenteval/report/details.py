@@ -10,6 +10,8 @@ from agenteval.report.goals import goal_rows
 from agenteval.report.pair_tables import pair_tables
 from agenteval.report.provenance import agent_tables, provenance_table
 from agenteval.report.tables import (
+    BY_WORDS,
+    READ_FROM_WORDS,
     Cell,
     Table,
     heads,
@@ -163,7 +165,9 @@ def _outcomes(views: Sequence[RunView]) -> Table:
     if any(view.run.crashes for view in views):
         rows.append(row("crashes per 1,000 requests", map(_crashes, views)))
     columns = heads(views, lambda view: f"n={view.score.trials} trials")
-    return Table("How trials ended", "Trials, share and 95 % interval.", columns, tuple(rows))
+    by_words = any(end in BY_WORDS and of.count for view in views for end, of in view.outcomes)
+    caption = "Trials, share and 95 % interval." + (f" {READ_FROM_WORDS}" if by_words else "")
+    return Table("How trials ended", caption, columns, tuple(rows))
 
 
 def _crashes(view: RunView) -> Cell:

@@ -8,7 +8,7 @@ from agenteval.core.pairing import Pairing
 from agenteval.core.run import differing_arms, differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
-from agenteval.report.tables import counted
+from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
 from agenteval.stats.estimand import Estimand, these
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
@@ -206,6 +206,8 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
         )
     if any(needed(one) for one in judgement.criteria):
         yield "Do not add trials to this run until it is settled: play a new one, of both models."
+    if any(trial.outcome in BY_WORDS for trial in candidate.counted):
+        yield READ_FROM_WORDS
     yield _paired(judgement.pairing)
     for role, run in (("baseline", baseline), ("candidate", candidate)):
         yield from _run_remarks(role, run)

@@ -119,6 +119,17 @@ class Live:
         )
         return RunProgress(self._progress, task, tally)
 
+    def above(self, line: str) -> bool:
+        """Print it above the lines, which are drawn anew; False where nothing is drawn.
+
+        What is written past the console would be drawn over.
+        """
+        console = self._progress.console
+        if console.quiet or not console.is_terminal:
+            return False
+        console.print(Text(line))
+        return True
+
 
 @contextmanager
 def live(console: Console) -> Iterator[Live]:

@@ -7,15 +7,16 @@ from typing import Any
 from agenteval.report.tables import Cell, Head, Row, Table
 from agenteval.stats.loads import WINDOW, Load
 from agenteval.stats.quantiles import Samples
-from agenteval.stats.speeds import Speed
+from agenteval.stats.speeds import JOULES_PER_KWH, Speed
 
-SAMPLED = (Head("n"), Head("mean"), Head("median"), Head("p95"))
+SAMPLED = (Head("n"), Head("mean"), Head("median"), Head("p95"), Head("peak"))
 
 
 def cells(found: Samples | None) -> tuple[Cell, ...]:
     if found is None:
-        return (Cell("0"), *(Cell("-"),) * 3)
-    return (Cell(f"{found.n:,}"), *map(measured, (found.mean, found.median, found.p95)))
+        return (Cell("0"), *(Cell("-"),) * 4)
+    shown = found.mean, found.median, found.p95, found.peak
+    return (Cell(f"{found.n:,}"), *map(measured, shown))
 
 
 def measured(value: float) -> Cell:
@@ -27,10 +28,15 @@ def measured(value: float) -> Cell:
 UNKNOWN = "not observable"
 LEVEL = "concurrency"
 BY_WINDOW = f"In windows of {WINDOW:g} seconds with a request under way."
-WINDOWS: Mapping[str, Callable[[Speed], Samples | None]] = {
-    "Generation tokens/s": lambda speed: speed.windows.tokens,
-    "Completions per minute": lambda speed: speed.windows.completions,
-    "Useful calls per minute": lambda speed: speed.windows.useful,
+ALL_WINDOWS = (
+    f"In windows of {WINDOW:g} seconds, idle ones too: the mean is what was sustained. "
+    "Prompt tokens that were not cached."
+)
+WINDOWS: Mapping[str, tuple[str, Callable[[Speed], Samples | None]]] = {
+    "Generation tokens/s": (BY_WINDOW, lambda speed: speed.windows.tokens),
+    "Prefill tokens/s": (ALL_WINDOWS, lambda speed: speed.windows.prefill),
+    "Completions per minute": (BY_WINDOW, lambda speed: speed.windows.completions),
+    "Useful calls per minute": (BY_WINDOW, lambda speed: speed.windows.useful),
 }
 
 
@@ -53,16 +59,23 @@ class Served:
             "tokens_per_second": speed.tokens_per_second,
             "completions_per_minute": speed.completions_per_minute,
             "useful_per_minute": speed.useful_per_minute,
+            "watts": speed.watts,
             "tokens_per_kwh": speed.tokens_per_kwh,
         }
+
+    def drawing(self, watts: float | None) -> "Served":
+        """The same, where it was not measured what the machines drew, with what is said of it."""
+        if watts is None or self.speed.joules or not self.speed.seconds:
+            return self
+        return replace(self, speed=replace(self.speed, joules=watts * self.speed.seconds))
 
 
 def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
     return (
         _together(served),
         *(
-            _each(f"{title}, all requests together", BY_WINDOW, served, of)
-            for title, of in WINDOWS.items()
+            _each(f"{title}, all requests together", note, served, of)
+            for title, (note, of) in WINDOWS.items()
             if any(of(one.speed) for one in served)
         ),
         _each(
@@ -90,13 +103,15 @@ def speed_tables(served: Sequence[Served]) -> tuple[Table, ...]:
 def _together(served: Sequence[Served]) -> Table:
     power = any(one.speed.joules for one in served)
     titles = "requests", "failed", "seconds", "tokens/s", "completions/min", "useful calls/min"
-    heads = [Head(title) for title in (*titles, *(["tokens/kWh"] if power else []))]
+    heads = [Head(title) for title in (*titles, *(["watts", "tokens/kWh"] if power else []))]
     rows = [Row(label, _totals(speed)[: len(heads)]) for label, speed in _labelled(served)]
     note = (
         "All requests of a level together, a void trial's too; with the count behind each speed. "
         "A useful call was allowed and ran."
     )
     note += "" if power else " Power: not observable."
+    if any(one.speed.by_pieces for one in served):
+        note += " Where a server did not count its tokens, they are the pieces of its streams."
     return Table("Speed by concurrency", note, _marked(heads, served), tuple(rows), LEVEL)
 
 
@@ -108,6 +123,7 @@ def _totals(speed: Speed) -> tuple[Cell, ...]:
         _counted(speed.completion_tokens, speed.tokens_per_second),
         _counted(speed.requests, speed.completions_per_minute),
         Cell("-") if speed.useful is None else _counted(speed.useful, speed.useful_per_minute),
+        _known(speed.watts),
         _known(speed.tokens_per_kwh),
     )
 
@@ -150,7 +166,10 @@ BY_RUNNING = "By the requests that were running when the line was logged."
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A log, read: `unplaced` are completions after its last engine line, which no window has."""
+    """A log, read: `unplaced` are completions after its last engine line, which no window has.
+
+    `watts` is what the user says that the machines draw: no log tells it.
+    """
 
     loads: tuple[Load, ...]
     window: float
@@ -159,6 +178,7 @@ class LogView:
     completions: int
     failed: int
     unread: int
+    watts: float | None = None
 
     @property
     def windows(self) -> int:
@@ -173,40 +193,51 @@ class LogView:
         return fields | {
             "windows": self.windows,
             "unplaced": self.unplaced,
-            "by_running": [asdict(load) for load in self.loads],
+            "by_running": [
+                asdict(load) | {"tokens_per_kwh": self.tokens_per_kwh(load)} for load in self.loads
+            ],
         }
+
+    def tokens_per_kwh(self, load: Load) -> float | None:
+        """Of the windows that generated anything."""
+        if not self.watts or load.active is None:
+            return None
+        return load.active.mean * JOULES_PER_KWH / self.watts
+
+
+_OF_LOAD: Sequence[tuple[str, str, Callable[[Load], Samples | None]]] = (
+    (
+        "Generation tokens/s, active windows",
+        f"Windows that generated anything, all engines together. {BY_RUNNING}",
+        lambda load: load.active,
+    ),
+    (
+        "Generation tokens/s, sustained",
+        "Windows between two others with as many running, idle or not.",
+        lambda load: load.sustained,
+    ),
+    (
+        "Generation tokens/s of each request",
+        "Those of the active windows, by the requests that were running.",
+        lambda load: load.each,
+    ),
+    (
+        "Prefill tokens/s, active windows",
+        "Windows that read any prompt; whether cached tokens count is the server's choice.",
+        lambda load: load.prompt,
+    ),
+    ("Prefill tokens/s, sustained", "All windows, idle too.", lambda load: load.prompt_sustained),
+    (
+        "Completions per minute",
+        "Answers of the access log, by the next line's window; a stream is logged when it begins.",
+        lambda load: load.per_minute,
+    ),
+)
 
 
 def log_tables(view: LogView) -> tuple[Table, ...]:
     """Those for which the log has anything."""
-    tables = (
-        _table(
-            "Generation tokens/s, active windows",
-            f"Windows of {view.window:g} s that generated anything, all engines together. "
-            + BY_RUNNING,
-            view.loads,
-            lambda load: load.active,
-        ),
-        _table(
-            "Generation tokens/s, sustained",
-            "Windows between two others with as many running, idle or not.",
-            view.loads,
-            lambda load: load.sustained,
-        ),
-        _table(
-            "Prompt tokens/s",
-            "Windows that read any prompt; whether cached tokens count is the server's choice.",
-            view.loads,
-            lambda load: load.prompt,
-        ),
-        _table(
-            "Completions per minute",
-            "Answers of the access log, by the window whose line comes next; a streamed one is "
-            "logged when it begins.",
-            view.loads,
-            lambda load: load.per_minute if view.completions else None,
-        ),
-    )
+    tables = (*(_table(view.loads, *each) for each in _OF_LOAD), _energy(view))
     return tuple(table for table in tables if table.rows)
 
 
@@ -217,12 +248,23 @@ def log_lines(view: LogView) -> tuple[str, ...]:
         f"{view.completions:,} completions, {view.failed:,} requests refused or failed."
     )
     unplaced = f"{view.unplaced:,} completions after the last engine line are in no table."
+    power = "Power: not in such a log; --watts says what the machines draw."
     unread = f"{view.unread:,} lines about throughput have a form that is not known here."
-    return (read, *([unplaced] if view.unplaced else []), *([unread] if view.unread else []))
+    told = (unplaced, view.unplaced), (unread, view.unread), (power, view.watts is None)
+    return (read, *(line for line, said in told if said))
+
+
+def _energy(view: LogView) -> Table:
+    found = {load.running: view.tokens_per_kwh(load) for load in view.loads}
+    rows = [Row(str(running), (measured(one),)) for running, one in found.items() if one]
+    note = f"Active windows, at {view.watts or 0:g} W as was said."
+    return Table("Generation tokens per kWh", note, (Head("tokens/kWh"),), tuple(rows), RUNNING)
 
 
 def _table(
-    title: str, note: str, loads: Sequence[Load], of: Callable[[Load], Samples | None]
+    loads: Sequence[Load], title: str, note: str, of: Callable[[Load], Samples | None]
 ) -> Table:
+    """Without rows where nothing but zeros was seen."""
     rows = [Row(str(load.running), cells(found)) for load in loads if (found := of(load))]
-    return Table(title, note, SAMPLED, tuple(rows), RUNNING)
+    seen = any(found.peak for load in loads if (found := of(load)))
+    return Table(title, note, SAMPLED, tuple(rows) if seen else (), RUNNING)

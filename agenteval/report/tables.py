@@ -12,6 +12,12 @@ MARK = "SIMULATED"
 SAID = "What can be said"
 MISSED = "Goals that were missed"
 NOTE = "Errors, errors per 100 tool calls and 95 % interval."
+# Measured on messages of sources that nothing was made for: docs/report.md.
+READ_FROM_WORDS = (
+    "claimed-done is read from last words: of ten claims two are missed and count as stalled or "
+    "gave-up, and of ten that are found one is none. Completion is asked of the world."
+)
+BY_WORDS = (Outcome.CLAIMED_DONE, Outcome.GAVE_UP, Outcome.STALLED)
 
 
 @dataclass(frozen=True, slots=True)

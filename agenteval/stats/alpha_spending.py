@@ -36,7 +36,7 @@ def levels_at(shares: Sequence[float], level: float) -> tuple[float, ...]:
     before = spent = 0.0
     for share in shares:
         more, added = _spent(share, level) - spent, share - before
-        if added <= 0 or more < LEAST:
+        if more < LEAST:
             found.append(LEAST)
             continue
         reach = _FURTHEST * sqrt(share)
@@ -55,24 +55,24 @@ def _beyond(going: Going, deviation: float, bound: float) -> float:
 
 def _on(going: Going, low: float, high: float, deviation: float) -> Going:
     """Where the sum is after the next look, unless that saw more than `high` (by trapezoids)."""
-    steps = min(max(round(_STEPS * (high - low) / deviation), 1), _MOST_STEPS)
+    steps = min(round(_STEPS * (high - low) / deviation), _MOST_STEPS)
     step = (high - low) / steps
     peak = step / (deviation * sqrt(tau))
     places = [low + step * at for at in range(steps + 1)]
-    ends = {0, steps}
-    return [
+    after = [
         (
             place,
-            (0.5 if at in ends else 1.0)
-            * peak
+            peak
             * sum(
                 chance * exp(-(((place - one) / deviation) ** 2) / 2)
                 for one, chance in going
                 if abs(place - one) < _FURTHEST * deviation
             ),
         )
-        for at, place in enumerate(places)
+        for place in places
     ]
+    place, chance = after.pop()
+    return [*after, (place, chance / 2)]  # at the low end there is nothing to halve
 
 
 def _spent(share: float, level: float) -> float:

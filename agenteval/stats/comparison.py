@@ -89,18 +89,29 @@ class Difference:
     def calls_for(self, gap: float, *, among: int = 1) -> float:
         """The same of another difference, between rates around the mean of those seen.
 
-        `among` is of how many claims it is one: Bonferroni's level stands for Holm's.
+        `among` is of how many claims it is one: Bonferroni's level stands for Holm's. By the
+        interval where that says more: rates near 0 or 1, and few trials, vary by more than counts.
         """
         if not gap:
             return inf
         one = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
         other = one + gap
         mean = (one + other) / 2
-        level = NormalDist().inv_cdf(1 - SETTLED / 2 / among)
-        spread = level * sqrt(2 * mean * (1 - mean)) + NormalDist().inv_cdf(POWER) * sqrt(
-            one * (1 - one) + other * (1 - other)
-        )
-        return ceil((spread / gap) ** 2 * self.effect)
+        level, power = (NormalDist().inv_cdf(at) for at in (1 - SETTLED / 2 / among, POWER))
+        apart = sqrt(one * (1 - one) + other * (1 - other))
+        spread = level * sqrt(2 * mean * (1 - mean)) + power * apart
+        counted = (spread / gap) ** 2 * self.effect
+        return ceil(max(counted, self._calls * ((level + power) * self._error / gap) ** 2))
+
+    @property
+    def _calls(self) -> float:
+        """Of each model, that tell as much as those of both do."""
+        return 2 * self.first.n * self.second.n / max(self.first.n + self.second.n, 1)
+
+    @property
+    def _error(self) -> float:
+        """What the interval leaves open towards no difference, as a standard error."""
+        return (self.value - self.low if self.value > 0 else self.high - self.value) / Z
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ class Load:
     """All windows at whose end so many requests were running. Speeds are in tokens a second.
 
     `active` is the generation in windows that generated anything, `sustained` in those between two
-    others with as many running; `prompt` is in windows that read any prompt. `per_minute` has the
+    others with as many running; `each` is `active` by the number of running requests. `prompt` is
+    in windows that read any prompt, `prompt_sustained` in all, idle ones too. `per_minute` has the
     completions a minute of each window.
     """
 
@@ -21,7 +22,9 @@ class Load:
     windows: int
     active: Samples | None
     sustained: Samples | None
+    each: Samples | None
     prompt: Samples | None
+    prompt_sustained: Samples | None
     per_minute: Samples | None
     completions: int
     failed: int
@@ -45,7 +48,7 @@ class _Seen:
         self.failed += window.failed
         self.active[window.generation] += window.generation > 0
         self.sustained[window.generation] += sustained
-        self.prompt[window.prompt] += window.prompt > 0
+        self.prompt[window.prompt] += 1
         self.per_minute[60 * window.completions / window.seconds] += 1
 
 
@@ -60,13 +63,20 @@ def loads(windows: Iterable[Window]) -> tuple[Load, ...]:
             windows=one.windows,
             active=samples(+one.active),
             sustained=samples(+one.sustained),
-            prompt=samples(+one.prompt),
+            each=samples(_shared(+one.active, running)),
+            prompt=samples(Counter({speed: n for speed, n in one.prompt.items() if speed > 0})),
+            prompt_sustained=samples(one.prompt),
             per_minute=samples(one.per_minute),
             completions=one.completions,
             failed=one.failed,
         )
         for running, one in sorted(seen.items())
     )
+
+
+def _shared(speeds: Counter[float], running: int) -> Counter[float]:
+    """What each request has of these speeds; nothing where none was running any more."""
+    return Counter({speed / running: n for speed, n in speeds.items()} if running else {})
 
 
 def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
@@ -89,7 +99,7 @@ WINDOW = 10.0  # seconds
 class Stint:
     """One request: when it began, when its first piece came and when its last, in seconds.
 
-    `useful` are the calls in it that were allowed and ran.
+    `useful` are the calls in it that were allowed and ran, `prompt` the tokens that had to be read.
     """
 
     began: float
@@ -97,53 +107,67 @@ class Stint:
     ended: float
     tokens: int
     useful: int = 0
+    prompt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Of the whole windows in which there was any request: None where there is no such window.
 
-    Tokens are generated ones a second; completions and useful calls are a minute's.
+    Tokens are generated ones a second; completions and useful calls are a minute's. `prefill` are
+    prompt tokens a second, of all windows from the first request to the last, idle ones too.
     """
 
     tokens: Samples | None = None
     completions: Samples | None = None
     useful: Samples | None = None
+    prefill: Samples | None = None
 
 
 def timeline(stints: Sequence[Stint]) -> Timeline:
-    """The tokens of a request came evenly, from its first piece to its last."""
+    """The tokens of a request came evenly, from its first piece to its last.
+
+    Its prompt was read evenly before.
+    """
     if not stints:
         return Timeline()
     start = min(one.began for one in stints)
     whole = int((max(one.ended for one in stints) - start) // WINDOW)
     completions, useful = Counter[int](), Counter[int]()
     tokens: dict[int, float] = {}
+    read: dict[int, float] = defaultdict(float)
     for one in stints:
         last = int((one.ended - start) // WINDOW)
         completions[last] += 1
         useful[last] += one.useful
         for window in range(int((one.began - start) // WINDOW), last + 1):
             tokens.setdefault(window, 0.0)
-        for window, share in _shares(one, start):
+        for window, share in _shares(one.first - start, one.ended - start):
             tokens[window] += share * one.tokens
+        for window, share in _shares(one.began - start, one.first - start):
+            read[window] += share * one.prompt
     busy = [window for window in sorted(tokens) if window < whole]
     minute = 60 / WINDOW
     return Timeline(
-        tokens=samples(Counter(tokens[window] / WINDOW for window in busy)),
+        tokens=_seen(tokens[window] / WINDOW for window in busy),
         completions=samples(Counter(completions[window] * minute for window in busy)),
         useful=samples(Counter(useful[window] * minute for window in busy)),
+        prefill=_seen(read[window] / WINDOW for window in range(whole)),
     )
 
 
-def _shares(one: Stint, start: float) -> Iterator[tuple[int, float]]:
-    """Which share of what a request generated fell into which window."""
-    length = one.ended - one.first
-    last = int((one.ended - start) // WINDOW)
+def _seen(speeds: Iterable[float]) -> Samples | None:
+    """None where nobody counted: tokens that were read or written are more than none."""
+    found = Counter(speeds)
+    return samples(found) if any(found) else None
+
+
+def _shares(opens: float, ends: float) -> Iterator[tuple[int, float]]:
+    """Which share of what came evenly between these seconds fell into which window."""
+    length, last = ends - opens, int(ends // WINDOW)
     if length <= 0:
         yield last, 1.0
         return
-    for window in range(int((one.first - start) // WINDOW), last + 1):
-        opens = start + window * WINDOW
-        within = min(one.ended, opens + WINDOW) - max(one.first, opens)
+    for window in range(int(opens // WINDOW), last + 1):
+        within = min(ends, (window + 1) * WINDOW) - max(opens, window * WINDOW)
         yield window, within / length

@@ -99,6 +99,7 @@ class Samples:
     mean: float
     median: float
     p95: float
+    peak: float
 
 
 def samples(values: Counter[float]) -> Samples | None:
@@ -115,4 +116,4 @@ def samples(values: Counter[float]) -> Samples | None:
         return low + (place - floor(place)) * (high - low)
 
     mean = fsum(value * count for value, count in values.items()) / n
-    return Samples(n, mean, quantile(0.5), quantile(0.95))
+    return Samples(n, mean, quantile(0.5), quantile(0.95), ordered[-1])

@@ -1,9 +1,12 @@
 """Sessions out of logs as rows that a database's driver takes, bound wherever they were read."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+import msgspec
 from sqlalchemy import JSON, Connection, Dialect, Table
 from sqlalchemy.types import TypeEngine
 from sqlmodel import SQLModel
@@ -74,7 +77,9 @@ class TableWriter:
     def __init__(self, dialect: Dialect, row: object, given: Sequence[str] = ()) -> None:
         table, quote = table_of(row), dialect.identifier_preparer
         bound = [each for each in table.c if each.name not in {"id", *given}]
-        self._binders = [(each.name, _binder(each.type, dialect)) for each in bound]
+        self._taken = itemgetter(*(each.name for each in bound))
+        binders = [_binder(each.type, dialect) for each in bound]
+        self._binders = [(at, bind) for at, bind in enumerate(binders) if bind is not None]
         name, mark = quote.format_table(table), "?" if dialect.paramstyle == "qmark" else "%s"
         news = [quote.quote(each.name) for each in bound]
         columns = [*map(quote.quote, given), *news]
@@ -83,9 +88,10 @@ class TableWriter:
         self.update = f"UPDATE {name} SET {f' = {mark}, '.join(news)} = {mark} WHERE id = {mark}"  # noqa: S608 -- likewise
 
     def bind(self, values: Values) -> Bound:
-        return tuple(
-            [values[name] if bind is None else bind(values[name]) for name, bind in self._binders]
-        )
+        row = [*self._taken(values)]
+        for at, bind in self._binders:
+            row[at] = bind(row[at])
+        return tuple(row)
 
     def write(self, connection: Connection, given: Bound, rows: Sequence[Bound]) -> None:
         if rows:
@@ -100,15 +106,30 @@ def _binder(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | N
     if bind is None or not isinstance(kind, JSON):
         return bind
     nothing: dict[type, Any] = {dict: bind({}), list: bind([])}
+    write = _text_of if isinstance(nothing[dict], str) else bind
 
     def bound(value: Any) -> Any:
-        return bind(value) if value or type(value) not in nothing else nothing[type(value)]
+        if not value:
+            return nothing[type(value)] if type(value) in nothing else bind(value)
+        return write(value)
 
     return bound
 
 
+def _text_of(value: Any) -> str:
+    """As the standard library writes JSON, in a tenth of its time.
+
+    It writes what JSON has no word for, and lone surrogates; msgspec has null for a NaN.
+    """
+    try:
+        text = msgspec.json.encode(value)
+    except (ValueError, OverflowError):
+        return json.dumps(value)
+    return json.dumps(value) if b"null" in text else text.decode()
+
+
 def _exact(value: str | None) -> str | None:
-    return None if value is None else to_column(value)
+    return to_column(value) if value else value
 
 
 def table_of(row: Any) -> Table:

@@ -120,8 +120,11 @@ def blocked_path(call: DeniedCall) -> Seen | None:
         return Seen(_argument_span(call, value), "it is not open to this agent: work without it")
     rules = call.policy.paths(call.call.name)
     path = path_argument(call.call.arguments or {}) if rules else None
-    if rules is None or path is None or admitted_path(call.call, rules, call.world):
+    if rules is None or path is None:
         return None
+    if admitted_path(call.call, rules, call.world):
+        theirs = Seen(_argument_span(call, path), f"no rule opens it to {call.call.name}")
+        return theirs if call.policy.engine else None
     open_to = ", ".join(rules.allow) or "nothing"
     barred = f" except {', '.join(rules.deny)}" if rules.deny else ""
     return Seen(_argument_span(call, path), f"{call.call.name} is open to {open_to}{barred}")

@@ -23,7 +23,7 @@ from agenteval.workflows.stages import arm_played, load_stages
 HELP = """\
 A line is a command for bash. `:bash` alone begins one of many lines, which `:end` ends.
 :NAME {"key": "value"}  calls another tool; :NAME text gives its first parameter
-:tools lists the tools; :done WORDS stops with these last words, and so does the end of the input"""
+:tools shows the tools again; :done WORDS stops with these last words, as does the input's end"""
 UNHURRIED = 24 * 3600.0  # seconds: a person reads and thinks
 BEGIN, END = ":bash", ":end"
 
@@ -52,13 +52,14 @@ class Person:
         self, messages: Sequence[Message], tools: Sequence[ToolSchema], *, seed: int
     ) -> Turn:
         del seed
-        self._show(messages)
+        self._show(messages, tools)
         return await asyncio.to_thread(self._turn, tools)
 
-    def _show(self, messages: Sequence[Message]) -> None:
+    def _show(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> None:
         """What a conversation begins with; what follows calls is shown with them."""
         if _which(self._begun, messages) is None:
             self._begun.append([*messages])
+            self.terminal.say("\n".join(["----- tools -----", *_listed(tools)]))
             for message in messages:
                 self.terminal.say(f"----- {message.role} -----\n{visible(message.content)}")
             self.terminal.say(f"-----\n{HELP}")
@@ -230,6 +231,11 @@ def _keys(tool: ToolSchema) -> Sequence[str]:
 
 
 def _listed(tools: Sequence[ToolSchema]) -> Iterator[str]:
+    """All that a model reads of them."""
     for tool in tools:
-        said = str(tool["function"].get("description", "")).partition("\n")[0]
-        yield f"{_named(tool)}({', '.join(_keys(tool))})  {said}"
+        yield f"{_named(tool)}: {visible(str(tool['function'].get('description', '')))}"
+        schema = tool["function"]["parameters"]
+        for name, one in schema.get("properties", {}).items():
+            needed = "" if name in schema.get("required", ()) else ", optional"
+            told = f": {one['description']}" if one.get("description") else ""
+            yield f"    {name} ({one.get('type', 'any')}{needed}){visible(told)}"

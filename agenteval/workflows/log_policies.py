@@ -1,4 +1,4 @@
-"""The allow lists that are known of a session: given, quoted in its denials, or beside the log."""
+"""The allow lists known of a session: given, quoted in denials, beside the log, or a mode alone."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -6,13 +6,19 @@ from pathlib import Path, PurePosixPath
 
 from agenteval.config.allowlists import load_any
 from agenteval.config.roots import roots
-from agenteval.core.call import ToolCall, Verdict
+from agenteval.core.call import BASH, ToolCall, Verdict
 from agenteval.core.logged import Session
 from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, Stopping
 from agenteval.dialects.registry import dialect_of, dialects
 from agenteval.errors import UsageError
 
 QUOTED, BESIDE, GIVEN = "quoted in denials", "beside the log", "--allowlist"
+MODE = "of the mode that the log names"
+# Where programs without a dialect of their own keep rules, by the reader of those they come of:
+# they are of commands alone, as other tools have other names there.
+_ALIKE = {"qwen-code": ("claude-code:.qwen/settings.json", "claude-code:{home}/settings.json")}
+_COMMANDS = frozenset((BASH,))
+_LOGS = frozenset(("sessions", "archived_sessions", "projects"))  # folders in a program's home
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +43,39 @@ def quoted(session: Session, format_name: str) -> Known | None:
     return Known(policy, QUOTED, tools)
 
 
+def beside(session: Session, format_name: str) -> Known | None:
+    """The first rules that can be read: in the project's folder, or in the program's own."""
+    above = Path(session.path).parents
+    home = next((str(one.parent) for one in above if one.name in _LOGS), "")
+    return _beside(format_name, session.project, session.agent, home)
+
+
 @cache
-def beside(format_name: str, project: str, agent: str) -> Known | None:
-    if not PurePosixPath(project).is_absolute() or "/" in agent:
+def _beside(format_name: str, project: str, agent: str, home: str) -> Known | None:
+    if "/" in agent:
         return None
     dialect = dialects().get(format_name)
-    for place in dialect.beside if dialect else ():
-        reader, _, name = place.format(agent=agent).partition(":")
-        path = Path(project, name)
+    for place in dialect.beside if dialect else _ALIKE.get(format_name, ()):
+        reader, _, name = place.partition(":")
+        path = Path(project, name.format(agent=agent, home=home))
+        is_known = bool(home) if "{home}" in name else PurePosixPath(project).is_absolute()
         try:
-            if path.is_file():
+            if is_known and path.exists():
                 policy = load_any(f"{reader}:{path}", roots=roots())
-                return Known(policy, f"{BESIDE}: {path}")
+                return Known(policy, f"{BESIDE}: {path}", None if dialect else _COMMANDS)
         except (UsageError, OSError, ValueError):
             continue  # another version's file: what was recorded still counts
     return None
+
+
+@cache
+def alone(format_name: str, mode: str) -> Known | None:
+    """What the mode alone decides, where the program has one that does."""
+    dialect = dialects().get(format_name)
+    if dialect is None or dialect.unruled is None or not mode:
+        return None
+    policy = in_mode(dialect.unruled, mode)
+    return None if policy is dialect.unruled else Known(policy, f"{MODE}: {mode}", _COMMANDS)
 
 
 @cache

@@ -26,7 +26,7 @@ from agenteval.core.trial import CallRecord, Execution, Trial, Turn
 from agenteval.store.bound_rows import Judged, LoggedRecord
 from agenteval.taxonomy.catalogue import failure_classes
 from agenteval.taxonomy.judge import deny, judge_many
-from agenteval.workflows.log_policies import GIVEN, Known, beside, in_mode, quoted, stops_at
+from agenteval.workflows.log_policies import GIVEN, Known, alone, beside, in_mode, quoted, stops_at
 
 KEPT = 4_000  # characters of what the model read of a call
 _NOTHING = Policy("as recorded", tools={BASH: ToolRule(BASH)})
@@ -119,12 +119,12 @@ class LogJudge:
         if self.allowlist is not None:
             return Known(in_mode(self.allowlist, session.mode), GIVEN)
         key = (session.project, session.agent)
-        found = quoted(session, self.format) if session.rules else None
-        if found is None and key not in self._pool:
-            found = beside(self.format, *key)
-        if found is not None:
+        if session.rules and (found := quoted(session, self.format)):
             self._pool[key] = found
-        return self._pool.get(key)
+        known = self._pool.get(key) or beside(session, self.format)
+        if known is None:
+            return alone(self.format, session.mode)
+        return replace(known, policy=in_mode(known.policy, session.mode))
 
 
 def differs(one: LoggedRecord) -> bool:

@@ -11,6 +11,7 @@ import pytest
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Effort, Options
 from agenteval.protocols import TrialKey
+from agenteval.report.tables import READ_FROM_WORDS
 from agenteval.store.sql import SqlStore
 from agenteval.testing import card, denied, run, trial
 
@@ -105,6 +106,14 @@ def test_each_criterion_is_printed_with_estimate_bounds_limit_n_and_verdict(gate
     assert told == ("margin", "+0.00", "<", "20", "2/46", "calls", "PASS")
     assert "1 of 16 trials of the candidate are void" in said.out
     assert "Goal reached: new 100.0% [79.6, 100.0] n=15, old (baseline) 100.0%" in said.out
+
+
+def test_where_a_trial_ended_by_its_words_the_gate_says_how_well_they_are_read(gate, project):
+    said = trial("uv run notes.py list", number=15, outcome=Outcome.CLAIMED_DONE)
+    claims = [*map(played, range(1, 15)), said]
+    keep(run(*claims, run_id="claims", model=card("new")), project / STORE)
+    told = [" ".join(gate(one).out.split()) for one in ("claims", "alike")]
+    assert [READ_FROM_WORDS in one for one in told] == [True, False]
 
 
 def test_last_is_the_newest_run_and_a_file_is_another_store(gate, project):
@@ -393,6 +402,15 @@ def test_a_plan_that_cannot_be_made_says_why(gate, cli, arguments, complaint):
 @pytest.mark.slow
 def test_a_margin_too_narrow_for_any_run_is_told(gate, cli):
     assert "ask for a wider one" in cli("plan", "--baseline", "base", "--margin", "0.1").out
+
+
+def test_a_trend_of_nothing_but_simulated_runs_says_that_they_are_left_out(cli, project):
+    (project / STORE).parent.mkdir()
+    keep(run(played(1), run_id="sim", model=card("sim/old", simulated=True)), project / STORE)
+    asked = "--simulated asks for them"
+    told = [cli("trend", "--by", "model", *option).out for option in ((), ("--simulated",))]
+    assert [asked in one for one in told] == [True, False]
+    assert told[1].startswith("sim/old ")
 
 
 SIM = ("-m", "sim/qwen3.5-27b", "--trials", "5", "media/rendered-plot")

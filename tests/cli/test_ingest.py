@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from agenteval.__main__ import app
+from agenteval.workflows.log_policies import BESIDE, MODE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import (
@@ -25,6 +26,7 @@ from sample_logs import (
     database,
     export,
     jsonl,
+    qwen_call,
     run_json,
 )
 
@@ -166,6 +168,67 @@ def test_the_rules_of_codex_judge_in_the_mode_that_its_log_names(here, mode, der
     )
     ingested("codex", "rollout-1.jsonl", "--allowlist", "a.rules")
     assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
+
+
+@pytest.mark.parametrize(
+    ("mode", "folder", "derived", "policy"),
+    [
+        ("untrusted", "codex/rules", ["denied", "denied", "denied", "allowed"], BESIDE),
+        ("on-request", "codex/rules", ["allowed", "denied", "denied", "allowed"], BESIDE),
+        ("never", "project/.codex/rules", ["allowed", "denied", "denied", "denied"], BESIDE),
+        ("on-request", "", ["allowed", "denied", "denied", "denied"], MODE),
+        ("never", "", ["allowed", "denied", "denied", "denied"], MODE),
+        ("unheard-of", "", ["", "", "", ""], ""),
+    ],
+)
+def test_rules_of_codex_are_found_beside_its_log_and_its_mode_alone_decides_too(
+    here, mode, folder, derived, policy
+) -> None:
+    if folder:
+        rules = here / folder / "default.rules"
+        rules.parent.mkdir(parents=True)
+        rules.write_text('prefix_rule(pattern=["git"])')
+    more = {"sandbox_permissions": "require_escalated"}
+    asked = [{"cmd": "git log | head -3"}, {"cmd": "rm -f x"}, {"cmd": "ls"} | more]
+    asked.append({"cmd": "git pull"} | more)
+    calls = [
+        one
+        for number, given in enumerate(asked)
+        for one in codex_call(
+            number, "exec_command", json.dumps(given), "Process exited with code 0"
+        )
+    ]
+    context = {"model": "m", "cwd": str(here / "project"), "approval_policy": mode}
+    log = here / "codex/sessions/2026/03/01/rollout-1.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(jsonl({"type": "turn_context", "payload": context}, *calls))
+    (run,) = ingested("codex", log)["runs"]
+    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
+    assert [one.partition(":")[0] for (one,) in rows("SELECT policy FROM session")] == [policy]
+    assert run["differ"]["count"] == derived.count("denied")
+
+
+@pytest.mark.parametrize("place", ["project/.qwen", "qwen"])
+def test_rules_of_qwen_code_are_found_beside_its_log(here, place) -> None:
+    settings = here / place / "settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(json.dumps({"permissions": {"allow": ["Bash(ls *)"]}, "telemetry": {}}))
+    asked = (("run_shell_command", "ls -l"), ("run_shell_command", "curl x"), ("read_file", "y"))
+    calls = [
+        {**one, "cwd": str(here / "project")}
+        for number, (name, text) in enumerate(asked)
+        for one in qwen_call(number, name, {"command": text}, status="success", resultDisplay="a")
+    ]
+    log = here / "qwen/projects/p/chats/q.jsonl"
+    log.parent.mkdir(parents=True)
+    log.write_text(jsonl(*calls))
+    (run,) = ingested("qwen-code", log)["runs"]
+    assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == [
+        "allowed",
+        "denied",
+        "",
+    ]
+    assert run["differ"] == {"count": 1, "calls": ["ran, but denied: curl x"]}
 
 
 def test_two_models_of_logs_are_compared_and_the_gate_says_what_is_not_known(here) -> None:
@@ -365,3 +428,34 @@ def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
         0,
     )
     assert rows("SELECT calls FROM trial") == [(7,)]
+
+
+def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:
+    log, lines = here / "c1.jsonl", claude().splitlines(keepends=True)
+    log.write_text("".join(lines))
+    command = [sys.executable, "-m", "agenteval", "ingest", "claude-code", str(log), "--follow"]
+    with subprocess.Popen(
+        command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as going:
+        assert going.stdout
+        assert going.stderr
+        told = [next(line for line in going.stdout if "sessions:" in line)]
+        log.rename(here / "c1.jsonl.1")
+        gone = going.stderr.readline()
+        other = claude().replace('"c1"', '"c2"')
+        log.write_text(other)
+        told.append(next(line for line in going.stdout if "sessions:" in line))
+        log.write_text("".join(other.splitlines(keepends=True)[:3]) + '{"type": "assis')
+        cut = next(line for line in going.stdout if "half written" in line)
+        log.write_text(claude().replace('"c1"', '"c3"'))
+        told.append(next(line for line in going.stdout if "sessions:" in line))
+        going.send_signal(signal.SIGINT)
+        going.stdout.read()
+    assert [one.strip() for one in told] == ["sessions: 1 added"] * 3
+    assert (gone, going.returncode) == (f"{log}: it is gone; waiting for the next one\n", 0)
+    assert cut.startswith(f"  {log}: line 4: cut off, or half written")
+    assert rows("SELECT session.session, calls FROM trial JOIN session ON trial_id = trial.id") == [
+        ("c1", 7),
+        ("c2", 7),
+        ("c3", 7),
+    ]

@@ -34,19 +34,58 @@ def test_a_log_becomes_tables_by_what_was_running(cli, project) -> None:
     assert (said.code, rows[:-2]) == (
         0,
         [
-            ["2", "3", "110", "110", "119"],  # active
-            ["2", "1", "110", "110", "110"],  # sustained
-            ["0", "1", "0.000", "0.000", "0.000"],  # completions a minute
-            ["2", "3", "6.00", "0.000", "16.2"],
+            ["2", "3", "110", "110", "119", "120"],  # active
+            ["2", "1", "110", "110", "110", "110"],  # sustained
+            ["2", "3", "55.0", "55.0", "59.5", "60.0"],  # of each request
+            ["0", "1", "0.000", "0.000", "0.000", "0.000"],  # completions a minute
+            ["2", "3", "6.00", "0.000", "16.2", "18.0"],
         ],
     )
 
 
+PROMPTS = (0.0, 4000.0, 0.0, 2000.0, 0.0)
+
+
+def test_the_published_tables_come_out_of_a_log_of_known_values(cli, project) -> None:
+    """Four requests at 30 tokens/s each in 5 windows, two prompts read; then one at 60 in three."""
+    lines = [
+        HEAD.format(10 * at % 60).replace("10:00:", f"10:{at // 6:02}:")
+        + LINE.replace("prompt throughput: 0.0", f"prompt throughput: {prompt}").format(speed, many)
+        + ASKED * answers
+        for at, (prompt, speed, many, answers) in enumerate(
+            [(prompt, 120.0, 4, 2) for prompt in PROMPTS] + [(0.0, 60.0, 1, 0)] * 3
+        )
+    ]
+    (project / "vllm.log").write_text("".join(lines))
+    found = json.loads(cli("speed", "ingest", "vllm.log", "--json", "--watts", "600").out)
+    one, four = found["by_running"]
+
+    def same(n: int, value: float) -> dict[str, float]:
+        return {"n": n} | dict.fromkeys(("mean", "median", "p95", "peak"), value)
+
+    assert (four["active"], four["sustained"], four["each"]) == (
+        same(5, 120.0), same(3, 120.0), same(5, 30.0))  # fmt: skip
+    assert (one["active"], one["sustained"], one["each"]) == (
+        same(3, 60.0), same(1, 60.0), same(3, 60.0))  # fmt: skip
+    prefill = four["prompt"], four["prompt_sustained"], one["prompt"], one["prompt_sustained"]
+    assert [spread and (spread["n"], spread["mean"], spread["peak"]) for spread in prefill] == [
+        (2, 3000.0, 4000.0), (5, 1200.0, 4000.0), None, (3, 0.0, 0.0)]  # fmt: skip
+    assert [four["per_minute"]["mean"], one["per_minute"]["mean"]] == [9.6, 4.0]
+    assert [part["tokens_per_kwh"] for part in (four, one)] == [720_000.0, 360_000.0]
+    shown = cli("speed", "ingest", "vllm.log", "--watts", "600").out
+    titles = ("of each request", "Prefill tokens/s, active", "Prefill tokens/s, sustained",
+              "Completions per minute", "Generation tokens per kWh", "at 600 W")  # fmt: skip
+    assert ([one for one in titles if one not in shown], "Power:" in shown) == ([], False)
+    rows = [line.split() for line in shown.splitlines() if line[:1].isdigit()]
+    assert rows[-3:-1] == [["1", "360,000"], ["4", "720,000"]]
+
+
 def test_what_no_table_shows_is_said_below_them(cli, project) -> None:
     (project / "vllm.log").write_text(LOG)
-    assert cli("speed", "ingest", "vllm.log").out.splitlines()[-3:] == [
+    assert cli("speed", "ingest", "vllm.log").out.splitlines()[-4:] == [
         "4 engine lines make 4 windows; 4 completions, 0 requests refused or failed.",
         "1 completions after the last engine line are in no table.",
+        "Power: not in such a log; --watts says what the machines draw.",
         "",
     ]
 
@@ -86,7 +125,7 @@ def test_a_log_of_another_server_is_told_by_its_name(cli, project, text, complai
     ("arguments", "complaint"),
     [
         ((), "name runs"),
-        (("ingest",), "log files of vLLM"),
+        (("ingest",), "vLLM's log files"),
         (("nosuch",), "agenteval.db: no such file"),
         (("last", "-m", "sim/qwen3.5-27b"), "name runs, or a --model"),
         (("-m", "sim/qwen3.5-27b", "--concurrency", "0"), "numbers from 1 to 9999"),

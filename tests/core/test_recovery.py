@@ -2,7 +2,14 @@
 
 import pytest
 
-from agenteval.core.recovery import PENDING, Recovery, asks, recoveries, trial_recovery
+from agenteval.core.recovery import (
+    NO_DENIALS,
+    PENDING,
+    Recovery,
+    asks,
+    recoveries,
+    trial_recovery,
+)
 from agenteval.testing import denied, says, tool, trial
 
 LIST = "uv run notes.py list"
@@ -36,6 +43,27 @@ def test_a_call_that_answers_one_denial_is_other_work_for_no_other():
     assert sorted(found) == [(Recovery.ADDRESSED, 1), (Recovery.ADDRESSED, 2)]
 
 
+def test_what_was_done_before_a_denial_says_nothing_of_what_came_between_its_tries():
+    ended = trial(LIST, denied("ls"), denied("ls"), LIST, says("Done."))
+    found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
+    assert found == [(Recovery.REPEATED, None), (Recovery.SIDESTEPPED, 1)]
+
+
+def test_of_two_denials_a_call_answers_the_one_that_it_is_most_like():
+    ended = trial((denied("cat a.md"), denied("head -5 a.md")), "head -3 a.md", says("Done."))
+    assert recoveries(ended) == [Recovery.ABANDONED, Recovery.ADDRESSED]
+
+
+def test_of_two_denials_that_it_is_as_much_like_a_call_answers_the_older_one():
+    ended = trial((denied("ls -b"), denied("ls -c")), denied("ls -a"), tool("list", path="."))
+    assert recoveries(ended) == [Recovery.ESCALATED, Recovery.ADDRESSED, Recovery.ABANDONED]
+
+
+def test_a_denial_is_told_with_the_turns_that_were_taken_after_it():
+    ended = trial(LIST, denied("ls"), LIST, says("Shall I?"), denied("ls"))
+    assert [one.played for one in trial_recovery(ended).aftermaths] == [3, 0]
+
+
 def test_a_denial_without_a_chance_is_not_answerable():
     found = trial_recovery(trial(denied("ls"), LIST, denied("pwd")))
     assert [one.recovery for one in found.aftermaths] == [Recovery.SIDESTEPPED, Recovery.NO_CHANCE]
@@ -47,6 +75,12 @@ def test_of_more_open_denials_than_anybody_goes_back_to_the_last_are_looked_at()
     found = recoveries(trial(made, "uv run x00.py", "uv run x50.py", says("Done.")))
     assert found[-1] is Recovery.ADDRESSED
     assert Recovery.ADDRESSED not in found[:-1]
+
+
+def test_a_denial_that_was_answered_is_not_among_those():
+    made = tuple(denied(f"uv run x{number:02}.py") for number in range(PENDING + 1))
+    found = recoveries(trial(made, "uv run x50.py", "uv run x00.py", says("Done.")))
+    assert (found[0], found[-1]) == (Recovery.ADDRESSED, Recovery.ADDRESSED)
 
 
 @pytest.mark.parametrize(
@@ -88,3 +122,4 @@ def test_a_trial_without_calls_has_nothing_to_recover_from():
     counted = trial_recovery(trial(says("No.")))
     assert (counted.aftermaths, counted.longest_run) == ((), 0)
     assert (counted.after_denied, counted.after_allowed) == ((0, 0), (0, 0))
+    assert trial_recovery(trial()) == NO_DENIALS

@@ -13,7 +13,7 @@ import pytest
 
 from agenteval.config.allowlists import convert, load_any, policy
 from agenteval.config.arms import arms
-from agenteval.core.call import ToolCall
+from agenteval.core.call import FileEdit, ToolCall
 from agenteval.core.policy.policy import World
 from agenteval.core.prompt.arm import STRICT
 from agenteval.core.scenario import Limits
@@ -88,16 +88,39 @@ async def test_an_allowed_command_is_read_once_and_that_reading_runs(text, argv,
     assert (sandbox.ran, counts, record.objection) == ([argv], read, "")
 
 
-async def test_what_the_second_reader_objects_to_does_not_run(tmp_path) -> None:
-    sandbox, config = Recording(), tmp_path / "opencode.json"
-    config.write_text('{"permission": "allow"}')
-    rules = load_any(str(config), roots=[])
-    record = await handled(bash("for f in a b; do ls $f; done"), sandbox, rules=rules)
+async def test_what_the_second_reader_objects_to_does_not_run(monkeypatch) -> None:
+    async def objection(*_: object) -> str:
+        return "it reads other words"
+
+    monkeypatch.setattr(SecondReader, "objection", objection)
+    sandbox = Recording()
+    record = await handled(bash("git log"), sandbox)
     assert (sandbox.ran, record.verdict.primary.failure_class, record.objection) == (
-        [],
-        "ambiguous-shell",
-        'the gate reads []; bashlex reads [["ls", "$f"]]',
-    )
+        [], "ambiguous-shell", "it reads other words")  # fmt: skip
+
+
+async def test_what_only_another_harness_reads_runs_as_it_runs_there(tmp_path) -> None:
+    """OpenCode runs a loop of what it allows: a denial would quote the rule that permits it."""
+    sandbox, config = Recording(), tmp_path / "opencode.json"
+    config.write_text('{"permission": {"bash": {"*": "deny", "ls *": "allow"}}}')
+    rules, loop = load_any(str(config), roots=[]), "for f in a b; do ls $f; done"
+    record = await handled(bash(loop), sandbox, rules=rules)
+    assert (sandbox.ran, record.verdict.allowed, record.objection) == ([(*BASH, loop)], True, "")
+
+
+def test_a_tool_that_another_harness_offers_beside_is_judged_by_its_rules(tmp_path) -> None:
+    config = tmp_path / "opencode.json"
+    config.write_text('{"permission": {"*": "deny", "edit": {"*": "deny", "src/*": "allow"}}}')
+    rules = load_any(str(config), roots=[]).offering(("bash", "edit", "glob"))
+    given = {"path": "src/a.py", "old": "a", "new": "b"}
+    asked = [("edit", given), ("edit", given | {"path": "b.py"}), ("edit", {"path": "src/a.py"}),
+             ("glob", {"pattern": "*"})]  # fmt: skip
+    said = [judging.judge(ToolCall("", name, "", args), rules) for name, args in asked]
+    assert [*rules.tools] == ["edit"]
+    assert [one.allowed for one in said] == [True, False, False, False]
+    assert said[0].runs == FileEdit("src/a.py", "a", "b")
+    assert [one.primary.failure_class for one in said[1:]] == [
+        "blocked-path", "malformed-arguments", "hallucinated-tool"]  # fmt: skip
 
 
 async def test_a_tool_that_the_profile_does_not_offer_runs_nothing() -> None:

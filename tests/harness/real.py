@@ -1,6 +1,7 @@
 """The real harnesses of the tests: got once from npm or PyPI into a cache, outside the repository.
 
-`python tests/harness/real.py` gets those that are small enough to be tested each time.
+`python tests/harness/real.py` gets those that are small enough to be tested each time; the tests
+play with mini (700 MB) too where it was asked for by name.
 """
 
 import os
@@ -10,7 +11,8 @@ from pathlib import Path
 from agenteval.errors import UsageError
 from agenteval.harness.install import install
 
-NAMES = ("opencode", "claude-code", "codex")
+NAMES = ("opencode", "claude-code", "codex", "qwen-code")
+PLAYED = (*NAMES, "mini")
 
 
 def cache() -> Path:

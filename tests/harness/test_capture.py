@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import fill
 from agenteval.core.scenario import Agent
 from agenteval.errors import UsageError
+from agenteval.harness import capture, recording
 from agenteval.harness.install import installed
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
@@ -111,7 +113,7 @@ def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> No
         "",
     )
     assert texts.failed == "{output}Exit code {code}"
-    assert texts.unknown.endswith("Available tools: {tools}, web.")
+    assert texts.unknown.endswith("Available tools: {tools}.")
     assert (arm.engine, arm.words) == ("opencode", "opencode 9.8.7")
 
 
@@ -153,6 +155,56 @@ def test_a_harness_whose_commands_show_no_output_makes_no_arm(project) -> None:
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
     assert "showed no output of it, but: Exit code: 1. Its own sandbox may" in done.stderr
     assert not (project / "arms").exists()
+
+
+HANGS = """
+import subprocess, time
+subprocess.Popen(["sleep", "6117"])  # holds the output open
+time.sleep(600)
+"""
+
+
+def test_a_harness_that_does_not_end_after_our_last_word_is_ended(project, monkeypatch) -> None:
+    (project / "opencode").write_text(FAKE + HANGS)
+    monkeypatch.setattr(capture, "LEAVES", 0.5)
+    told = [*recording.captured(["./opencode", "look"], None, None)]
+    assert (told[-2], len(told)) == ("wrote arms/captured/opencode.toml", 17)
+    for _ in range(100):  # killed it is; the kernel takes its time to have it gone
+        if not any(b"sleep\x006117" in one for one in running()):
+            return
+        time.sleep(0.1)
+    raise AssertionError("what it started is still there")
+
+
+def test_a_harness_that_hangs_over_a_call_is_begun_again_for_the_rest(project, monkeypatch) -> None:
+    waits = "import time\ndef result(name, raw):\n    if '/etc/hostname' in raw: time.sleep(600)\n"
+    (project / "opencode").write_text(FAKE.replace("def result(name, raw):\n", waits))
+    monkeypatch.setattr(capture, "QUIET", 2.0)
+    monkeypatch.setattr(capture, "LEAVES", 2.0)
+    told = [*recording.captured(["./opencode", "look"], None, None)]
+    assert [line.split()[0] for line in told[3:-2]] == [
+        *("ran", "denied", "ran", "ran", "ran", "ran"), "ended", *("ran", "ran"),
+        *("refused", "refused", "refused")]  # fmt: skip
+
+
+def test_a_harness_that_asks_nothing_and_does_not_end_is_one_line(project, monkeypatch) -> None:
+    (project / "opencode").write_text(f"#!{sys.executable}\nimport sys, time\n"
+                                      "'--version' in sys.argv or time.sleep(600)\n")  # fmt: skip
+    monkeypatch.setattr(capture, "FIRST", 0.5)
+    with pytest.raises(UsageError, match=r"asked us nothing in 0\.5 s: name a way"):
+        [*recording.captured(["./opencode", "look"], None, None)]
+
+
+def running() -> list[bytes]:
+    """The command lines of all processes."""
+    return [read(path) for path in Path("/proc").glob("[0-9]*/cmdline")]
+
+
+def read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_an_arm_that_is_there_is_not_overwritten(project) -> None:

@@ -106,6 +106,9 @@ RULE = "The user has specified a rule which prevents you from using this specifi
         (claude_tells, claude("fine", error=False), (Did.RAN, 0)),
         (claude_tells, claude("Permission to use Bash has been denied.", error=True),
          (Did.DENIED, 1)),
+        (claude_tells, claude('Qwen Code requires permission to use "run_shell_command", but that '
+                              "permission was declined (non-interactive).", error=True),
+         (Did.DENIED, 1)),
         (claude_tells, claude("<tool_use_error>InputValidationError", error=True),
          (Did.REFUSED, 1)),
         (claude_tells, claude("Exit code 2", error=True), (Did.RAN, 1)),

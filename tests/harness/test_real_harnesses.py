@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from real import cache
+from real import PLAYED, cache
 
 from agenteval.errors import UsageError
 from agenteval.harness.install import installed
@@ -17,7 +17,7 @@ AGENTEVAL = [sys.executable, "-m", "agenteval"]
 MODEL = "sim/qwen3.5-27b"
 
 
-@pytest.fixture(params=["opencode", "claude-code", "codex"])
+@pytest.fixture(params=PLAYED)
 def harness(request, monkeypatch) -> str:
     """A harness that is here; `make harnesses` gets them."""
     monkeypatch.setenv("AGENTEVAL_DATA", str(cache()))
@@ -45,7 +45,8 @@ def test_the_program_plays_and_both_verdicts_of_each_call_are_kept(harness, tmp_
     assert [trial.outcome for trial in stored.trials if trial.scenario == "mail/draft"] == [
         "completed", "completed"]  # fmt: skip
     assert stored.protocol.count(f"played by {harness}") == 1
-    assert ("translated to chat completions" in stored.protocol) == (harness != "opencode")
+    translated = "translated to chat completions" in stored.protocol
+    assert translated == (harness in {"claude-code", "codex"})
     assert {call.harness for call in calls} <= {"ran", "denied", "refused"}
     assert all(call.reply for call in calls)
     told = run("harness", "verdicts", "last", folder=tmp_path).stdout

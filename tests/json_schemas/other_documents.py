@@ -1,5 +1,6 @@
 """The keys and types of what is printed with --json of logs, commands, servers and this machine."""
 
+from dataclasses import dataclass
 from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
@@ -138,6 +139,13 @@ class Speed(TypedDict):
     tokens_per_second: float | None
     completions_per_minute: float | None
     useful_per_minute: float | None
+    by_pieces: bool
+    watts: float | None
+    tokens_per_kwh: float | None
+
+
+@dataclass(frozen=True)
+class LoadAtPower(Load):
     tokens_per_kwh: float | None
 
 
@@ -150,7 +158,8 @@ class SpeedLog(TypedDict):
     unread: int
     windows: int
     unplaced: int
-    by_running: list[Load]
+    watts: float | None
+    by_running: list[LoadAtPower]
 
 
 class Scenario(TypedDict):

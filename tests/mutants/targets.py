@@ -4,21 +4,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
+_POLICY = (
+    "tests/policy/test_what_runs.py",
+    "tests/policy/test_loopholes.py",
+    "tests/policy/test_allowlists.py",
+    "tests/policy/test_patterns.py",
+    "tests/policy/test_lookalikes.py",
+    "tests/policy/test_lint.py",
+    "tests/policy/test_denied.py",
+    "tests/policy/test_mismatch.py",
+)
+
 TARGETS: dict[str, tuple[str, ...]] = {
     "agenteval/core/shell/simple_command.py": (
         "tests/shell/test_gate.py",
         "tests/shell/test_leaves.py",
     ),
-    "agenteval/core/policy/bash.py": (
-        "tests/policy/test_what_runs.py",
-        "tests/policy/test_loopholes.py",
-        "tests/policy/test_allowlists.py",
-    ),
-    "agenteval/core/policy/policy.py": (
-        "tests/policy/test_what_runs.py",
-        "tests/policy/test_loopholes.py",
-        "tests/policy/test_allowlists.py",
-    ),
+    "agenteval/core/policy/bash.py": _POLICY,
+    "agenteval/core/policy/policy.py": _POLICY,
     "agenteval/core/alike.py": (
         "tests/core/test_likeness.py",
         "tests/core/test_recovery_labels.py",
@@ -53,9 +56,16 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/cli/test_gate_command.py::test_a_table_of_counts_by_scenario_and_trial_can_be_the_baseline",
     ),
     "agenteval/stats/limit_tests.py": ("tests/stats/test_limit_tests.py",),
-    "agenteval/store/sql.py": ("tests/store/test_sql_store.py", "tests/store/test_moving.py"),
+    "agenteval/store/sql.py": (
+        "tests/store/test_sql_store.py",
+        "tests/store/test_moving.py",
+        "tests/store/test_shards.py",
+        "tests/store/test_reviews.py",
+    ),
     "agenteval/store/summaries.py": (
         "tests/store/test_summaries.py",
         "tests/store/test_gate_reads.py",
+        "tests/store/test_names.py",
+        "tests/store/test_migration.py",
     ),
 }

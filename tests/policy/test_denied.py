@@ -11,6 +11,7 @@ import pytest
 
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.core.call import Denied, ToolCall
+from agenteval.core.policy.patterns import CommandPattern
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.errors import UsageError
 from agenteval.taxonomy.judge import judge
@@ -43,11 +44,22 @@ def policy(folder: Path, text: str) -> Policy:
         ("git pushx", True),
         ("git 'push x'", True),
         ("git stash push", True),
+        ("git --no-pager stash push", True),
+        ("git --paginate=x stash push", True),
+        ("git log --grep push", True),
+        ("git --version", True),
+        ("git --no-pager push", False),
+        ("git -C . -c a=b push origin", False),
+        ("git --git-dir x push", False),
+        ("git commit -m x --force", False),
+        ("git -C p*", False),
         ("git reset --hard x", True),
         ("git commit -m 'git push'", True),
         ("timeout 5 git status", True),
         ("find . -exec git status \\; -print", True),
         ("find . -name push", True),
+        ("find . -exec '' x \\;", True),
+        ("find . -exec \\;", True),
         ("bash -c 'git status; ls'", True),
         ("git push", False),
         ("git push --tags", False),
@@ -59,6 +71,9 @@ def policy(folder: Path, text: str) -> Policy:
         ("git reset --har*", False),
         ("git clean --force", False),
         ("timeout 5 git push", False),
+        ("timeout 5 git p*", False),
+        ("nice g* push", False),
+        ("nice '' git push", False),
         ("timeout -s KILL 5 git push", False),
         ("nice -n 5 env A=1 git push", False),
         ("env -S 'git push'", False),
@@ -92,6 +107,22 @@ def test_a_denial_names_its_rule(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("argv", "rule"),
+    [
+        (("nice", "cat", "secrets/x"), "cat secrets/*"),
+        (("env", "-S", "git reset --hard"), "git reset --hard"),
+        (("bash", "-c", "ls `"), "git push *"),
+        (("nice", "ls"), None),
+    ],
+)
+def test_a_wrapper_is_denied_by_the_rule_for_what_it_runs_or_the_first_if_that_cannot_be_read(
+    tmp_path: Path, argv: tuple[str, ...], rule: str | None
+) -> None:
+    denial = policy(tmp_path, RULES).bash.denial(argv)
+    assert (denial and denial.text) == rule
+
+
+@pytest.mark.parametrize(
     ("command", "allowed"),
     [
         ("git diff", True),
@@ -121,6 +152,45 @@ def test_a_program_may_have_any_options_but_some(
     tmp_path: Path, command: str, *, allowed: bool
 ) -> None:
     assert allows_command(command, policy(tmp_path, OPTIONS)) is allowed
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        ("timeout 5 git --version", True),
+        ("nice ls", True),
+        ("timeout 5 nice ls", True),
+        ("timeout 5 -k --version", False),
+        ("timeout 5 A=1 --version", False),
+        ("timeout 5 '' --version", False),
+        ("timeout 5 grep a x", True),
+        ("timeout 5 grep * x", False),
+        ("nice test x", False),
+        ("nice echo ls", False),
+        ("timeout ls", False),
+        ("timeout x ls", False),
+        ("timeout 5 l* ls", False),
+    ],
+)
+def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(
+    tmp_path: Path, command: str, *, allowed: bool
+) -> None:
+    rules = policy(
+        tmp_path,
+        """
+        [bash]
+        allow = ["* --version", "ls", "test x", "grep * x"]
+        through = ["timeout", "nice"]
+        """,
+    )
+    assert allows_command(command, rules) is allowed
+
+
+@pytest.mark.parametrize("command", ["timeout 5 ls", "nice ls", "nohup ls", "setsid ls", "env ls"])
+def test_a_rule_reaches_through_each_wrapper_that_is_named(tmp_path: Path, command: str) -> None:
+    through = 'through = ["timeout", "nice", "nohup", "setsid", "env"]'
+    rules = policy(tmp_path, f'[bash]\nallow = ["ls"]\n{through}')
+    assert allows_command(command, rules)
 
 
 @pytest.mark.parametrize(
@@ -220,3 +290,10 @@ def calls_of_git(folder: Path, texts: list[str], called: Path) -> list[list[str]
             check=False,
         )
     return [line.split("\037")[:-1] for line in called.read_text().splitlines()]
+
+
+def test_options_before_a_word_are_looked_past_once_each() -> None:
+    """By the square of their number it would take minutes."""
+    rule = CommandPattern.parse("git push data/*")
+    options = ["git", *["-x", "push"] * 100_000]
+    assert (rule.names(options), rule.names([*options, "data/x"])) == (False, True)

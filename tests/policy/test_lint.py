@@ -130,6 +130,20 @@ def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
     assert lint(policy(tmp_path, f'bash.allow = ["{rule}"]')) == []
 
 
+@pytest.mark.parametrize(
+    ("rule", "is_open"),
+    [
+        ('{ program = "git diff", not = ["--output", "--ext-diff"] }', False),
+        ('{ program = "git diff", not = ["--output"] }', True),
+        ('{ program = "find", not = ["-exec", "-delete", "-fprint"] }', True),
+    ],
+)
+def test_what_a_rule_leaves_out_is_not_warned_of(
+    tmp_path: Path, rule: str, *, is_open: bool
+) -> None:
+    assert bool(lint(policy(tmp_path, f"bash.allow = [{rule}]"))) is is_open
+
+
 OPEN = """
 ack ag ant apt apt-get ar aria2c awk b2sum base32 base64 bash bat bazel brew bsdtar bun bundle
 bunx busybox bzcat bzip2 cargo cat chmod chown chroot cksum cmake cmp column comm composer conda

@@ -102,16 +102,27 @@ def test_only_named_variables_may_be_set(command: str, *, allowed: bool) -> None
         ("./deploy", True),
         ("/workspace/deploy", True),
         ("test -- x", False),
+        ("./test x", True),
+        ("./test x*", False),
         ("uv run tool.py", True),
+        ("python3 report.py", True),
+        ("python3 -c tool.py", False),
+        ("python3 tool.py", False),
+        ("uv run report.py", False),
+        ("uv run *", False),
+        ("uv run", False),
     ],
 )
-def test_a_bare_name_is_no_script_in_the_workspace(command: str, *, allowed: bool) -> None:
+def test_a_script_runs_by_its_own_runner_and_a_bare_name_is_none_in_the_workspace(
+    command: str, *, allowed: bool
+) -> None:
     rules = allow_list(
         """
         bash.script = [
             { path = "deploy", runner = "" },
             { path = "test", runner = "", positionals = ["word"] },
             { path = "tool.py" },
+            { path = "report.py", runner = "python3" },
         ]
         """
     )

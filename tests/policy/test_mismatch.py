@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from agenteval.config.allowlists import load_policy
@@ -91,3 +93,23 @@ def test_the_script_or_the_code_of_a_command_is_found(
     command: str, script: int | None, code: int | None
 ) -> None:
     assert (script_at(command.split()), code_at(command.split())) == (script, code)
+
+
+@pytest.mark.parametrize(
+    ("rules", "strange", "named"),
+    [
+        ('allow = ["ls *"]', ["git", "nice"], ["ls", "./x.sh"]),
+        ('allow = ["* --version"]', [], ["git", "ls", "nice", "./x.sh"]),
+        ('allow = ["ls *"]\ndeny = ["ls -R"]', [], ["ls", "./x.sh"]),
+        ('allow = ["ls *"]\nthrough = ["nice"]', ["git"], ["ls", "./x.sh"]),
+        ('script = [{ path = "x.sh", runner = "" }]', [], ["./x.sh"]),
+    ],
+)
+def test_a_program_is_strange_where_no_rule_can_be_about_what_begins_so(
+    tmp_path: Path, rules: str, strange: list[str], named: list[str]
+) -> None:
+    (tmp_path / "p.toml").write_text(f"[bash]\n{rules}\n")
+    bash = load_policy(str(tmp_path / "p.toml"), roots=[]).bash
+    programs = ["git", "ls", "nice", "./x.sh"]
+    assert [one for one in programs if bash.is_strange(one)] == strange
+    assert [one for one in programs if bash.may_name(one)] == named

@@ -1,5 +1,8 @@
 """Odd logs stop nothing: what is skipped is named, the rest is stored, and once only."""
 
+import re
+from contextlib import closing
+
 import pytest
 from odd_logs import odd
 from sample_logs import SAMPLES, inspect_archive
@@ -10,6 +13,7 @@ from agenteval.formats.tool_calls import UNREADABLE
 from agenteval.store.sql import SqlStore
 from agenteval.workflows.log_intake import take_in
 
+CLAUDE_LINE = '{"type": "assistant", "message": {"content": []}}\n'
 CASES = pytest.mark.parametrize(("name", "file", "content", "told"), SAMPLES, ids=IDS)
 
 
@@ -61,7 +65,7 @@ def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
     first = take_in(name, paths, store)
     again = take_in(name, paths, store)
     assert (first.files, again.has_news) == (len(paths), False)
-    with SqlStore(store).connect() as connection:
+    with closing(SqlStore(store)) as kept, kept.connect() as connection:
         rows = connection.exec_driver_sql(
             "SELECT count(*) FROM trial WHERE id NOT IN (SELECT trial_id FROM session)"
         ).scalar_one()
@@ -69,6 +73,37 @@ def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
             "SELECT count(*) FROM call WHERE trial_id NOT IN (SELECT id FROM trial)"
         ).scalar_one()
     assert (rows, left) == (0, 0)
+
+
+_KEY = re.compile(rb'"([A-Za-z_]\w*)"(?=\s*:)')
+# Spans are told apart by names that any program may choose; the rest decides what a call became.
+_FREE = {"resourceSpans", "scopeSpans", "spans", "name", "samples", "interrupt_type"}
+
+
+@CASES
+def test_no_call_is_lost_in_silence_where_a_byte_of_a_key_is_another(
+    tmp_path, name, file, content, told
+) -> None:
+    whole = content if isinstance(content, bytes) else content.encode()
+    if whole[:1] not in b"{[":
+        pytest.skip("packed: no byte of it is a key's")
+    places = {one[1]: one.start(1) for one in _KEY.finditer(whole)}
+    silent = set()
+    for key, at in places.items():
+        bad = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
+        sessions, skipped = taken(name, written(tmp_path, file, bad))
+        if sum(len(one.calls) for one in sessions) < len(told) and not skipped:
+            silent.add(key.decode())
+    assert places
+    assert silent <= _FREE
+
+
+def test_a_key_that_is_missing_is_named_with_its_line_and_the_keys_that_are_there(tmp_path) -> None:
+    content = CLAUDE_LINE.replace('"message"', '"messbge"')
+    path = written(tmp_path, "c.jsonl", content)
+    assert read("claude-code", path)[1] == [
+        Skipped(str(path), "line 1", "no key 'message', but type, messbge")
+    ]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])

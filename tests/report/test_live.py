@@ -92,3 +92,22 @@ def test_many_classes_keep_to_one_row_of_80_columns():
             line.called(TrialKey("notes", 1, 1), failure_class=f"a-class-of-that-number-{at}")
     first, second = narrow.file.getvalue().splitlines()
     assert (len(first) <= 80, len(second) <= 80, second.rstrip()[-1]) == (True, True, "\u2026")
+
+
+def test_a_note_stands_above_the_lines_of_a_terminal_and_is_broken_between_words():
+    drawn = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    note = "local: look 1 of 5 after 8 trials: INCONCLUSIVE; " + "twelve letters " * 4 + "[bold]"
+    with live(drawn) as lines:
+        play(lines.run("local", trials=1, simulated=False), 1, "a")
+        assert lines.above(note)
+    told = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", drawn.file.getvalue()).splitlines()
+    joined = " ".join(line.strip() for line in told)
+    assert f"{note} local " in joined  # no word of it is broken, and the lines are drawn below it
+
+
+@pytest.mark.parametrize("settings", [{"quiet": True, "force_terminal": True}, {}])
+def test_where_nothing_is_drawn_a_note_is_left_to_its_writer(settings):
+    plain = Console(file=io.StringIO(), **settings)
+    with live(plain) as lines:
+        assert not lines.above("look 1 of 5")
+    assert plain.file.getvalue() == ""

@@ -38,7 +38,9 @@ def test_who_plays_reads_what_a_model_reads_and_is_told_verdict_hint_and_goal(tm
     assert "def connect(" in done.stdout
     assert any(line.startswith("  denied: malformed-arguments") for line in lines)
     assert any(line.startswith("  denied: hallucinated-tool `nosuch`") for line in lines)
-    assert any(line.startswith("read(filePath, offset, limit)") for line in lines)
+    read = "    filePath (string): The path of the file to read"
+    assert lines.count(read) == 2  # before anything is typed, and where it is asked for
+    assert next(i for i, line in enumerate(lines) if line == read) < lines.index("----- user -----")
     assert lines[lines.index("session 22227 is done") - 1] == "  allowed, exit 0"
     assert lines[-1] == "5 tool calls, 3 denied"
     assert "    held: the session is finished (found 'done')" in lines

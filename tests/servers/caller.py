@@ -1,5 +1,7 @@
 """The Markov model of the tests: an agent in a household's notes, whose mistakes are set."""
 
+from itertools import pairwise
+
 from markov import ASSISTANT, Chain
 
 PIPED, FLAG, SILENT = 0.06, 0.03, 0.01  # of all calls, of all calls, of all turns
@@ -34,17 +36,27 @@ INVENTED, BROKEN = 0.08, 0.05  # of all calls: a tool that nobody offers, an obj
 
 
 def split_chain() -> Chain:
-    """The same agent in tokens as small as a model's, so that a grammar can step between them."""
-    name, arguments = '\n{"name": "', '", "arguments": {"command": "'
-    commands = dict.fromkeys(_COMMANDS, 1 / len(_COMMANDS))
+    """The same agent in tokens as a model's vocabulary has them: a call is 19 or 20 of them.
+
+    So a grammar can step between them, and a stream brings a call in as many pieces.
+    """
+    opening = ("<tool_call>", '\n{"', "name", '": "')
+    between = ('", "', "arguments", '": {"', "command", '":', ' "', "uv", " run", " scripts")
+    tools, numbers = ("bash", "shell"), [f" {number}" for number in range(1, 9)]
+    ended = {'"}}\n': 1 - BROKEN, '"}\n': BROKEN}
     return {
-        ASSISTANT: {"<tool_call>": 1 - SILENT, _SAID: SILENT},
-        "<tool_call>": {name: 1.0},
-        name: {"bash": 1 - INVENTED, "shell": INVENTED},
-        "bash": {arguments: 1.0},
-        "shell": {arguments: 1.0},
-        arguments: commands,
-        **{command: {'"}}': 1 - BROKEN, '"}': BROKEN} for command in commands},
-        '"}}': {"\n</tool_call>": 1.0},
-        '"}': {"\n</tool_call>": 1.0},
+        ASSISTANT: {opening[0]: 1 - SILENT, _SAID: SILENT},
+        **_row(*opening),
+        opening[-1]: {"bash": 1 - INVENTED, "shell": INVENTED},
+        **{tool: {between[0]: 1.0} for tool in tools},
+        **_row(*between, "/notes", ".py"),
+        ".py": {" list": 0.1, " notebooks": 0.1, " show": 0.8},
+        " show": dict.fromkeys(numbers, 1 / len(numbers)),
+        **dict.fromkeys((" list", " notebooks", *numbers), ended),
+        **{end: {"</tool_call>": 1.0} for end in ended},
     }
+
+
+def _row(*pieces: str) -> Chain:
+    """Each of these leads to the next."""
+    return {piece: {following: 1.0} for piece, following in pairwise(pieces)}

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import binomtest
+
 # The server's own defaults would cut away what is rare.
 SAMPLING = {"temperature": 1, "top_p": 1, "top_k": 0, "min_p": 0}
 
@@ -37,6 +39,14 @@ def play(
     )
     assert done.returncode == ends, done.stderr
     return json.loads(done.stdout)
+
+
+RARE = 1e-4  # of the checks of all servers together one in some hundred runs misses by chance
+
+
+def likely(count: int, n: int, known: float) -> bool:
+    """Whether chance makes so many of so many where this is the rate, or as unlikely a number."""
+    return bool(binomtest(count, n, known).pvalue > RARE)
 
 
 def _toml(value: object) -> str:

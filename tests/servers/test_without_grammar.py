@@ -3,9 +3,12 @@
 Broken JSON becomes another thing behind each of them, and by some another one when streamed.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 from caller import BROKEN, INVENTED
-from played import inside, play
+from played import inside, likely, play
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.cards import FREE
@@ -14,7 +17,8 @@ from agenteval.models.server_questions import asked
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # vLLM starts in a minute or more
 
-SEED = 11
+SEEDS = 11, 12, 13  # about 690 calls: a rate that is lost, doubled or of another kind is seen
+MISSED = 3  # of six intervals of 95 % more miss in one of ten thousand times
 VOID = 4  # the exit code of a run whose voids pass the limit
 BECOMES = {  # of broken JSON, by server and whether streamed
     ("mlx", True): ("lost-call", Blame.PARSER),
@@ -23,6 +27,10 @@ BECOMES = {  # of broken JSON, by server and whether streamed
     ("vllm", False): ("call-in-text", Blame.MODEL),
     ("transformers", True): ("refused-call", Blame.MODEL),
 }
+# Of an object that was left open vLLM's parser makes a whole call where its end mark comes in an
+# event of its own, and a broken one where a brace comes with it: which tokens come together depends
+# on how busy the server is, and nothing in a reply tells.
+COMPLETED = {("vllm", True)}
 
 
 async def test_no_grammar_is_in_force(free) -> None:
@@ -36,24 +44,40 @@ def test_the_report_finds_the_rates_of_the_weights(free, project, stream) -> Non
     server, entry = free
     if (server, stream) not in BECOMES:
         pytest.skip("it answers a broken call with an error that says nothing")
-    report = play(project, trials=30, stream=stream, seed=SEED, **entry)
-    (model_told,), (run,) = report["models"], report["runs"]
-    kinds, (kind, blame) = run["arrivals"]["kinds"], BECOMES[server, stream]
+    kind, blame = BECOMES[server, stream]
+    reports = [play(project, trials=30, stream=stream, seed=seed, **entry) for seed in SEEDS]
+    runs = [run for report in reports for run in report["runs"]]
+    models = [model for report in reports for model in report["models"]]
+    invented = [model["by_class"]["hallucinated-tool"] for model in models]
+    broken = [run["arrivals"]["kinds"][kind] for run in runs]
+    missed = [not inside(one, INVENTED) for one in invented]
+    (count, n), whole = pooled(broken), (server, stream) in COMPLETED
+    missed += [not inside(one, BROKEN) for one in broken if not whole]
     assert {
-        "voids": run["voids"],
-        "impossible": model_told["cannot_occur"],
-        "invented": inside(model_told["by_class"]["hallucinated-tool"], INVENTED),
-        "broken": inside(kinds[kind], BROKEN),
-        "other faults": {name for name, rate in kinds.items() if rate["count"]} - {kind},
-        "blamed": {name for name, rate in run["arrivals"]["blames"].items() if rate["count"]},
+        "voids": [void for run in runs for void in run["voids"]],
+        "impossible": [name for model in models for name in model["cannot_occur"]],
+        "invented": likely(*pooled(invented), INVENTED) or invented,
+        "broken": likely(count, n, BROKEN) or (whole and count < n * BROKEN) or broken,
+        "intervals": sum(missed) <= MISSED,
+        "other faults": {name for run in runs for name in seen(run, "kinds")} - {kind},
+        "blamed": {name for run in runs for name in seen(run, "blames")} - {blame},
     } == {
         "voids": [],
         "impossible": [],
         "invented": True,
         "broken": True,
+        "intervals": True,
         "other faults": set(),
-        "blamed": {blame},
+        "blamed": set(),
     }
+
+
+def pooled(rates: Sequence[Mapping[str, int]]) -> tuple[int, int]:
+    return sum(one["count"] for one in rates), sum(one["n"] for one in rates)
+
+
+def seen(run: Mapping[str, Any], part: str) -> list[str]:
+    return [name for name, rate in run["arrivals"][part].items() if rate["count"]]
 
 
 def test_an_error_that_says_nothing_makes_the_rate_impossible_and_is_told(free, project) -> None:

@@ -1,11 +1,12 @@
 """The level of each look."""
 
+from math import erfc, sqrt, tau
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
-from agenteval.stats.alpha_spending import levels
+from agenteval.stats.alpha_spending import LEAST, levels, levels_at
 
 
 def test_the_boundaries_are_the_published_ones():
@@ -13,6 +14,47 @@ def test_the_boundaries_are_the_published_ones():
     normal = NormalDist()
     boundaries = [normal.inv_cdf(1 - level) for level in levels(5, 0.025)]
     assert boundaries == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=0.002)
+
+
+def by_quadrature(shares, level):
+    """The same levels by Gauss and Legendre's nodes, which are exact for so smooth a density."""
+    normal, tail = NormalDist(), np.vectorize(erfc)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    places, chances = np.array([0.0]), np.array([1.0])
+    found, before, spent = [], 0.0, 0.0
+    for share in shares:
+        goal = 2 * (1 - normal.cdf(normal.inv_cdf(1 - level / 2) / sqrt(share)))
+        deviation, end = sqrt(share - before), 9 * sqrt(share)
+        low, high = -end, end
+        for _ in range(60):
+            bound = (low + high) / 2
+            beyond = (chances * tail((bound - places) / deviation / sqrt(2))).sum() / 2
+            low, high = (bound, high) if beyond > goal - spent else (low, bound)
+        found.append(1 - normal.cdf(bound / sqrt(share)))
+        half = (bound + end) / 2
+        now = (nodes + 1) * half - end
+        density = np.exp(-(((now[:, None] - places) / deviation) ** 2) / 2) @ chances
+        places, chances = now, weights * half * density / deviation / sqrt(tau)
+        before, spent = share, goal
+    return found
+
+
+@pytest.mark.parametrize("shares", [(0.5, 1.0), (0.3, 0.35, 0.9)])
+def test_looks_after_any_shares_are_within_a_thousandth_of_their_exact_levels(shares):
+    assert levels_at(shares, 0.05) == pytest.approx(by_quadrature(shares, 0.05), rel=1e-3, abs=0)
+
+
+def test_a_look_that_sees_no_more_than_the_one_before_gets_nothing_and_takes_nothing():
+    half, whole = levels_at([0.5, 1.0], 0.05)
+    assert levels_at([0.5, 0.5, 0.4, 1.0], 0.05) == (half, LEAST, LEAST, whole)
+
+
+def test_a_look_so_early_that_nothing_may_be_spent_takes_nothing_from_the_others():
+    assert levels_at([0.01, 0.5, 1.0], 0.05) == (LEAST, *levels_at([0.5, 1.0], 0.05))
+
+
+def test_one_look_has_the_whole_level_however_large_that_is():
+    assert levels(1, 0.7) == pytest.approx((0.7,))
 
 
 @pytest.mark.parametrize("looks", [1, 2, 7])

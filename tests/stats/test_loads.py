@@ -12,32 +12,50 @@ def window(running: int, generation: float, *, follows: bool = True, **known) ->
 
 
 def same(n: int, value: float) -> Samples:
-    return Samples(n, value, value, value)
+    return Samples(n, value, value, value, value)
 
 
 def test_windows_are_gathered_by_what_was_running_active_and_sustained() -> None:
     log = [
-        window(2, 80.0, follows=False, completions=1),
+        window(2, 80.0, follows=False, prompt=6.0, completions=1),
         window(2, 0.0, failed=1),
-        window(2, 80.0, prompt=5.0, completions=1),
+        window(2, 80.0, prompt=6.0, completions=1),
         window(1, 50.0),
         window(1, 50.0, follows=False),
         window(1, 50.0),
         window(1, 50.0),
     ]
     assert loads(log) == (
-        Load(1, 4, same(4, 50.0), same(1, 50.0), None, same(4, 0.0), 0, 0),
+        Load(
+            running=1,
+            windows=4,
+            active=same(4, 50.0),
+            sustained=same(1, 50.0),
+            each=same(4, 50.0),
+            prompt=None,
+            prompt_sustained=same(4, 0.0),
+            per_minute=same(4, 0.0),
+            completions=0,
+            failed=0,
+        ),
         Load(
             running=2,
             windows=3,
             active=same(2, 80.0),
             sustained=same(1, 0.0),  # a window that generated nothing between two like it
-            prompt=same(1, 5.0),
-            per_minute=Samples(3, 4.0, 6.0, 6.0),
+            each=same(2, 40.0),
+            prompt=same(2, 6.0),
+            prompt_sustained=Samples(3, 4.0, 6.0, 6.0, 6.0),
+            per_minute=Samples(3, 4.0, 6.0, 6.0, 6.0),
             completions=2,
             failed=1,
         ),
     )
+
+
+def test_what_was_generated_by_requests_that_have_ended_is_none_of_them_each() -> None:
+    (found,) = loads([window(0, 12.0)])
+    assert (found.active, found.each) == (same(1, 12.0), None)
 
 
 def test_no_window_makes_no_load() -> None:

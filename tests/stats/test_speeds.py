@@ -16,7 +16,7 @@ def turn(prompt: int = 100, cached: int = 0) -> Turn:
 
 
 def same(n: int, value: float) -> Samples:
-    return Samples(n, value, value, value)
+    return Samples(n, value, value, value, value)
 
 
 def test_replies_at_one_level_become_its_speed() -> None:
@@ -47,7 +47,7 @@ def test_replies_at_one_level_become_its_speed() -> None:
     [
         ([turn()], True, same(1, 200.0)),
         ([turn()], False, None),
-        ([turn(), turn(cached=50)], False, Samples(2, 150.0, 150.0, 195.0)),
+        ([turn(), turn(cached=50)], False, Samples(2, 150.0, 150.0, 195.0, 200.0)),
     ],
 )
 def test_prefill_is_told_only_where_it_is_known_what_was_cached(turns, new, prefill) -> None:
@@ -62,6 +62,29 @@ def test_what_was_not_measured_has_no_speed() -> None:
         (found.tokens_per_second, found.completions_per_minute),
         (found.useful_per_minute, found.tokens_per_kwh),
     ) == ((None, None, None), (None, None), (None, None))
+
+
+def test_where_no_tokens_were_counted_they_are_pieces_or_not_known() -> None:
+    uncounted = replace(turn(), usage=Usage())
+    pieces = speed_of([uncounted], concurrency=1, seconds=2.0, new=True)
+    assert (pieces.completion_tokens, pieces.tokens_per_second, pieces.by_pieces) == (
+        20,
+        10.0,
+        True,
+    )
+    assert (pieces.generation, pieces.prefill) == (same(1, 10.0), None)
+    whole = speed_of([replace(uncounted, timing=None)], concurrency=1, seconds=2.0, new=True)
+    whole = replace(whole, joules=10.0)
+    assert (whole.tokens_per_second, whole.tokens_per_kwh, whole.by_pieces) == (None, None, False)
+    assert (whole.windows.tokens, whole.watts) == (None, 5.0)
+
+
+def test_prefill_of_windows_is_told_as_that_of_requests_is() -> None:
+    """100 tokens in the first half second of a request, in two windows."""
+    ended = [replace(turn(), ended=1002.5), replace(turn(cached=40), ended=1020.0)]
+    known = speed_of(ended, concurrency=1, seconds=20.0, new=False).windows.prefill
+    assert known == Samples(2, 8.0, 8.0, 9.8, 10.0)
+    assert speed_of(ended[:1] * 2, concurrency=1, seconds=20.0, new=False).windows.prefill is None
 
 
 def at(ended: float) -> Turn:

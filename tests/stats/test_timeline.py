@@ -7,10 +7,10 @@ from agenteval.stats.quantiles import Samples
 
 
 def both(low: float, high: float) -> Samples:
-    return Samples(2, (low + high) / 2, (low + high) / 2, low + 0.95 * (high - low))
+    return Samples(2, (low + high) / 2, (low + high) / 2, low + 0.95 * (high - low), high)
 
 
-NOTHING = Samples(2, 0.0, 0.0, 0.0)
+NOTHING = Samples(2, 0.0, 0.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,10 @@ NOTHING = Samples(2, 0.0, 0.0, 0.0)
 )
 def test_what_came_in_each_window_is_counted_there(stints, found) -> None:
     assert timeline(stints) == found
+
+
+def test_prompts_are_read_before_their_first_piece_and_idle_windows_count() -> None:
+    """200 tokens from 5 to 15, then nothing until 30."""
+    stints = [Stint(0.0, 0.0, 2.0, 10), Stint(5.0, 15.0, 16.0, 5, prompt=200)]
+    stints.append(Stint(36.0, 36.0, 40.0, 10))
+    assert timeline(stints).prefill == Samples(4, 5.0, 5.0, 10.0, 10.0)

@@ -110,8 +110,6 @@ class BashRules:
         if program in self.through and (at := _past_wrapper(argv, dynamic)):
             rest = frozenset(number - at for number in dynamic)
             return self.admits(argv[at:], rest, root=root)
-        if not (self._is_open or program in self._first_words):
-            return False
         if (self._has_bare or program in self.by_first_word) and self._admits_script(
             argv, dynamic, root
         ):

@@ -45,6 +45,22 @@ class WordPattern:
             return False
         return _in_order(self.pieces, word)
 
+    def may_be(self, word: str, at: int) -> bool:
+        """Whether it may name a word at this place: the first may have its folder before it."""
+        name = word if at else word.rpartition("/")[2]
+        return _in_order(self.pieces, name) or word == self.text
+
+
+def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
+    """Where the next word may stand: at these places, and behind options and their values."""
+    found = set(starts)
+    for at in range(min(found, default=len(argv)), len(argv)):
+        if at in found and argv[at].startswith("-"):
+            found.add(at + 1)
+            if "=" not in argv[at] and not argv[at].startswith("--no-"):  # these take no value
+                found.add(at + 2)
+    return found
+
 
 def _in_order(pieces: tuple[str, ...], text: str) -> bool:
     """Does `text` consist of the pieces with anything between them? Linear in its length."""
@@ -142,23 +158,22 @@ class CommandPattern:
         """Whether it may name the command, as a rule that denies.
 
         A word that bash still expands can become any words, and a program may have its folder.
+        Options may stand before any word, each with a value or without: `git -C x push`.
         """
+        ends, at_most = {0}, len(argv)
         for number, pattern in enumerate(self.words):
-            if number in dynamic:
+            places = _behind_options(argv, ends) if number else ends
+            if not places.isdisjoint(dynamic):
                 return True
-            if number >= len(argv):
-                return False
-            word = argv[number] if number else argv[0].rpartition("/")[2]
-            if not (_in_order(pattern.pieces, word) or pattern.text == argv[number]):
-                return False
-        further = range(len(self.words), len(argv))
-        if any(number in dynamic for number in further):
+            ends = {at + 1 for at in places if at < at_most and pattern.may_be(argv[at], at)}
+        if any(number >= min(ends, default=at_most) for number in dynamic):
             return True
         if self.rest is None:
-            return not further
-        return self.fewest <= len(argv) and all(
-            _in_order(self.rest.pieces, argv[n]) for n in further
-        )
+            return at_most in ends
+        needed = self.fewest - len(self.words)
+        enough = [end for end in ends if end + needed <= at_most]
+        pieces = self.rest.pieces
+        return bool(enough) and all(_in_order(pieces, word) for word in argv[max(enough) :])
 
     def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
         """How many leading words fit: what a hint compares rules by."""

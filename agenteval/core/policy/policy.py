@@ -119,8 +119,10 @@ class Policy:
         return self.tools.get(low) or (ToolRule(low) if self.engine.knows(low) else None)
 
     def offering(self, tools: Sequence[str]) -> "Policy":
-        """The policy of an agent that is offered these tools: to the model there are no others."""
+        """The policy of an agent that is offered these tools, of which an engine shows some."""
         own = {name: rule for name, rule in self.tools.items() if name in tools}
+        if self.engine is not None:
+            return replace(self, tools={name: RULES.get(name, own[name]) for name in own})
         more = {name: RULES[name] for name in tools if name in RULES and name not in own}
         return replace(self, tools=own | more)
 
@@ -152,7 +154,7 @@ def decide(
     if policy.engine is not None:
         if not policy.engine.allows(tool.name, call.arguments, world.root):
             return None
-        return Allowed(_as_asked(tool.name, call.arguments, world, gate))
+        return Allowed(_as_asked(replace(call, name=tool.name), world, gate))
     if call.name == BASH:
         command = str(call.arguments["command"])
         is_here = not elsewhere(call.arguments, world)
@@ -164,10 +166,9 @@ def decide(
     return None if path is None else Allowed(_file(call.name, path, call.arguments))
 
 
-def _as_asked(
-    tool: str, arguments: Mapping[str, Any], world: World, gate: Gate | None
-) -> Runnable | None:
+def _as_asked(call: ToolCall, world: World, gate: Gate | None) -> Runnable | None:
     """What a call runs that another harness's rules allow."""
+    tool, arguments = call.name, call.arguments or {}
     if tool == BASH:
         text = str(arguments["command"])
         gate = gate or read_simple(text)
@@ -175,8 +176,8 @@ def _as_asked(
             return run_of_simple(gate)
         split = read_leaves(text)
         return run_of_text(text, split if isinstance(split, Leaves) else None)
-    if tool not in {READ, WRITE}:
-        return None
+    if tool not in {READ, WRITE, EDIT} or (tool == EDIT and not {"old", "new"} <= {*arguments}):
+        return asked(call, None if tool == EDIT else RULES.get(tool), world.root)
     path = path_argument(arguments) or ""
     whole = posixpath.normpath(posixpath.join(world.root, path))
     return _file(tool, normalise(path, world.root) or whole, arguments)

@@ -4,7 +4,7 @@
 words of other harnesses (`agenteval/dialects`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
@@ -70,10 +70,16 @@ class Arm:
         """What a run records of it."""
         return f"{self.name}/{self.version}"
 
-    def offered(self, tools: Sequence[str]) -> tuple[str, ...]:
-        """The tools of an agent that has these of its own; none that is denied as a whole."""
+    def offered(
+        self, tools: Sequence[str], *, within: Container[str] | None = None
+    ) -> tuple[str, ...]:
+        """The tools of an agent that has these of its own; none that is denied as a whole.
+
+        `within` are those that the rules of the arm's engine show.
+        """
         more = (one for one in self.extras if one not in NEEDS or NEEDS[one] in tools)
-        return (*tools, *(one for one in more if one not in tools))
+        every = (*tools, *(one for one in more if one not in tools))
+        return every if within is None else tuple(one for one in every if one in within)
 
     def telling(self, kind: Denials) -> "Arm":
         """The same, with denials of another kind: `taught/tools+user`."""

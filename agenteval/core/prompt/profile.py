@@ -168,6 +168,14 @@ _ALIKE: Mapping[str, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]] = {
     BASH: (_SHELLS, (("command", "cmd"),)),
     "read": (("read", "read_file"), (_PATHS,)),
     "write": (("write", "write_file"), (_PATHS, ("content",))),
+    "edit": (
+        ("edit", "replace"),
+        (_PATHS, ("oldString", "old_string"), ("newString", "new_string")),
+    ),
+    "glob": (("glob",), (("pattern",), ("path",))),
+    "grep": (("grep", "grep_search"), (("pattern",), ("path",), ("include", "glob"))),
+    "todo": (("todowrite", "todo_write"), (("todos",),)),
+    "webfetch": (("webfetch", "web_fetch"), (("url",),)),
 }
 
 

@@ -103,8 +103,9 @@ def _drawn(scenario: Scenario, seed: int) -> dict[str, Value]:
 
 def _world(scenario: Scenario, drawn: Variables, seed: int) -> sqlite3.Connection:
     """In memory, and nobody else's."""
+    image = _image(scenario, drawn, seed)
     world = sqlite3.connect(":memory:")
-    world.deserialize(_image(scenario, drawn, seed))
+    world.deserialize(image)
     return world
 
 

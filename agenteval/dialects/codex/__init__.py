@@ -14,6 +14,7 @@ from agenteval.core.prompt.profile import (
     path_named,
 )
 from agenteval.dialects.codex import rules_files
+from agenteval.dialects.codex.engine import Codex
 from agenteval.dialects.registry import Dialect
 
 # Names, parameters and replies are those of the program, as its logs show them; descriptions are
@@ -54,5 +55,7 @@ DIALECT = Dialect(
     write=rules_files.write,
     left_behind=rules_files.left_behind,
     suffix=".rules",
+    beside=("codex:.codex/rules", "codex:{home}/rules"),
     in_mode=rules_files.in_mode,
+    unruled=rules_files.of_engine(Codex(()), "codex", "codex without rules"),
 )

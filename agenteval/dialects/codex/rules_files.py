@@ -39,6 +39,10 @@ def read(path: Path, approval: Approval = "untrusted") -> Policy:
     if not files:
         raise UsageError(f"{path}: a folder without any .rules file")
     engine = replace(_engine(files), approval=approval)
+    return of_engine(engine, path.stem, f"codex rules of {path.name}")
+
+
+def of_engine(engine: Codex, name: str, description: str) -> Policy:
     starts = [
         " ".join((*words, "*"))
         for rule in engine.rules
@@ -46,11 +50,11 @@ def read(path: Path, approval: Approval = "untrusted") -> Policy:
         for words in islice(product(*rule.pattern), _SPELLED_OUT)
     ]
     everything = PathRules(("**",))
-    places = [f"{name} {sorted(paths)}" for name, paths in engine.executables.items()]
+    places = [f"{program} {sorted(paths)}" for program, paths in engine.executables.items()]
     return Policy(
-        name=path.stem,
+        name=name,
         digest=digest([engine.name, *map(str, engine.rules), *places]),
-        description=f"codex rules of {path.name}",
+        description=description,
         bash=BashRules((CommandPattern.parse(start) for start in starts), constructs=_PASSES),
         read=everything,
         write=everything,

@@ -139,8 +139,12 @@ def opened(path: str) -> Any:
 def defended(name: str, limits: dict[int, int]) -> Any:
     """A stranger's database, open; the authorizer `allowed` is to be set before it is asked."""
     connection = sqlite.connect(name, uri=True, isolation_level=None)
-    _defend(connection)
-    connection.executescript(PRAGMAS)
+    try:
+        _defend(connection)
+        connection.executescript(PRAGMAS)
+    except FAULTS:
+        connection.close()
+        raise
     for limit, most in limits.items():
         connection.setlimit(limit, most)
     return connection
