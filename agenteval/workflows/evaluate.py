@@ -171,6 +171,7 @@ class Session:
         if self.plan.resume:
             return replace(asked, per_token=self.plan.resume.per_token)
         setting = await measured(model, self.stages[0].scenario, asked)
+        model.ended(0)
         check_length([stage.scenario for stage in self.stages], setting)
         if setting.context:
             self.progress.note(cost_told(self.stages, setting, self.plan.options.trials))
@@ -242,6 +243,7 @@ class Session:
                 max_turns=self.plan.options.max_turns,
                 health=health,
                 pace=model,
+                ended=model.ended,
             )
             if self.harness:
                 orchestrator = self.harness.playing(orchestrator, model)

@@ -45,6 +45,7 @@ SCENARIO = "notes/append"
 FEW, CONCURRENCY = 8, 8  # trials of the run that is taken off
 STREAMS = 16
 CROWDS = (32, 512)  # trials at a time, for the peak memory
+LONGEST = 300.0  # seconds of a run of a peer, and one more for each call
 TASK = [Message("system", "You echo."), Message("user", "Echo.")]
 TOOLS = schemas(STRICT.profile, ["bash"])
 
@@ -52,6 +53,10 @@ TOOLS = schemas(STRICT.profile, ["bash"])
 OWN_OPENAI = replace(PEERS[0], version=version("openai"), own_place=Path(sys.prefix))
 
 Figures = dict[str, float]
+
+
+class PeerError(Exception):
+    """A peer did not play what it was asked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,14 +194,21 @@ def peer_played(
     # It has an environment of its own: no path to our modules, and its modules compiled once.
     own = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE")
     bare = {name: value for name, value in os.environ.items() if name not in own}
-    done = subprocess.run(
-        command, cwd=trial.folder, env=bare, capture_output=True, text=True, check=False
-    )
+    seconds = LONGEST + trials * turns
+    try:
+        done = subprocess.run(
+            command, cwd=trial.folder, env=bare, capture_output=True, text=True, check=False,
+            timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise PeerError(f"had not ended after {seconds:.0f} s") from error
     if done.returncode:
-        raise SystemExit(f"{peer.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        sys.stderr.write(f"{peer.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}\n")
+        *_, last = ["", *(done.stderr or done.stdout).split("\n")[-3:]]
+        raise PeerError(f"ended with {done.returncode}: {last}".rstrip(": "))
     used = json.loads((trial.folder / "used.json").read_text())
     if used["version"] != peer.version:
-        raise SystemExit(f"{peer.name}: version {used['version']}, not {peer.version}")
+        raise PeerError(f"is version {used['version']}")
     return Played(used["calls"], used["own"], used["others"], 0.0, used["peak"])
 
 
@@ -206,20 +218,28 @@ def cost(few: Played, many: Played) -> Cost:
 
 
 def per_call(
-    url: str, turns: int, trials: int, peers: Sequence[Peer]
+    url: str, turns: int, trials: int, peers: Sequence[Peer], failed: dict[str, str]
 ) -> dict[tuple[str, str], Cost]:
-    """By program and form of the reply. One after another, so that a busy machine slows all."""
+    """By program and form of the reply. One after another, so that a busy machine slows all.
+
+    A peer that fails stands in `failed` with the reason, and is not asked again.
+    """
     counts, found = (FEW, FEW + trials), {}
     with recorded(url, turns) as trial:
         for stream, form in ((False, "whole"), (True, "33 pieces")):
             few, many = [agenteval(url, turns, count, stream=stream) for count in counts]
             found["agenteval run", form] = cost(few, many)
             for peer in peers:
-                if peer.streams or not stream:
+                if peer.name in failed or (stream and not peer.streams):
+                    continue
+                try:
                     few, many = [
                         peer_played(peer, url, trial, turns, count, stream=stream)
                         for count in counts
                     ]
+                except PeerError as error:
+                    failed[peer.name] = str(error)
+                else:
                     found[peer.name, form] = cost(few, many)
     return found
 
@@ -267,27 +287,41 @@ async def _read(session: aiohttp.ClientSession, url: str, model: str) -> None:
             continue
 
 
-async def figures(url: str, turns: Sequence[int], trials: int, crowds: Sequence[int]) -> Figures:
+async def figures(
+    url: str,
+    turns: Sequence[int],
+    trials: int,
+    crowds: Sequence[int],
+    failed: dict[str, str],
+) -> Figures:
     """Of one repeat: by what is measured, in the order of the table."""
     found: Figures = {}
     for many in turns:
-        each = await asyncio.to_thread(per_call, url, many, trials, PEERS)
+        each = await asyncio.to_thread(per_call, url, many, trials, PEERS, failed)
         for (name, form), spent in each.items():
             found[f"{name}, {form}, {many} turns, ms of own CPU a call"] = spent.own
             found[f"{name}, {form}, {many} turns, ms in processes it started"] = spent.others
         for form in ("whole", "33 pieces"):
+            if "openai" in failed:
+                continue
             share = each["agenteval run", form].own / each["openai", form].own
             found[f"agenteval run by bare SDK loop, {form}, {many} turns"] = share
     return found | await per_run(url, crowds) | await per_chunk(url)
 
 
-async def bench(repeats: int, turns: Sequence[int], trials: int, crowds: Sequence[int]) -> Figures:
+async def bench(
+    repeats: int,
+    turns: Sequence[int],
+    trials: int,
+    crowds: Sequence[int],
+    failed: dict[str, str],
+) -> Figures:
     """The medians, of repeats in each of which everything is measured once."""
     for peer in PEERS:
         made(peer)
     async with mock() as url:
-        every = [await figures(url, turns, trials, crowds) for _ in range(repeats)]
-    return {name: median(one[name] for one in every) for name in every[0]}
+        every = [await figures(url, turns, trials, crowds, failed) for _ in range(repeats)]
+    return {name: median(one[name] for one in every) for name in every[-1]}
 
 
 def main() -> None:
@@ -297,9 +331,12 @@ def main() -> None:
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 50])
     parser.add_argument("--crowds", type=int, nargs="*", default=CROWDS)
     asked = parser.parse_args()
-    found = asyncio.run(bench(asked.repeats, asked.turns, asked.trials, asked.crowds))
+    failed: dict[str, str] = {}
+    found = asyncio.run(bench(asked.repeats, asked.turns, asked.trials, asked.crowds, failed))
     for name, value in found.items():
         sys.stdout.write(f"{name}\t{value:.3g}\n")
+    for name, why in failed.items():
+        sys.stdout.write(f"{name}\t{why}\n")
 
 
 if __name__ == "__main__":

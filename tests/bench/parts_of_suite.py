@@ -36,10 +36,13 @@ COMPILED = {key: value for key, value in os.environ.items() if key != "PYTHONDON
 
 def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
     costs: dict[tuple[str, str], list[Cost]] = {}
+    failed: dict[str, str] = {}
     for _ in range(asked.repeats):
-        for key, one in per_call(url, asked.turns, asked.trials, PEERS).items():
+        for key, one in per_call(url, asked.turns, asked.trials, PEERS, failed).items():
             costs.setdefault(key, []).append(one)
         machine.note()
+    if BARE in failed:
+        raise SystemExit(f"{BARE}: {failed[BARE]}")
 
     def cell(name: str, form: str) -> tuple[str, str]:
         own = [one.own for one in costs.get((name, form), [])]
@@ -50,6 +53,10 @@ def orchestrators(url: str, asked: Options, machine: Machine) -> Part:
     rows = []
     lacks = {peer.name: (peer.version, peer.less) for peer in PEERS} | {OWN: ("", "")}
     for name, (number, less) in lacks.items():
+        if name in failed:
+            empty = [""] * 6
+            rows.append([f"{name} {number}", *empty, f"failed here: {failed[name]}"])
+            continue
         whole = costs[name, "whole"]
         said = [middle([getattr(one, what) for one in whole]) for what in ("others", "peak")]
         rows.append(

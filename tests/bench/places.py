@@ -50,7 +50,8 @@ PEERS = (
     Peer("pydantic-ai", "pydantic-ai-slim[openai]", "2.68.0", ("openai==3.54.0",), streams=True),
     Peer("openai-agents", "openai-agents", "0.24.0", ("openai==3.54.0",), streams=True),
     Peer(
-        "mini-swe-agent", "mini-swe-agent", "2.4.6",
+        # LiteLLM imports `mcp` at its first request and does not depend on it.
+        "mini-swe-agent", "mini-swe-agent", "2.4.6", ("litellm==1.106.2", "mcp==2.3.0"),
         less="judges and contains nothing; keeps a trajectory in memory; threads, not a loop",
     ),
     Peer("inspect", "inspect-ai", "0.3.285", less="judges and contains nothing; writes its log"),
@@ -58,18 +59,23 @@ PEERS = (
 
 
 def made(peer: Peer) -> None:
-    """Its environment, where it is not there yet."""
-    if peer.python.exists():
-        return
+    """Its environment, where it is not there yet, whole and with these packages."""
+    pinned = [f"{peer.package}=={peer.version}", *peer.more]
+    whole = peer.place / "packages"
     if peer.name == "inspect":
+        if peer.python.exists():
+            return
         own = PROJECT / "tests" / "hook" / "inspect_place.py"
         subprocess.run([sys.executable, str(own)], check=True)
         return
+    if whole.exists() and whole.read_text() == "\n".join(pinned):
+        return
     quiet = [str(_UV), "--quiet"]
-    subprocess.run([*quiet, "venv", "--python", sys.executable, str(peer.place)], check=True)
-    pinned = f"{peer.package}=={peer.version}"
-    into = ["--python", str(peer.python), pinned, *peer.more]
+    venv = ["venv", "--clear", "--python", sys.executable, str(peer.place)]
+    subprocess.run([*quiet, *venv], check=True)
+    into = ["--python", str(peer.python), *pinned]
     subprocess.run([*quiet, "pip", "install", *into], check=True)
+    whole.write_text("\n".join(pinned))
 
 
 if __name__ == "__main__":
