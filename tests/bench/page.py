@@ -6,6 +6,7 @@ from statistics import median
 
 from machine import Machine
 
+ENOUGH = 40  # trials, of which the cost of a call can be told
 Samples = Mapping[str, Sequence[float]]
 
 
@@ -75,5 +76,10 @@ def page(parts: Sequence[Part], asked: Options, machine: Machine) -> str:
         opening.append(
             "This is a short form: `make bench` alone repeats five times and reads runs of up to "
             "1,000,000 calls."
+        )
+    if asked.trials < ENOUGH:
+        opening.append(
+            f"The table of orchestrators is left out: with fewer than {ENOUGH} trials more, what a "
+            "start takes by chance is larger than what calls take."
         )
     return "\n\n".join([*opening, *(part.text() for part in parts)]).rstrip() + "\n"

@@ -74,7 +74,7 @@ def made(peer: Peer) -> None:
     venv = ["venv", "--clear", "--python", sys.executable, str(peer.place)]
     subprocess.run([*quiet, *venv], check=True)
     into = ["--python", str(peer.python), *pinned]
-    subprocess.run([*quiet, "pip", "install", *into], check=True)
+    subprocess.run([*quiet, "pip", "install", "--compile-bytecode", *into], check=True)
     whole.write_text("\n".join(pinned))
 
 
