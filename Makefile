@@ -9,7 +9,7 @@ PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-slow lowest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
+.PHONY: help setup demo test test-slow lowest wheel servers servers-all parsers dialects coverage fuzz mutants validate harnesses inspect ray bench bench-sandbox bench-classify bench-compare bench-reading bench-gate bench-view bench-client bench-ingest bench-hook arms chaos scale check house docs docs-refresh format lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,32 +82,35 @@ arms: $(READY) ## one scripted model with habits through every arm, side by side
 chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look for what is left or lost (an hour)
 	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)
 
+bench: $(READY) ## every benchmark, other programs beside it, into docs/benchmarks.md (an hour, 3 GB); FORM="--largest 10000"
+	@PYTHONPATH=tests $(BIN)/python tests/bench/suite.py $(FORM)
+
 bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
-	@$(BIN)/python tests/bench_gate.py
+	@$(BIN)/python tests/bench/bench_gate.py
 
 bench-ingest: $(READY) ## how long 1,000,000 logged calls take to be taken in (minutes)
-	@$(BIN)/python tests/bench_ingest.py
+	@$(BIN)/python tests/bench/bench_ingest.py
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
-	@$(BIN)/python tests/bench_sandbox.py
+	@$(BIN)/python tests/bench/bench_sandbox.py
 
 bench-classify: $(READY) ## how fast shell is read; CORPUS=file reads other commands
-	@$(BIN)/python tests/bench_classify.py $(CORPUS)
+	@$(BIN)/python tests/bench/bench_classify.py $(CORPUS)
 
 bench-compare: $(READY) ## how fast two runs of 100,000 calls are compared, in what memory (a few minutes)
-	@$(BIN)/python tests/bench_compare.py
+	@$(BIN)/python tests/bench/bench_compare.py
 
 bench-reading: $(READY) ## CPU and memory of show, report, compare and gate, of runs of 10,000 to CALLS=1000000 calls (minutes, 2.5 GB)
-	@PYTHONPATH=tests $(BIN)/python tests/bench_reading.py $(CALLS)
+	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_reading.py $(CALLS)
 
 bench-hook: $(READY) ## how long a call of an agent waits for the hook, start of its command included
-	@$(BIN)/python tests/bench_hook.py $(CALLS)
+	@$(BIN)/python tests/bench/bench_hook.py $(CALLS)
 
 bench-view: $(READY) ## how long the pages of `agenteval view` take over a million calls (two minutes, 1.2 GB)
-	@PYTHONPATH=tests $(BIN)/python tests/bench_view.py $(STORE)
+	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_view.py $(STORE)
 
 bench-client: $(READY) ## what a call costs through `agenteval run`, all work included, beside a bare SDK loop (many minutes)
-	@$(BIN)/python tests/bench_client.py
+	@$(BIN)/python tests/bench/bench_client.py
 
 scale: $(READY) ## simulate runs of up to 10,000,000 calls over shards, beside a closed form; docs/scale.md (seconds)
 	@$(BIN)/python tests/scale_simulation.py

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agenteval.protocols import TrialKey
@@ -137,7 +137,7 @@ def core_seconds() -> tuple[float, float]:
 
 
 def written(url: str, who: str, trials: int) -> None:
-    """Trials of ten calls, as a run stores them: a commit for each row. It prints how long."""
+    """Trials of ten calls, each in a turn of its own, as a run stores them. It prints how long."""
     value = run(run_id=who)
     made = trial(*["ls"] * CALLS_A_TRIAL)
     with closing(SqlStore(url)) as store:
@@ -146,10 +146,9 @@ def written(url: str, who: str, trials: int) -> None:
         began = time.monotonic()
         for number in range(trials):
             recorder.begin(key := TrialKey(made.scenario, number, made.seed))
-            for at, turn in enumerate(made.turns):
-                recorder.turn(key, at, turn)
-            for call in made.calls:
-                recorder.call(key, call)
+            for at, call in enumerate(made.calls):
+                recorder.turn(key, at, made.turns[0])
+                recorder.call(key, replace(call, turn=at))
             recorder.finish(key, made)
         sys.stdout.write(f"{time.monotonic() - began}\n")
 

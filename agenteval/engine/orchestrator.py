@@ -112,6 +112,7 @@ class Orchestrator:
     pace: Pace = field(default_factory=Replies)
     reading: Reading = field(default_factory=Reading)
     guest: Callable[..., Loop] | None = None
+    ended: Callable[[int], None] = lambda _seed: None  # told of each trial's seed at its end
 
     async def play(self, stages: Sequence[Stage], keys: Sequence[TrialKey]) -> None:
         """Play one trial for each key, at most `concurrency` at a time.
@@ -145,6 +146,8 @@ class Orchestrator:
         except Exception as error:  # noqa: BLE001 -- what nobody foresaw costs one trial, no run
             trial = broken(key, begun, void_of(key, error))
             self.recorder.finish(key, trial)
+        finally:
+            self.ended(key.seed)
         void = trial.outcome is Outcome.VOID
         self.observer.finished(key, void=str(trial.cause or "unknown") if void else "")
 

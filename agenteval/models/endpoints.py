@@ -2,10 +2,11 @@
 
 A trial stays because its server has the beginning of its conversation in a cache. A trial is known
 by its seed, which no two of a run share but by a rare chance that costs nothing.
+
+Trials are counted and not requests: one that runs a command asks nothing, and will ask again.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,6 @@ from agenteval.models.openai_client import OpenAIModel, Write
 from agenteval.protocols import ToolSchema
 
 AGAIN = 30.0  # seconds until one that was left out is tried again
-SEATS = 100_000  # trials of which it is known where they are; more than play at a time
 _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not taken
 
 
@@ -29,17 +29,12 @@ _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not 
 class _Endpoint:
     url: str
     model: OpenAIModel
-    outstanding: int = 0
-    trials: int = 0
+    trials: int = 0  # that are here and have not ended
     left_out: float | None = None  # when, by the loop's clock
 
     def usable(self) -> bool:
         now = asyncio.get_running_loop().time()
         return self.left_out is None or now - self.left_out >= AGAIN
-
-    @property
-    def load(self) -> tuple[int, int]:
-        return self.outstanding, self.trials
 
 
 @dataclass(slots=True)
@@ -47,14 +42,15 @@ class Endpoints:
     """All of them as one. Implements `protocols.Model`, `Relay` and `Pace`.
 
     Of several processes that ask them, each begins with another one: by how many trials, `before`
-    its own, the others play.
+    its own, the others play. Of those with as few trials the first takes the next, so that none has
+    ever more than its share of all that are played at a time, whichever trials end first.
     """
 
     entry: ModelEntry
     note: Callable[[str], None]
     before: int = 0
     _all: list[_Endpoint] = field(init=False)
-    _seats: OrderedDict[int, _Endpoint] = field(default_factory=OrderedDict)
+    _seats: dict[int, _Endpoint] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         every = self.entry.each
@@ -82,6 +78,11 @@ class Endpoints:
     async def relay(self, request: Mapping[str, Any], *, seed: int, write: Write) -> Turn:
         return await self._asked(seed, lambda model: model.relay(request, seed=seed, write=write))
 
+    def ended(self, seed: int) -> None:
+        """The trial asks no more."""
+        if seat := self._seats.pop(seed, None):
+            seat.trials -= 1
+
     def stretch(self) -> float:
         return max(one.model.stretch() for one in self._all)
 
@@ -90,7 +91,6 @@ class Endpoints:
         tried: list[_Endpoint] = []
         while True:
             one = self._seat(seed, tried)
-            one.outstanding += 1
             try:
                 turn = await ask(one.model)
             except InfrastructureError as error:
@@ -104,20 +104,16 @@ class Endpoints:
             else:
                 self._take_in(one)
                 return turn
-            finally:
-                one.outstanding -= 1
 
     def _seat(self, seed: int, tried: Sequence[_Endpoint]) -> _Endpoint:
-        """The one with the fewest requests under way, for a trial that has none yet."""
+        """The one with the fewest trials, for a trial that has none yet."""
         seat = self._seats.get(seed)
         if seat is None or seat in tried or not seat.usable():
+            self.ended(seed)
             left = [one for one in self._all if one not in tried]
-            seat = min([one for one in left if one.usable()] or left, key=lambda one: one.load)
+            seat = min([one for one in left if one.usable()] or left, key=lambda one: one.trials)
             seat.trials += 1
             self._seats[seed] = seat
-        self._seats.move_to_end(seed)
-        if len(self._seats) > SEATS:
-            self._seats.popitem(last=False)
         return seat
 
     def _leave_out(self, one: _Endpoint, error: InfrastructureError) -> None:

@@ -100,6 +100,9 @@ class OpenAIModel:
         asked = asked_by(self._entry, request)
         return await self._asked(body, asked, first=False, write=write)
 
+    def ended(self, seed: int) -> None:
+        """The trial asks no more, of which nothing is kept here."""
+
     def stretch(self) -> float:
         """Implements `protocols.Pace`."""
         return self._pace.stretch()

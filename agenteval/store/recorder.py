@@ -16,11 +16,10 @@ from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import mapping
-from agenteval.store.bound_rows import TableWriter
+from agenteval.store.bound_rows import Bound, TableWriter
 from agenteval.store.kept_prompts import prompt_values
 from agenteval.store.location import usable
 from agenteval.store.rows import CallRow, TrialRow, TurnRow
-from agenteval.store.summaries import Values
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
 _TRIAL = insert(TrialRow).returning(_ID)
@@ -49,6 +48,9 @@ def judged_by(scenario: str, agent: str = "") -> str:
 class RunRecorder:
     """Implements `protocols.Recorder`. A returned call is stored: a kill loses nothing before it.
 
+    In PostgreSQL a commit waits for the disk. There a turn is written with the first call of it,
+    in one statement: until that call is answered a kill has the trial played anew in any case.
+
     `connection` commits each statement; it is held, as asking a pool takes as long as writing.
     `digests` maps each scenario, and each sub-agent of it, to the digest of the allow list that
     judges it there, under the names that `judged_by` gives. `shard` is the number of its row,
@@ -62,6 +64,7 @@ class RunRecorder:
     shard: int | None = None
     _ids: dict[TrialKey, int] = field(default_factory=dict)
     _messages: set[str] = field(default_factory=set)  # digests of those that are stored
+    _held: dict[TrialKey, Bound] = field(default_factory=dict)  # a turn without a call yet
     _turns: TableWriter = field(init=False)
     _calls: TableWriter = field(init=False)
 
@@ -79,7 +82,10 @@ class RunRecorder:
 
     def turn(self, key: TrialKey, number: int, turn: Turn, *, agent: str = "") -> None:
         values = mapping.turn_values(self._ids[key], number, turn, agent=agent)
-        self._write(self._turns, values)
+        self._write_held(key)
+        self._held[key] = self._turns.bind(values)
+        if self.connection.dialect.name != "postgresql":
+            self._write_held(key)
 
     def call(self, key: TrialKey, record: CallRecord, *, agent: str = "") -> None:
         values = mapping.call_values(
@@ -89,13 +95,20 @@ class RunRecorder:
             policy=self.digests[judged_by(key.scenario, agent.rpartition("/")[0])],
             taxonomy=self.taxonomy,
         )
-        self._write(self._calls, values)
+        # As text of SQL: to compile the same statement for each row takes as long as to run it.
+        statement, held = self._calls.insert, self._held.get(key, ())
+        if held:
+            statement = f"WITH its_turn AS ({self._turns.insert}) {statement}"
+        usable(self.connection).exec_driver_sql(statement, held + self._calls.bind(values))
+        self._held.pop(key, None)
 
-    def _write(self, table: TableWriter, values: Values) -> None:
-        """As text of SQL: to compile the same statement for each row takes as long as to run it."""
-        usable(self.connection).exec_driver_sql(table.insert, table.bind(values))
+    def _write_held(self, key: TrialKey) -> None:
+        if held := self._held.get(key):
+            usable(self.connection).exec_driver_sql(self._turns.insert, held)
+            del self._held[key]
 
     def finish(self, key: TrialKey, trial: Trial) -> None:
+        self._write_held(key)
         prompts, messages = prompt_values(trial)
         self._keep(messages)
         values = mapping.ended_values(trial) | {"prompts": prompts}

@@ -171,6 +171,7 @@ class Session:
         if self.plan.resume:
             return replace(asked, per_token=self.plan.resume.per_token)
         setting = await measured(model, self.stages[0].scenario, asked)
+        model.ended(0)
         check_length([stage.scenario for stage in self.stages], setting)
         if setting.context:
             self.progress.note(cost_told(self.stages, setting, self.plan.options.trials))
@@ -226,7 +227,6 @@ class Session:
         health: Health,
     ) -> None:
         keys, card, note, part = self._keys(run), run.model, self.progress.note, self.plan.part
-        setting = replace(setting, per_token=run.per_token)  # another shard's, where it began
         label = f"{card.name} {part.told}" if part and part.agreed else card.name
         observer = self.progress.run(label, trials=len(keys), simulated=card.simulated)
         async with SecondReader() as second_reader:
@@ -238,10 +238,11 @@ class Session:
                 recorder=self.store.recorder(run, judges(self.stages), self.shard),
                 observer=observer,
                 concurrency=(part and part.trials) or run.concurrency,
-                setting=setting,
+                setting=replace(setting, per_token=run.per_token),  # another shard's, if it began
                 max_turns=self.plan.options.max_turns,
                 health=health,
                 pace=model,
+                ended=model.ended,
             )
             if self.harness:
                 orchestrator = self.harness.playing(orchestrator, model)
@@ -279,7 +280,7 @@ class Session:
         complete: bool,
         keys: Sequence[TrialKey],
     ) -> None:
-        """How long the part took that was cut off, nobody knows."""
+        """How long the part took that was cut off, nobody knows, nor that of a run in parts."""
         for line in self.harness.told() if self.harness else ():
             self.progress.note(line)
         if self.shard:
@@ -287,8 +288,7 @@ class Session:
             return
         counts = Counter(run.second_reader)
         counts.update(answers)
-        known = None if keys else run.effort  # when it was played in parts, nobody measured all
-        effort = known if self.plan.resume else spent.effort
+        effort = spent.effort if not self.plan.resume else None if keys else run.effort
         self.store.close_run(run.id, complete=complete, second_reader=counts, effort=effort)
 
     def _new_run(

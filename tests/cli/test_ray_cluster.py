@@ -119,6 +119,8 @@ def test_concurrency_is_that_of_the_cluster_and_shared_by_its_endpoints(project,
 
     def at(place):
         def model(messages):
+            if messages[0]["role"] != "system":
+                return "ok"  # asked before the run what the server does to calls
             with lock:
                 under_way[place] += 1
                 most[place] = max(most[place], under_way[place])
@@ -136,7 +138,7 @@ def test_concurrency_is_that_of_the_cluster_and_shared_by_its_endpoints(project,
         with driving(ray, project, *words, "data/pantry-audit", *OVER) as running:
             said = running.communicate()[1]
     assert (running.returncode, len(stored(project).trials)) == (0, 8), said
-    assert (most["both"] <= 4, most[1] <= 2, most[2] <= 2, most[1] > 0) == (True,) * 4, most
+    assert (most["both"] <= 4, 0 < most[1] <= 2, 0 < most[2] <= 2) == (True,) * 3, most
 
 
 NO_NAMESPACE = "echo 0 > /proc/sys/user/max_user_namespaces"

@@ -83,6 +83,7 @@ class Play:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.watched = Watched()
+        self.ended: list[int] = []  # seeds of the trials that told their end
         self.backend: SandboxBackend = Namespaces()
         (folder / "allowlists").mkdir()
         (folder / "allowlists" / "marks.toml").write_text(ALLOWLIST)
@@ -121,6 +122,7 @@ class Play:
                 concurrency=concurrency,
                 health=health or Unwatched(),
                 setting=Setting(arm),
+                ended=self.ended.append,
             )
             stage = under(arm, Stage(scenario, self.policy, self.files, agents))
             await orchestrator.play([stage], trial_keys(["marks"], trials, 1))

@@ -237,6 +237,7 @@ async def test_a_server_that_breaks_makes_a_void_and_the_run_goes_on(play) -> No
         (Outcome.CLAIMED_DONE, "not met: b is marked (expected 1, found 0)", 0),
     ]
     assert (play.watched.denied, play.watched.void) == ([False], [True, False])
+    assert play.ended == [trial.seed for trial in trials]
 
 
 async def test_what_only_the_user_can_mend_ends_the_run_and_keeps_what_was_played(play) -> None:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
+from random import Random
 
 import pytest
 from aiohttp import web
@@ -106,7 +107,7 @@ async def test_trials_are_shared_out_and_each_stays_where_it_began() -> None:
     assert (counts(scene.servers), [len(one) for one in places]) == ([4, 4, 4], [1] * 12)
 
 
-async def test_a_new_trial_begins_where_the_fewest_requests_are_under_way() -> None:
+async def test_a_new_trial_begins_where_the_fewest_are_that_have_not_ended() -> None:
     async with served(2) as scene:
         slow = scene.servers[0]
         slow.free.clear()
@@ -115,6 +116,7 @@ async def test_a_new_trial_begins_where_the_fewest_requests_are_under_way() -> N
             await slow.asked.wait()
             for seed in range(1, 5):
                 await scene.ask(seed)
+                scene.model.ended(seed)
             slow.free.set()
         assert (slow.seeds, scene.servers[1].seeds) == ([0], [1, 2, 3, 4])
 
@@ -163,12 +165,37 @@ async def test_a_reply_that_went_wrong_is_asked_for_nowhere_else() -> None:
         assert (raised.value.endpoint, counts(scene.servers)) == (scene.servers[0].url, [1, 0])
 
 
-async def test_the_memory_of_where_trials_are_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(endpoints, "SEATS", 2)
+@pytest.mark.parametrize(("shares", "most"), [((2, 2), 2), ((3, 3), 3), ((1, 1, 1, 1), 2)])
+async def test_no_server_has_more_than_its_share_whichever_trials_end_first(shares, most) -> None:
+    """Between its requests a trial runs commands; each process plays so many trials at a time."""
+    chance = Random(1)
+    async with served(2) as scene, AsyncExitStack() as stack:
+        models = [
+            await stack.enter_async_context(model_of(scene.entry, print, sum(shares[:at])))
+            for at in range(len(shares))
+        ]
+        playing = {}
+        for seed in range(60):
+            full = [at for at, own in enumerate(shares) if [*playing.values()].count(at) == own]
+            if len(full) == len(shares):
+                gone = chance.choice([*playing])
+                models[playing.pop(gone)].ended(gone)
+            at = next(at for at, own in enumerate(shares) if [*playing.values()].count(at) < own)
+            playing[seed] = at
+            await models[at].ask([Message("user", "hello")], [], seed=seed)
+            there = [sum(one in server.seeds for one in playing) for server in scene.servers]
+            assert max(there) <= most, (seed, there)
+
+
+async def test_a_trial_that_moves_leaves_its_place_to_another(monkeypatch) -> None:
+    monkeypatch.setattr(endpoints, "AGAIN", 0.0)
     async with served(2) as scene:
-        for seed in (0, 1, 2):
-            await scene.ask(seed)
-        assert list(scene.model._seats) == [1, 2]
+        await scene.ask(0, 1, 2, 3)
+        await scene.servers[0].stop()
+        await scene.ask(0, 1, 2, 3)
+        await scene.servers[0].again()
+        await scene.ask(*range(4, 8))
+        assert [scene.who(seed) for seed in range(4, 8)] == [[0]] * 4
 
 
 async def test_a_crash_is_looked_for_at_the_server_that_failed_and_names_it() -> None:

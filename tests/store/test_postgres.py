@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from schemas import VERSIONS, postgres_schema
+from sqlalchemy.exc import DBAPIError
 from sqlmodel import SQLModel
 from test_migration import RUN
 from test_sql_store import KEY, TRIAL, commits, play
@@ -65,6 +66,48 @@ def test_the_end_of_a_trial_waits_for_the_disk_though_the_server_is_set_not_to(
     with closing(SqlStore(postgres.url(database))) as store:
         seen = commits(store, "SHOW synchronous_commit")
     assert seen == [("INSERT", given), ("UPDATE", at_the_end), ("INSERT", given)]
+
+
+def test_a_turn_is_one_commit_with_its_first_call_and_alone_where_none_follows(postgres) -> None:
+    """A commit waits for the disk; `xmin` is the transaction that wrote a row."""
+    database = postgres.new()
+    with closing(SqlStore(postgres.url(database))) as store:
+        store.add(NEW_RUN)
+        recorder = store.recorder(NEW_RUN, {"s": "abc"})
+        turn, (first, second) = TRIAL.turns[0], TRIAL.calls[:2]
+        recorder.begin(KEY)
+        recorder.turn(KEY, 0, turn)
+        recorder.call(KEY, first)
+        recorder.call(KEY, second)
+        recorder.turn(KEY, 1, turn)
+        recorder.turn(KEY, 2, turn)
+        with postgres.asks(database) as connection:
+            turns = connection.execute("SELECT number, xmin::text FROM turn").fetchall()
+            calls = connection.execute("SELECT xmin::text FROM call ORDER BY id").fetchall()
+        recorder.finish(KEY, TRIAL)
+        with postgres.asks(database) as connection:
+            numbers = connection.execute("SELECT number FROM turn ORDER BY id").fetchall()
+    assert [number for number, _ in turns] == [0, 1]
+    assert turns[0][1] == calls[0][0] != calls[1][0]
+    assert numbers == [(0,), (1,), (2,)]
+
+
+def test_a_call_that_cannot_be_stored_leaves_its_turn_to_the_end_of_the_trial(postgres) -> None:
+    database = postgres.new()
+    with closing(SqlStore(postgres.url(database))) as store:
+        store.add(NEW_RUN)
+        recorder = store.recorder(NEW_RUN, {"s": "abc"})
+        recorder.begin(KEY)
+        recorder.turn(KEY, 0, TRIAL.turns[0])
+        with postgres.asks(database) as connection:
+            connection.execute("ALTER TABLE call ADD CHECK (position < 0)")
+        with pytest.raises(DBAPIError):
+            recorder.call(KEY, TRIAL.calls[0])
+        recorder.finish(KEY, VOID)
+        with postgres.asks(database) as connection:
+            turns = connection.execute("SELECT number FROM turn").fetchall()
+            calls = connection.execute("SELECT id FROM call").fetchall()
+    assert (turns, calls) == ([(0,)], [])
 
 
 TELL = "SELECT obj_description('run'::regclass, 'pg_class')"

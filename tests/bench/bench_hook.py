@@ -18,7 +18,7 @@ from pathlib import Path
 
 from agenteval.hook.installing import command, command_line
 
-COMMANDS = Path(__file__).parent / "corpus" / "commands.txt"
+COMMANDS = Path(__file__).parents[1] / "corpus" / "commands.txt"
 AIM = 20.0
 
 

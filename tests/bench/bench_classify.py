@@ -27,7 +27,7 @@ from agenteval.core.shell.leaves import read_leaves
 from agenteval.core.shell.simple_command import Simple, read_simple
 from agenteval.taxonomy.judge import judge, judge_many
 
-OWN = Path(__file__).parent / "corpus" / "commands.txt"
+OWN = Path(__file__).parents[1] / "corpus" / "commands.txt"
 PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
 DEMO = load_policy("demo", roots=[shipped()])
 JUDGE = judge_many(DEMO)

@@ -1,6 +1,6 @@
 """How long `agenteval gate` takes on two runs of 2,000 calls each, start-up included.
 
-python tests/bench_gate.py
+python tests/bench/bench_gate.py
 """
 
 import os

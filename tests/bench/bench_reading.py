@@ -5,7 +5,6 @@ the table has the CPU seconds, user and system, of its whole process, its peak m
 call that it reads about.
 """
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -23,16 +22,25 @@ COMMANDS = {
 }
 
 
+# A process starts with the memory of the one that starts it on its account: this one is small.
+SMALL = """
+import os, sys
+process = os.posix_spawn(sys.executable, [sys.executable, "-m", "agenteval", *sys.argv[1:]],
+                         os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, 2, 1)])
+_, status, used = os.wait4(process, 0)
+ended = os.waitstatus_to_exitcode(status)
+print(ended, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+"""
+
+
 def spent(words: list[str]) -> tuple[float, float]:
-    """CPU seconds of a command, and its peak memory in MB."""
-    command = [sys.executable, "-m", "agenteval", *words]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode not in {0, 1, 3}:
-        raise SystemExit(said.decode())
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    """CPU seconds of a command with what it starts, and the largest peak memory in MB."""
+    command = [sys.executable, "-S", "-c", SMALL, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended, seconds, peak = done.stdout.split()[-3:]
+    if int(ended) not in {0, 1, 3}:
+        raise SystemExit(done.stdout + done.stderr)
+    return float(seconds), float(peak)
 
 
 def main(largest: int) -> None:

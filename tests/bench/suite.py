@@ -1,0 +1,54 @@
+"""`make bench`: every benchmark in one go, written to docs/benchmarks.md.
+
+What is compared is measured in turns, so that a busy machine slows all alike; the page has medians,
+ratios to the reference of each table, and the load of the machine meanwhile.
+
+    python tests/bench/suite.py [--repeats 5] [--largest 1000000] [--trials 40] [--out PAGE]
+"""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+from machine import Machine
+from mock_server import mock
+from page import ENOUGH, Options, page
+from parts_of_suite import classifier, orchestrators, reading, sandbox, starts
+from places import PEERS, PROJECT, made
+
+PAGE = PROJECT / "docs" / "benchmarks.md"
+
+
+async def measured(asked: Options, machine: Machine) -> str:
+    for peer in PEERS if asked.trials >= ENOUGH else ():
+        made(peer)
+    tables = []
+    if asked.trials >= ENOUGH:
+        async with mock() as url:
+            tables.append(await asyncio.to_thread(orchestrators, url, asked, machine))
+    tables.append(classifier(asked, machine))
+    tables.append(await sandbox(asked, machine))
+    tables.append(starts(asked, machine))
+    tables.append(reading(asked, machine))
+    return page(tables, asked, machine)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument(
+        "--largest", type=int, default=1_000_000, help="calls of a run that is read"
+    )
+    parser.add_argument("--trials", type=int, default=ENOUGH, help="more than the few of the start")
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    asked = parser.parse_args()
+    options = Options(asked.repeats, asked.largest, asked.trials, asked.turns)
+    text = asyncio.run(measured(options, Machine()))
+    asked.out.write_text(text, encoding="utf-8")
+    sys.stdout.write(f"{asked.out}\n")
+
+
+if __name__ == "__main__":
+    main()
