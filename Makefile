@@ -83,7 +83,7 @@ chaos: $(READY) ## kill -9 a process of a run at 200 random moments, and look fo
 	@PYTHONPATH=tests $(BIN)/python tests/chaos_kill.py $(or $(ROUNDS),200)
 
 bench: $(READY) ## every benchmark, other programs beside it, into docs/benchmarks.md (an hour, 3 GB); FORM="--largest 10000"
-	@PYTHONPATH=tests $(BIN)/python tests/bench/suite.py $(FORM)
+	@PYTHONPATH=tests $(BIN)/python tests/bench/bench_all.py $(FORM)
 
 bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up included
 	@$(BIN)/python tests/bench/bench_gate.py

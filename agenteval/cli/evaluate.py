@@ -174,18 +174,27 @@ def _code(
     interrupted: bool,
 ) -> int:
     given = called.params
-    broken = _broken(sides, given["void_limit"], interrupted=interrupted)
+    broken = _broken(sides, given["void_limit"], given["resume"], interrupted=interrupted)
     runs = [side.known[0] for side in sides]
     return broken or _verdict(runs, watch, given["store"], quiet=given["as_json"])
 
 
-def _broken(sides: "Sequence[Side]", limit: float, *, interrupted: bool) -> int:
+def _how_on(sides: "Sequence[Side]", resumed: str | None) -> str:
+    if sides:
+        return f"`agenteval run --resume {sides[-1].known[0].id}` goes on"
+    return (
+        _SAME if resumed else "no run had begun and nothing is stored: the same command starts it"
+    )
+
+
+def _broken(
+    sides: "Sequence[Side]", limit: float, resumed: str | None, *, interrupted: bool
+) -> int:
     """Say what broke trials, and return its exit code; 0 where a verdict may stand."""
     if faults := workflows.views.faults(sides):
         typer.echo("\n".join(faults), err=True)
     if interrupted:
-        again = f"`agenteval run --resume {sides[-1].known[0].id}` goes on" if sides else _SAME
-        typer.echo(f"Cut off: {again}", err=True)
+        typer.echo(f"Cut off: {_how_on(sides, resumed)}", err=True)
     if interrupted or faults:
         return 130 if interrupted else o.FAULT
     if told := workflows.views.voids_beyond(sides, limit / 100):

@@ -48,7 +48,7 @@ class _Met(dict[int, bool]):
         self._one, self._kinds = one, kinds
 
     def __missing__(self, other: int) -> bool:
-        found = self[other] = can_meet(self._one, self._kinds[other])
+        found = self[other] = can_meet(self._kinds[other], self._one)
         return found
 
 

@@ -104,9 +104,12 @@ def _wide(rule: CommandPattern) -> Iterator[Remark]:
 
 
 def _left_out(clause: str, rule: CommandPattern) -> bool:
-    """Whether a reason such as "--output writes any file" is about an option that cannot stand."""
+    """Whether a reason such as "--output writes any file" is about an option that cannot stand.
+
+    A letter has a long name too, which may.
+    """
     option, _, does = clause.partition(" ")
-    return option in rule.without and not does.startswith("and ")
+    return option.startswith("--") and option in rule.without and not does.startswith("and ")
 
 
 def _begins_anywhere(word: WordPattern) -> bool:

@@ -28,6 +28,7 @@ URL: Final = "{url}"  # in the words of a command line: where the model is
 FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
 LOOKS: Final = 0.5  # seconds between two looks whether it has ended
 QUIET: Final = 60.0  # seconds in which it asks nothing more, and says nothing of a call
+TIMES: Final = 5  # that a call is asked for which is never answered: another kind of reply came
 LEAVES: Final = 10.0  # after our last word; what it does then is no part of what it sends
 NAMES: Final = {"claude": "claude-code", "qwen": "qwen-code"}  # where a program has another name
 SAID: Final = "agenteval-capture"
@@ -85,6 +86,7 @@ class Script:
     wants: list[Provoked] = field(default_factory=list)
     done: list[Provoked] = field(default_factory=list)
     asked: Provoked | None = None  # the call of the last reply
+    times: int = 0  # in a row that it was
     patience: float = FIRST
     since: float = 0.0  # when it last asked something, by the clock of the loop
 
@@ -124,12 +126,17 @@ class Script:
             return None
         if not self.seen.tools:
             self._first(asked, forms)
-        self._hear(asked.messages)
-        self.since = asyncio.get_running_loop().time()
-        self.patience = QUIET if self.wants else LEAVES
+        if self.wants:  # else it is to end, whatever it asks
+            self._hear(asked.messages)
+            self.since = asyncio.get_running_loop().time()
+            self.patience = QUIET if self.wants else LEAVES
+        if self.times >= TIMES:
+            self.gave_up()
         if not self.wants:
             return None
-        self.asked = one = self.wants[0]
+        one = self.wants[0]
+        self.times = self.times + 1 if one is self.asked else 1
+        self.asked = one
         name = forms[one.tool].name if one.tool in forms else "no_such_tool"
         return f"capture-{len(self.done)}", name, one.raw
 
@@ -144,7 +151,7 @@ class Script:
 
     def gave_up(self) -> bool:
         """Note that the program ended over the call that it was asked for last, if it was."""
-        asked, self.asked = self.asked, None
+        asked, self.asked, self.times = self.asked, None, 0
         if asked is None:
             return False
         self.wants.remove(asked)
@@ -156,7 +163,7 @@ class Script:
         ident = f"capture-{len(self.done)}"
         replies = [text_of(one) for one in messages if one.get("tool_call_id") == ident]
         if replies and self.wants:
-            one, self.asked = self.wants.pop(0), None
+            one, self.asked, self.times = self.wants.pop(0), None, 0
             did = self.program.said.did(replies[-1]) if self.program else None
             made = Provoked(one.tool, one.arguments, one.raw, replies[-1], did)
             self.done.append(made)
@@ -201,6 +208,12 @@ async def capture(command: Sequence[str]) -> Captured:
         said = await _run(words, script, url)
         while script.wants and script.gave_up():  # as some do when nobody answers a question
             await _run(words, script, url)
+    if script.wants:
+        done, left = len(script.done), len(script.wants)
+        raise UsageError(
+            f"{name} was silent after {done} of {done + left} calls that were asked of it: "
+            "try again where the machine is less busy"
+        )
     if not script.seen.tools:
         raise UsageError(
             f"{name} asked us nothing with a shell among its tools: it may ignore the base URL, "

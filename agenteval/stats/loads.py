@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from agenteval.core.windows import Window
 from agenteval.stats.quantiles import Samples, samples
@@ -93,6 +94,7 @@ def _sustained(windows: Iterable[Window]) -> Iterator[tuple[Window, bool]]:
 
 
 WINDOW = 10.0  # seconds
+PAUSE = 600.0  # seconds without a request after which nobody was at work
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ class Timeline:
     """Of the whole windows in which there was any request: None where there is no such window.
 
     Tokens are generated ones a second; completions and useful calls are a minute's. `prefill` are
-    prompt tokens a second, of all windows from the first request to the last, idle ones too.
+    prompt tokens a second, of all windows from the first request to the last, idle ones too; not of
+    those of a pause, as before a run is resumed.
     """
 
     tokens: Samples | None = None
@@ -152,8 +155,16 @@ def timeline(stints: Sequence[Stint]) -> Timeline:
         tokens=_seen(tokens[window] / WINDOW for window in busy),
         completions=samples(Counter(completions[window] * minute for window in busy)),
         useful=samples(Counter(useful[window] * minute for window in busy)),
-        prefill=_seen(read[window] / WINDOW for window in range(whole)),
+        prefill=_seen(read[window] / WINDOW for window in _without_pauses(busy)),
     )
+
+
+def _without_pauses(busy: Sequence[int]) -> Iterator[int]:
+    """These windows, and the idle ones between them."""
+    yield from busy[:1]
+    for before, after in pairwise(busy):
+        yield from range(before + 1, after) if after - before <= PAUSE / WINDOW else ()
+        yield after
 
 
 def _seen(speeds: Iterable[float]) -> Samples | None:

@@ -1,7 +1,7 @@
 """The allow lists known of a session: given, quoted in denials, beside the log, or a mode alone."""
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from agenteval.config.allowlists import load_any
@@ -78,10 +78,14 @@ def alone(format_name: str, mode: str) -> Known | None:
     return None if policy is dialect.unruled else Known(policy, f"{MODE}: {mode}", _COMMANDS)
 
 
-@cache
 def in_mode(policy: Policy, mode: str) -> Policy:
     """The list as its harness takes it in the mode that a log names."""
-    dialect = dialect_of(policy) if mode else None
+    return _in_mode(policy, mode) if mode else policy
+
+
+@lru_cache(maxsize=8)  # each session may quote a list of its own
+def _in_mode(policy: Policy, mode: str) -> Policy:
+    dialect = dialect_of(policy)
     return dialect.in_mode(policy, mode) if dialect else policy
 
 

@@ -43,7 +43,8 @@ class LogJudge:
     """Makes trials of one format's sessions. With an `allowlist` that is what judges them.
 
     Without one it is what was recorded that counts; a list that is known of a session, as its
-    denials quote it or as it lies in the project's folder, is asked beside it.
+    denials quote it, as it lies in the project's folder or the program's home, or as the mode alone
+    decides, is asked beside it.
     """
 
     format: str

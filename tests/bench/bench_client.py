@@ -2,9 +2,9 @@
 
 An instant mock server answers in a process of its own. `agenteval run` plays the shipped scenario
 notes/append by it: a world for each trial, every call judged, read twice, run in the sandbox and
-stored, the goal asked after each turn, the report written. The peers of `places.py` ask the same
-server with the prompts of a trial that was played, and start for each call a process that prints
-what the model read there: same turns, same tool results.
+stored, the goal asked after each turn, the report written. The peers of `peer_places.py` ask the
+same server with the prompts of a trial that was played, and start for each call a process that
+prints what the model read there: same turns, same tool results.
 
 Own CPU, user and system, is that of the one process, without those it starts. It is what a call
 more costs: the difference of a run of few trials and one of many, by their calls. The start of the
@@ -32,7 +32,7 @@ from statistics import median
 
 import aiohttp
 from mock_server import SECONDS, TOKENS_PER_SECOND, mock
-from places import PEERS, Peer, made
+from peer_places import PEERS, Peer, made
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.prompt.arm import STRICT
@@ -204,7 +204,7 @@ def peer_played(
         raise PeerError(f"had not ended after {seconds:.0f} s") from error
     if done.returncode:
         sys.stderr.write(f"{peer.name}: {done.stdout[-2000:]}{done.stderr[-2000:]}\n")
-        *_, last = ["", *(done.stderr or done.stdout).split("\n")[-3:]]
+        *_, last = ["", *(done.stderr or done.stdout).strip().split("\n")]
         raise PeerError(f"ended with {done.returncode}: {last}".rstrip(": "))
     used = json.loads((trial.folder / "used.json").read_text())
     if used["version"] != peer.version:

@@ -51,8 +51,8 @@ def middle(values: Sequence[float]) -> str:
 
 def page(parts: Sequence[Part], asked: Options, machine: Machine) -> str:
     command = (
-        f"tests/bench/suite.py --repeats {asked.repeats} --largest {asked.largest} "
-        f"--trials {asked.trials}"
+        f'make bench FORM="--repeats {asked.repeats} --largest {asked.largest} '
+        f'--trials {asked.trials}"'
     )
     opening = [
         "# Benchmarks",
@@ -64,7 +64,7 @@ def page(parts: Sequence[Part], asked: Options, machine: Machine) -> str:
         (
             f"{machine.told()} Medians of {asked.repeats} repeats, of CPU (user and system) unless "
             "said; in a repeat the rows of a table are measured one after another. Ratios are "
-            f"medians of the ratios within repeats. These figures: `.venv/bin/python {command}`."
+            f"medians of the ratios within repeats. These figures: `{command}`."
         ),
     ]
     if machine.busy:

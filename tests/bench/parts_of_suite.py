@@ -22,7 +22,7 @@ import bench_sandbox
 from bench_client import Cost, per_call
 from machine import Machine
 from page import Options, Part, figure, middle, ratio
-from places import PEERS
+from peer_places import PEERS
 
 from agenteval.core.scenario import Limits
 from agenteval.sandbox.backends import BACKENDS

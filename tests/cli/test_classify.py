@@ -299,7 +299,11 @@ def test_what_was_judged_is_shown_before_what_ends_it(cli, tmp_path):
     ("command", "alone", "asked"),
     [
         ("git log", "allowed", "allowed"),
-        ("for f in a; do ls; done", "allowed", "denied"),  # Codex runs what our gate cannot read
+        (
+            "for f in a; do ls; done",
+            "allowed",
+            "allowed",
+        ),  # what Codex alone reads, it alone judges
         ("rm -f x", "denied", "denied"),
     ],
 )

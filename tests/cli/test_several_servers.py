@@ -21,6 +21,12 @@ class Scripted:
         return "It is done." if answers(messages) else bash("uv run scripts/pantry.py list")
 
 
+def shared_out(*servers: Scripted) -> bool:
+    """All four trials, of which two begin at the same time and the others where one has ended."""
+    begun = [server.begun for server in servers]
+    return sum(begun) == 4 and min(begun) >= 1
+
+
 def test_a_run_shares_its_trials_and_names_each_server_and_plays_what_one_would(
     cli, project
 ) -> None:
@@ -32,7 +38,7 @@ def test_a_run_shares_its_trials_and_names_each_server_and_plays_what_one_would(
         shown = cli("show", "last", "--details")
         model = json.loads(cli("show", "last", "--json").out)["runs"][0]["model"]
     assert (shared.code, seen(stored(project)) == alone) == (0, True)
-    assert (first.begun, second.begun) == (2, 2)
+    assert shared_out(first, second)
     assert model["base_url"] == f"{one} {two}"
     assert (one in shown.out, two in shown.out) == (True, True)
 
@@ -45,7 +51,7 @@ def test_agenteval_toml_lists_them(cli, project) -> None:
         (project / "agenteval.toml").write_text(f"[models.mine]\n{lines}\n")
         code = cli(*RUN, "-m", "mine").code
         listed = cli("models").out
-    assert (code, first.begun, second.begun) == (0, 2, 2)
+    assert (code, shared_out(first, second)) == (0, True)
     assert (one in listed, two in listed) == (True, True)
 
 

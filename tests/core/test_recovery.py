@@ -59,6 +59,13 @@ def test_of_two_denials_that_it_is_as_much_like_a_call_answers_the_older_one():
     assert recoveries(ended) == [Recovery.ESCALATED, Recovery.ADDRESSED, Recovery.ABANDONED]
 
 
+@pytest.mark.parametrize(
+    ("refused", "then"), [("test", "npm test"), ("show a", "uv run notes.py show a")]
+)
+def test_a_command_that_is_a_sub_command_is_found_where_it_belongs(refused, then):
+    assert recoveries(trial(denied(refused), then, says("Done."))) == [Recovery.ADDRESSED]
+
+
 def test_a_denial_is_told_with_the_turns_that_were_taken_after_it():
     ended = trial(LIST, denied("ls"), LIST, says("Shall I?"), denied("ls"))
     assert [one.played for one in trial_recovery(ended).aftermaths] == [3, 0]

@@ -44,11 +44,11 @@ def policy(folder: Path, text: str) -> Policy:
         ("git pushx", True),
         ("git 'push x'", True),
         ("git stash push", True),
-        ("git --no-pager stash push", True),
         ("git --paginate=x stash push", True),
         ("git log --grep push", True),
         ("git --version", True),
         ("git --no-pager push", False),
+        ("git --no-pager stash push", False),  # it might take a value
         ("git -C . -c a=b push origin", False),
         ("git --git-dir x push", False),
         ("git commit -m x --force", False),
@@ -290,6 +290,21 @@ def calls_of_git(folder: Path, texts: list[str], called: Path) -> list[list[str]
             check=False,
         )
     return [line.split("\037")[:-1] for line in called.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("cat secrets/x", True),
+        ("cat -n secrets/x", True),
+        ("cat other secrets/x", True),
+        ("cat -n 5 other", False),
+        ("cat", False),
+        ("tac secrets/x", False),
+    ],
+)
+def test_a_path_that_is_denied_may_stand_anywhere_behind(words: str, *, named: bool) -> None:
+    assert CommandPattern.parse("cat secrets/*").names(words.split()) is named
 
 
 def test_options_before_a_word_are_looked_past_once_each() -> None:

@@ -135,6 +135,8 @@ def test_a_tight_rule_is_left_in_peace(tmp_path: Path, rule: str) -> None:
     [
         ('{ program = "git diff", not = ["--output", "--ext-diff"] }', False),
         ('{ program = "git diff", not = ["--output"] }', True),
+        ('{ program = "sort", not = ["-o", "--compress-program"] }', True),
+        ('{ program = "git grep", not = ["--open-files-in-pager"] }', True),
         ('{ program = "find", not = ["-exec", "-delete", "-fprint"] }', True),
     ],
 )

@@ -39,3 +39,10 @@ def test_prompts_are_read_before_their_first_piece_and_idle_windows_count() -> N
     stints = [Stint(0.0, 0.0, 2.0, 10), Stint(5.0, 15.0, 16.0, 5, prompt=200)]
     stints.append(Stint(36.0, 36.0, 40.0, 10))
     assert timeline(stints).prefill == Samples(4, 5.0, 5.0, 10.0, 10.0)
+
+
+def test_a_day_between_two_parts_of_a_run_is_no_idle_window() -> None:
+    stints = [Stint(at, at + 5.0, at + 20.0, 10, prompt=100) for at in (0.0, 86_400.0)]
+    found = timeline(stints).prefill
+    assert found is not None
+    assert (found.n, found.peak) == (5, 10.0)

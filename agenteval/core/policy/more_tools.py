@@ -48,6 +48,8 @@ def asked(call: ToolCall, rule: ToolRule | None, root: str) -> Runnable | None:
         return None
     if call.name == TODO:
         return Note(json.dumps(arguments.get("todos"), indent=2))
-    folder = normalise(str(arguments.get("path") or "."), root) or "."
+    folder = normalise(str(arguments.get("path") or "."), root)
+    if folder is None:
+        return None
     include = str(arguments.get("include") or "")
     return FileSearch(call.name, str(arguments.get("pattern")), folder, include)

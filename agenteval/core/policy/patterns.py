@@ -57,7 +57,7 @@ def _behind_options(argv: Sequence[str], starts: Collection[int]) -> set[int]:
     for at in range(min(found, default=len(argv)), len(argv)):
         if at in found and argv[at].startswith("-"):
             found.add(at + 1)
-            if "=" not in argv[at] and not argv[at].startswith("--no-"):  # these take no value
+            if "=" not in argv[at]:
                 found.add(at + 2)
     return found
 
@@ -170,10 +170,10 @@ class CommandPattern:
             return True
         if self.rest is None:
             return at_most in ends
-        needed = self.fewest - len(self.words)
-        enough = [end for end in ends if end + needed <= at_most]
-        pieces = self.rest.pieces
-        return bool(enough) and all(_in_order(pieces, word) for word in argv[max(enough) :])
+        if self.rest.text == ANY:
+            return bool(ends)
+        further = argv[min(ends, default=at_most) :]
+        return any(_in_order(self.rest.pieces, word) for word in further)
 
     def agreeing(self, argv: Sequence[str], dynamic: Collection[int] = ()) -> int:
         """How many leading words fit: what a hint compares rules by."""

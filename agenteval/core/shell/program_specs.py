@@ -80,7 +80,7 @@ _DIFFS = "--output writes any file, --ext-diff runs a configured program"
 _SUB_COMMANDS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "git": (
         ("diff log show", _DIFFS),
-        ("grep", "--open-files-in-pager runs a program"),
+        ("grep", "-O and --open-files-in-pager run a program"),
         ("config", "an alias or pager set here runs later"),
         ("bisect submodule filter-branch rebase difftool mergetool", _RUNS),
         ("clone fetch pull push ls-remote remote", f"{_HOSTS}, and ext:: runs a program"),

@@ -3,7 +3,7 @@
 What is compared is measured in turns, so that a busy machine slows all alike; the page has medians,
 ratios to the reference of each table, and the load of the machine meanwhile.
 
-    python tests/bench/suite.py [--repeats 5] [--largest 1000000] [--trials 40] [--out PAGE]
+    python tests/bench/bench_all.py [--repeats 5] [--largest 1000000] [--trials 40] [--out PAGE]
 """
 
 import argparse
@@ -15,7 +15,7 @@ from machine import Machine
 from mock_server import mock
 from page import ENOUGH, Options, page
 from parts_of_suite import classifier, orchestrators, reading, sandbox, starts
-from places import PEERS, PROJECT, made
+from peer_places import PEERS, PROJECT, made
 
 PAGE = PROJECT / "docs" / "benchmarks.md"
 
