@@ -90,18 +90,23 @@ class Difference:
         """The same of another difference, between rates around the mean of those seen.
 
         `among` is of how many claims it is one: Bonferroni's level stands for Holm's. By the
-        interval where that says more: rates near 0 or 1, and few trials, vary by more than counts.
+        interval where counts would have settled what was seen: they know nothing of few trials.
         """
         if not gap:
             return inf
+        counted, seen = self._counted(gap, among), abs(self.value)
+        if seen and self._counted(seen, among) <= self._calls:
+            sure = NormalDist().inv_cdf(1 - SETTLED / 2 / among) + NormalDist().inv_cdf(POWER)
+            counted = max(counted, self._calls * (sure * self._error / gap) ** 2)
+        return ceil(counted)
+
+    def _counted(self, gap: float, among: int) -> float:
         one = min(max((self.first.value + self.second.value - gap) / 2, 0.0), 1 - gap)
         other = one + gap
         mean = (one + other) / 2
-        level, power = (NormalDist().inv_cdf(at) for at in (1 - SETTLED / 2 / among, POWER))
-        apart = sqrt(one * (1 - one) + other * (1 - other))
-        spread = level * sqrt(2 * mean * (1 - mean)) + power * apart
-        counted = (spread / gap) ** 2 * self.effect
-        return ceil(max(counted, self._calls * ((level + power) * self._error / gap) ** 2))
+        spread = NormalDist().inv_cdf(1 - SETTLED / 2 / among) * sqrt(2 * mean * (1 - mean))
+        spread += NormalDist().inv_cdf(POWER) * sqrt(one * (1 - one) + other * (1 - other))
+        return float((spread / gap) ** 2 * self.effect)
 
     @property
     def _calls(self) -> float:

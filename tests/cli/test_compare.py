@@ -56,7 +56,7 @@ def test_the_published_table_is_compared_as_it_stands(cli, published):
     }
     assert pairs == {
         ("qwen3.6-35b-a3b", "qwen3.5-27b"): (0.043, 0.341, 2.15, 304, 27.66, True),
-        ("qwen3.6-35b-a3b", "qwen3.5-122b-a10b"): (0.619, 1.0, 1.18, 4919, 23.11, False),
+        ("qwen3.6-35b-a3b", "qwen3.5-122b-a10b"): (0.619, 1.0, 1.18, 4430, 23.11, False),
         ("qwen3.5-27b", "qwen3.5-122b-a10b"): (0.147, 0.88, 0.55, 545, 17.5, False),
     }
     assert [len(of) for of in document["architectures"]["models"]] == [2, 1]
