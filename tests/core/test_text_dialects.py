@@ -150,7 +150,8 @@ def test_a_dialect_tells_every_tool_and_reads_no_call_in_its_own_results(dialect
     ) == (True, True, True, [], f"{dialect.name}/1")
 
 
-LONG_CALL = f"[bash(command='{'x' * 200_000}{')' * 20}']"  # more than is parsed for all its brackets
+# More than is parsed for all its brackets.
+LONG_CALL = f"[bash(command='{'x' * 200_000}{')' * 20}']"
 KIMI = "<|tool_call_begin|>bash<|tool_call_argument_begin|>{]"
 OPEN = '<invoke name="bash">\n<parameter name="command">ls\n</invoke>'
 GEMMA = "<|tool_call>call:bash{{command:{}}}<tool_call|>"
