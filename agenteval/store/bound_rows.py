@@ -117,9 +117,9 @@ def _binder(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | N
 
 
 def _text_of(value: Any) -> str:
-    """As the standard library writes JSON, in a tenth of its time.
+    """JSON in a tenth of the time that the standard library takes.
 
-    It writes what JSON has no word for, and lone surrogates; msgspec has null for a NaN.
+    That one writes what msgspec cannot: lone surrogates, and a NaN, for which msgspec has null.
     """
     try:
         text = msgspec.json.encode(value)

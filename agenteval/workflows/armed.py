@@ -11,7 +11,7 @@ from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import Setting
 from agenteval.engine.tool_texts import schemas
-from agenteval.protocols import Stage
+from agenteval.protocols import Stage, ToolSchema
 from agenteval.taxonomy.catalogue import failure_classes
 
 
@@ -26,6 +26,12 @@ def under(arm: Arm, stage: Stage) -> Stage:
     return replace(stage, policy=policy, agents=agents)
 
 
+def offered_by(stage: Stage, setting: Setting) -> list[ToolSchema]:
+    """The tools that a request of such a trial tells."""
+    shown = under(setting.arm, stage).policy.tools
+    return schemas(setting.profile, setting.arm.offered(stage.scenario.tools, within=shown))
+
+
 def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> ArmCard:
     """What a run keeps of its arm; the length is that of the middle one of its first requests.
 
@@ -36,9 +42,9 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
         own = "its own prompt, tools, results and denials"
         return replace(card, name=f"{REAL}{harness}", words=harness, denials="its own", summary=own)
     told = []
-    for scenario in (stage.scenario for stage in stages):
-        tools = schemas(setting.profile, setting.arm.offered(scenario.tools))
-        words = (message.content for message in posed(scenario, 0, setting).messages)
+    for stage in stages:
+        tools = offered_by(stage, setting)
+        words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         told.append(sum(map(len, words)) + len(json.dumps(tools)))
     tokens = round(median(told) / setting.per_token)
     return setting.card(classes=len(failure_classes()), tokens=tokens)

@@ -170,7 +170,7 @@ class Session:
     async def _measured(self, model: OpenAIModel | Endpoints, asked: Setting) -> Setting:
         if self.plan.resume:
             return replace(asked, per_token=self.plan.resume.per_token)
-        setting = await measured(model, self.stages[0].scenario, asked)
+        setting = await measured(model, self.stages[0], asked)
         model.ended(0)
         check_length([stage.scenario for stage in self.stages], setting)
         if setting.context:

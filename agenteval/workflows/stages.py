@@ -22,14 +22,13 @@ from agenteval.core.prompt.setting import Setting
 from agenteval.core.run import Options, Run
 from agenteval.core.scenario import Scenario
 from agenteval.core.served import DENSEST
-from agenteval.engine.tool_texts import schemas
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
 from agenteval.store.recorder import judged_by
 from agenteval.store.shards import Part
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
-from agenteval.workflows.armed import arm_card, under
+from agenteval.workflows.armed import arm_card, offered_by, under
 from agenteval.workflows.resuming import agreed, check_same, resuming, stored_run
 
 
@@ -204,7 +203,7 @@ def judges(stages: Sequence[Stage]) -> dict[str, str]:
     }
 
 
-async def measured(model: Model, scenario: Scenario, setting: Setting) -> Setting:
+async def measured(model: Model, stage: Stage, setting: Setting) -> Setting:
     """The setting with the characters that this model's tokenizer puts into a token.
 
     Asks once with a prompt of the wanted length and reads the server's own count; a server that
@@ -212,11 +211,9 @@ async def measured(model: Model, scenario: Scenario, setting: Setting) -> Settin
     """
     if not setting.context:
         return setting
-    messages = posed(scenario, 0, setting).messages
+    messages = posed(stage.scenario, 0, setting).messages
     try:
-        turn = await model.ask(
-            messages, schemas(setting.profile, setting.arm.offered(scenario.tools)), seed=0
-        )
+        turn = await model.ask(messages, offered_by(stage, setting), seed=0)
     except InfrastructureError as error:
         raise UsageError(
             f"asked with {setting.context} tokens of context, {error}. "

@@ -140,6 +140,16 @@ def test_an_allow_list_judges_instead_of_the_record(here) -> None:
     assert (shown["errors"]["count"], shown["errors"]["n"]) == (4, 4)
 
 
+def codex_calls():
+    """Four commands of Codex that ran: two as they are, two for which it asked to be let out."""
+    more = {"sandbox_permissions": "require_escalated"}
+    asked = [{"cmd": "git log | head -3"}, {"cmd": "rm -f x"}, {"cmd": "ls"} | more]
+    asked.append({"cmd": "git pull"} | more)
+    told = "Process exited with code 0"
+    for number, given in enumerate(asked):
+        yield from codex_call(number, "exec_command", json.dumps(given), told)
+
+
 @pytest.mark.parametrize(
     ("mode", "derived"),
     [
@@ -152,19 +162,9 @@ def test_an_allow_list_judges_instead_of_the_record(here) -> None:
 )
 def test_the_rules_of_codex_judge_in_the_mode_that_its_log_names(here, mode, derived) -> None:
     (here / "a.rules").write_text('prefix_rule(pattern=["git"])')
-    more = {"sandbox_permissions": "require_escalated"}
-    asked = [{"cmd": "git log | head -3"}, {"cmd": "rm -f x"}, {"cmd": "ls"} | more]
-    asked.append({"cmd": "git pull"} | more)
-    calls = [
-        one
-        for number, given in enumerate(asked)
-        for one in codex_call(
-            number, "exec_command", json.dumps(given), "Process exited with code 0"
-        )
-    ]
     context = {"model": "m", "cwd": "/srv/p"} | ({"approval_policy": mode} if mode else {})
     (here / "rollout-1.jsonl").write_text(
-        jsonl({"type": "turn_context", "payload": context}, *calls)
+        jsonl({"type": "turn_context", "payload": context}, *codex_calls())
     )
     ingested("codex", "rollout-1.jsonl", "--allowlist", "a.rules")
     assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
@@ -188,20 +188,10 @@ def test_rules_of_codex_are_found_beside_its_log_and_its_mode_alone_decides_too(
         rules = here / folder / "default.rules"
         rules.parent.mkdir(parents=True)
         rules.write_text('prefix_rule(pattern=["git"])')
-    more = {"sandbox_permissions": "require_escalated"}
-    asked = [{"cmd": "git log | head -3"}, {"cmd": "rm -f x"}, {"cmd": "ls"} | more]
-    asked.append({"cmd": "git pull"} | more)
-    calls = [
-        one
-        for number, given in enumerate(asked)
-        for one in codex_call(
-            number, "exec_command", json.dumps(given), "Process exited with code 0"
-        )
-    ]
     context = {"model": "m", "cwd": str(here / "project"), "approval_policy": mode}
     log = here / "codex/sessions/2026/03/01/rollout-1.jsonl"
     log.parent.mkdir(parents=True)
-    log.write_text(jsonl({"type": "turn_context", "payload": context}, *calls))
+    log.write_text(jsonl({"type": "turn_context", "payload": context}, *codex_calls()))
     (run,) = ingested("codex", log)["runs"]
     assert [one for (one,) in rows('SELECT derived FROM "call" ORDER BY id')] == derived
     assert [one.partition(":")[0] for (one,) in rows("SELECT policy FROM session")] == [policy]

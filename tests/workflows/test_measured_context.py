@@ -36,5 +36,5 @@ async def test_a_count_that_cannot_be_of_the_prompt_is_not_believed(project, mod
     (stage,) = load_stages(["media/rendered-plot"])
     report = Earlier("a/b", "c", (Message("user", "Words. " * 5000),), 0, 0)
     asked = replace(DEFAULT, context=8000, earlier={"media/rendered-plot": (report,)})
-    setting = await measured(model, stage.scenario, asked)
+    setting = await measured(model, stage, asked)
     assert round(setting.per_token, 2) == found
