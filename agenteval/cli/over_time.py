@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from agenteval.workflows.trends import Trend
 
 TREND = "agenteval.trend/1"
-WhatBy = Annotated[Literal["week", "model", "version"], typer.Option("--by", help="A point each.")]
+WhatBy = Annotated[
+    Literal["day", "week", "model", "version"], typer.Option("--by", help="A point each.")
+]
 Metrics = Annotated[
     bool, typer.Option("--openmetrics", help="Print OpenMetrics, as Prometheus reads it.")
 ]
@@ -31,7 +33,7 @@ def trend(  # noqa: PLR0913 -- each is an option of the command line
     openmetrics: Metrics = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Say how errors per 100 calls went over time: by week, model or version.
+    """Say how errors per 100 calls went over time: by day, week, model or version.
 
     Of all trials in the store, played and out of logs. A change is told only where it is settled.
 
@@ -67,7 +69,7 @@ def _trend_lines(found: "Trend") -> Iterator[str]:
             yield (
                 f"settled: from {visible(change.label)} on {100 * gap.second.value:.2f} errors per "
                 f"100 calls, before {100 * gap.first.value:.2f}; p = {change.adjusted:.2g} after "
-                f"correction for all boundaries{of}"
+                f"correction for all boundaries of all models{of}"
             )
     if found.left_out:
         yield f"trials left out, as their errors or time are not observable: {found.left_out:,}"

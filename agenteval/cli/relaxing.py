@@ -35,7 +35,7 @@ def whatif(
     No model is asked. What a model would have done after a call that it was then allowed nobody
     knows: the second figure counts of each trial only the first call that would change.
 
-    Exit code: 0; 1 where no set of rules that was tried has so few errors as --budget asks.
+    Exit code: 0; 1 where no set of rules has so few errors as --budget asks.
 
     Examples:
     - `agenteval whatif last`
@@ -44,10 +44,11 @@ def whatif(
     """
     found = workflows.whatif.whatif(output.chosen(runs, store), store, allowlist=allowlist)
     now = found.relaxed(NOTHING)
-    within = found.within(budget) if budget is not None else None
+    within, is_least = found.within(budget) if budget is not None else (None, True)
     told = found.best() if budget is None else [within] if within else []
     if as_json:
-        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told]})
+        output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
+                           "is_smallest": is_least})  # fmt: skip
     else:
         simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
         typer.echo(f"now{simulated}: {now.rate.per_100()} errors per 100 calls")
@@ -55,7 +56,9 @@ def whatif(
             for line in _relaxed(one, now, found.runs):
                 typer.echo(line)
         if budget is not None and within is None:
-            typer.echo(f"no set of rules that was tried has {budget:g} errors per 100 or fewer")
+            typer.echo(f"no set of rules has {budget:g} errors per 100 or fewer")
+        elif not is_least:
+            typer.echo("a smaller set may do: there are too many to try all of them")
     if budget is not None and within is None:
         raise typer.Exit(1)
 

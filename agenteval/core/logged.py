@@ -161,7 +161,8 @@ def _plain(name: str) -> str:
     return visible(legible(name[:LONGEST_NAME]))
 
 
-def _almost(key: str, name: str) -> bool:
+def almost(key: str, name: str) -> bool:
+    """Whether one letter is another."""
     return len(key) == len(name) and sum(map(str.__ne__, key, name)) == 1
 
 
@@ -191,7 +192,7 @@ class Building:
     def may_have(self, value: Mapping[str, object], *keys: str) -> None:
         """These may be absent, but none stands there with another letter in it."""
         for key in keys:
-            if key not in value and any(_almost(key, name) for name in value):
+            if key not in value and any(almost(key, name) for name in value):
                 self.needs(value, key)
 
     def turn(self, name: str = "") -> LoggedTurn:

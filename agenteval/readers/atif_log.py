@@ -47,6 +47,8 @@ def _begin(session: Session, key: str, value: object, path: Path) -> None:
 
 def _step(building: Building, step: Object) -> None:
     results = objects(at(step, "observation", "results"))
+    if isinstance(observation := step.get("observation"), dict):
+        building.may_have(observation, "results")
     building.needs(step, "source")
     building.may_have(step, "tool_calls", "observation", "metrics")
     if step.get("source") == "agent":
@@ -56,11 +58,13 @@ def _step(building: Building, step: Object) -> None:
         turn.usage = _usage(step)
         for one in objects(step.get("tool_calls")):
             building.needs(one, "function_name", "arguments")
+            building.may_have(one, "tool_call_id")
             given = at(one, "arguments")
             name = text_at(one, "function_name")
             call = called(text_at(one, "tool_call_id"), name, {} if given is None else given)
             building.called(turn, LoggedCall(call, Recorded.UNKNOWN))
     for result in results:
+        building.may_have(result, "source_call_id", "content")
         if found := building.answered(text_at(result, "source_call_id")):
             found.said = words(result.get("content"))
 

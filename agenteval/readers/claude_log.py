@@ -77,6 +77,7 @@ class _Reading:
         if kind not in {"assistant", "user", "tool_use", "tool_result"} or self._again(line):
             return
         building = self.last = self._building(line)
+        building.may_have(line, "uuid", "timestamp")
         if kind == "assistant":
             if (whole := building.whole()) is not None:
                 yield whole

@@ -107,6 +107,10 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
 def _result(building: Building, item: Object) -> None:
     if one := building.answered(text_at(item, "call_id")):
         output = _unwrapped(item.get("output"))
+        if isinstance(output, dict):
+            building.may_have(output, "metadata", "content", "success")
+            if isinstance(metadata := output.get("metadata"), dict):
+                building.may_have(metadata, "exit_code")
         one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
             output, "content"
         )

@@ -109,9 +109,19 @@ def _message(building: Building, message: Object) -> None:
     for one in objects(message.get("toolCalls")):
         building.needs(one, "name", "args", "status")
         building.may_have(one, "result", "errorType")
+        for part in objects(one.get("result")):
+            _has_response(building, part)
         call = called(text_at(one, "id"), text_at(one, "name"), one.get("args") or {})
         made = LoggedCall(call, _status(one), said=_result(one))
         building.called(turn, made)
+
+
+def _has_response(building: Building, part: Object) -> None:
+    building.may_have(part, "functionResponse")
+    if isinstance(whole := part.get("functionResponse"), dict):
+        building.may_have(whole, "response")
+        if isinstance(response := whole.get("response"), dict):
+            building.may_have(response, "output", "error")
 
 
 def _status(one: Object) -> Recorded:

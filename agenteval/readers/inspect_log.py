@@ -49,7 +49,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _of_json(path: Path) -> Iterator[Session | Skipped]:
-    head: dict[str, Any] = {}
+    head, top = dict[str, Any](), Building(Session(""))
     for one in walked(path, "samples"):
         if isinstance(one, Skipped):
             yield one
@@ -64,6 +64,9 @@ def _of_json(path: Path) -> Iterator[Session | Skipped]:
             yield from lost(sample, path, f"sample {sample.session.id}")
         elif one[0] == "eval" and isinstance(one[1], dict):
             head = one[1]
+        else:
+            top.may_have({one[0]: None}, "samples", "eval")
+            yield from lost(top, path, "the file")
 
 
 def _of_archive(path: Path) -> Iterator[Session | Skipped]:
@@ -150,6 +153,8 @@ def _message(building: Building, message: Object) -> None:
             recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
             building.called(turn, LoggedCall(_call(one), recorded))
     elif role == "tool" and (found := building.answered(text_at(message, "tool_call_id"))):
+        if isinstance(error := message.get("error"), dict):
+            building.needs(error, "type")
         _record(found, message.get("error"), words(message.get("content")))
 
 

@@ -34,9 +34,8 @@ def lines(path: Path) -> Iterator[Line | Skipped]:
                 number += 1
                 if len(text) >= LONGEST and not text.endswith("\n"):
                     _drain(file)
-                    yield Skipped(
-                        str(path), f"line {number}", f"longer than {LONGEST:,} characters"
-                    )
+                    why = f"longer than {LONGEST:,} characters"
+                    yield Skipped(str(path), f"line {number}", why)
                 elif (value := _object(text)) is not None:
                     yield Line(number, value)
                 elif not text.isspace():
@@ -105,6 +104,7 @@ def walked_text(
     text = _Text(file)
     try:
         yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
+        text.ended()
     except (_BadJsonError, *UNREADABLE) as error:
         yield Skipped(path, f"{within}character {text.at}", str(error))
 
@@ -137,6 +137,10 @@ class _Text:
         if (found := self.next()) != character:
             raise _BadJsonError(f"expected {character}, got {found or 'the end: cut off'}")
         self._from += 1
+
+    def ended(self) -> None:
+        if self.next():
+            raise _BadJsonError("more behind the end of the document")
 
     def value(self) -> Any:
         """The JSON value that begins here."""
@@ -176,6 +180,7 @@ def _members(text: _Text, lists: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
             yield from _elements(text, key)
         else:
             yield str(key), text.value()
+    text.passed("}")
 
 
 def _elements(text: _Text, key: str) -> Iterator[tuple[str, Any]]:
@@ -212,12 +217,8 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def count_at(value: Any, *path: str) -> int:
-    found = at(value, *path)
-    return (
-        found
-        if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 1 << 31
-        else 0
-    )
+    found = code_at(value, *path)
+    return found if found and found > 0 else 0
 
 
 def code_at(value: Any, *path: str) -> int | None:

@@ -82,6 +82,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
         if text_at(part, "type") in {"tool", "text"}:
             if (whole := building.whole()) is not None:
                 yield whole
+            building.may_have(part, "messageID")
             turn = building.turn(text_at(part, "messageID"))
             turn.at = when(line.value.get("timestamp")) or turn.at
             part_of(building, turn, part)

@@ -78,6 +78,8 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
         if isinstance(state := part.get("state"), dict):
             building.needs(state, "status", "input")
             building.may_have(state, "error", "output", "metadata", "time")
+            if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
+                building.may_have(given, "tool", "error")
         call = call_of(part)
         if call.recorded is Recorded.PENDING and any(
             one.recorded is Recorded.PENDING and one.call.name == call.call.name

@@ -6,12 +6,23 @@ turned them on: without them a call has a name, and its command is not observabl
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped, almost
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, lines, objects, text_at, walked, when
+from agenteval.readers.json_source import (
+    LONGEST,
+    Line,
+    at,
+    lines,
+    lost,
+    objects,
+    text_at,
+    walked,
+    when,
+)
 from agenteval.readers.log_bytes import opened
 
 Object = Mapping[str, Any]
@@ -28,6 +39,7 @@ _RESULTS = (
     *("gen_ai.tool.call.result", "gen_ai.tool.result", "tool_response"),
     *("ai.toolCall.result", "traceloop.entity.output", "output.value"),
 )
+_BESIDE = frozenset(("resourceMetrics", "resourceLogs"))
 _FIELDS = ("name", "startTimeUnixNano", "endTimeUnixNano", "status")
 _KINDS = ("openinference.span.kind", "traceloop.span.kind")
 _MODELS = ("gen_ai.response.model", "gen_ai.request.model", "llm.model_name", "ai.model.id")
@@ -44,46 +56,95 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 def read(path: Path) -> Iterator[Session | Skipped]:
     """All spans of a file are held by their traces: those of one may stand anywhere in it."""
     spans: dict[str, list[Object]] = {}
-    for one in _resources(path):
+    reading = Building(Session(""))
+    for one in _resources(path, reading):
         if isinstance(one, Skipped):
             yield one
             continue
-        scopes = objects(one.get("scopeSpans") or one.get("instrumentationLibrarySpans"))
-        known = _attributes(at(one, "resource"))
-        for span in (span for scope in scopes for span in objects(scope.get("spans"))):
-            told = {**known, **_attributes(span)}
-            kept = {key: span[key] for key in _FIELDS if key in span}
-            kept["known"] = {key: value for key, value in told.items() if key in _KEPT}
+        place, resource = one
+        scopes = _within(reading, resource, "scopeSpans", "instrumentationLibrarySpans")
+        known = _attributes(reading, at(resource, "resource"))
+        inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
+        for number, span in enumerate(inner, 1):
+            kept = _kept(reading, span, known)
             spans.setdefault(text_at(span, "traceId"), []).append(kept)
+            yield from lost(reading, path, f"{place}, span {number}")
+        yield from lost(reading, path, place)
     for trace, own in spans.items():
         session = _session(trace, own, path)
         if session.turns:
             yield session
 
 
-def _resources(path: Path) -> Iterator[Object | Skipped]:
-    with opened(path) as file:
-        by_line = '"resourceSpans"' in file.readline(1 << 20)
-    if by_line:
-        for line in lines(path):
-            if isinstance(line, Line):
-                yield from objects(line.value.get("resourceSpans"))
-            else:
-                yield line
-        return
-    for one in walked(path, "resourceSpans"):
+def _within(reading: Building, holder: Object, *names: str) -> list[dict[str, Any]]:
+    """What is in the list of the first of these names; without any of them something is lost."""
+    found = next((holder[name] for name in names if name in holder), None)
+    if found is None:
+        reading.needs(holder, names[0])
+    return objects(found)
+
+
+def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
+    """Of a span what is asked later: all of a file's are held."""
+    reading.needs(span, "traceId", "name")
+    reading.may_have(span, *_FIELDS, "attributes")
+    told = known | _attributes(reading, span)
+    if wrong := next((key for key in told if _meant(key) not in {"", *told}), ""):
+        reading.may_have(told, _meant(wrong))
+    kept = {key: span[key] for key in _FIELDS if key in span}
+    kept["known"] = {key: value for key, value in told.items() if key in _KEPT}
+    return kept
+
+
+@lru_cache(1_000)
+def _meant(key: str) -> str:
+    """The name, one with a dot, that a key is but for one letter; empty where it is none."""
+    alike = (name for name in _KEPT if "." in name and almost(key, name))
+    return "" if key in _KEPT else next(alike, "")
+
+
+def _resources(path: Path, reading: Building) -> Iterator[tuple[str, Object] | Skipped]:
+    """Each resource with its spans, and its place."""
+    parts = lines(path) if _by_line(path) else walked(path, "resourceSpans")
+    for number, one in enumerate(parts, 1):
+        place = f"part {number} of the document"
         if isinstance(one, Skipped):
             yield one
+        elif isinstance(one, Line):
+            yield from _of_request(one.value, f"line {one.number}", path, reading)
         elif one[0] == "resourceSpans" and isinstance(one[1], dict):
-            yield one[1]
-        elif isinstance(one[1], dict):
-            yield from objects(one[1].get("resourceSpans"))
+            yield place, one[1]
+        elif not one[0] and isinstance(one[1], dict):  # a list of what is a line elsewhere
+            yield from _of_request(one[1], place, path, reading)
+        else:
+            reading.may_have({one[0]: None}, "resourceSpans")
+            yield from lost(reading, path, place)
 
 
-def _attributes(holder: object) -> dict[str, Any]:
-    return {
-        text_at(one, "key"): _plain(one.get("value")) for one in objects(at(holder, "attributes"))
-    }
+def _by_line(path: Path) -> bool:
+    """An object a line, and not one document, be that on one line."""
+    with opened(path) as file:
+        first = file.readline(LONGEST)
+        return path.suffix == ".jsonl" or (first.rstrip().endswith("}") and bool(file.read(1)))
+
+
+def _of_request(
+    value: Object, place: str, path: Path, reading: Building
+) -> Iterator[tuple[str, Object] | Skipped]:
+    """What was exported at once: spans, or what a collector writes beside them."""
+    if value.keys().isdisjoint(_BESIDE):
+        reading.needs(value, "resourceSpans")
+        yield from lost(reading, path, place)
+    for one in objects(value.get("resourceSpans")):
+        yield place, one
+
+
+def _attributes(reading: Building, holder: object) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in objects(at(holder, "attributes")):
+        reading.needs(one, "key", "value")
+        found[text_at(one, "key")] = _plain(one.get("value"))
+    return found
 
 
 def _plain(value: object) -> Any:

@@ -91,6 +91,9 @@ def _model_in(config: object) -> str:
 def _message(building: Building, message: Object) -> None:
     building.needs(message, "role")
     building.may_have(message, "tool_calls", "content", "action", "extra", "tool_call_ids")
+    building.may_have(message, "is_demo")
+    if isinstance(extra := message.get("extra"), dict):
+        building.may_have(extra, "interrupt_type", "response")
     role = text_at(message, "role")
     if message.get("is_demo") is True:
         return  # what somebody else did once, shown to the model

@@ -1,7 +1,7 @@
 """A rate over time: one for each week, model or version, and where it changed for good.
 
-A change point is looked for at every boundary, and each such look is a claim: p is corrected for
-all of them, and a change that this does not settle is not told.
+A change point is looked for at every boundary of every series that is told, and each such look is a
+claim: p is corrected for all of them, and a change that this does not settle is not told.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ FEWEST = 2  # trials on a side, below which nothing can be compared
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One week, model or version, with the errors of its calls."""
+    """One day, week, model or version, with the errors of its calls."""
 
     label: str
     trials: int
@@ -41,10 +41,16 @@ def points(series: Mapping[str, Sequence[Cluster]]) -> tuple[Point, ...]:
     return tuple(Point(label, len(of), clustered(of)) for label, of in series.items())
 
 
-def changes(series: Mapping[str, Sequence[Cluster]], *, seed: int = 0) -> tuple[Change, ...]:
-    """The settled changes of a series in the order of time: the clearest first splits the rest."""
+def changes(
+    series: Mapping[str, Sequence[Cluster]], *, beside: int = 0, seed: int = 0
+) -> tuple[Change, ...]:
+    """The settled changes of a series in the order of time: the clearest first splits the rest.
+
+    `beside` are the boundaries of other series that are looked at too.
+    """
     labels = list(series)
-    found = _within(labels, series, claims=max(len(labels) - 1, 1), seed=seed)
+    claims = max(len(labels) - 1 + beside, 1)
+    found = _within(labels, series, claims=claims, seed=seed)
     return tuple(sorted(found, key=lambda one: labels.index(one.label)))
 
 

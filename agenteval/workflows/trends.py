@@ -1,8 +1,8 @@
-"""Rates over time: the trials of a store, played and out of logs, by week, model or version."""
+"""Rates over time: the trials of a store, played and out of logs, by day, week, model, version."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Literal
 
 from agenteval.core.counts import Cluster
@@ -10,7 +10,7 @@ from agenteval.stats.rates import Rate
 from agenteval.stats.trend import Change, Point, changes, points
 from agenteval.store.summaries import Query, decoded, opened
 
-By = Literal["week", "model", "version"]
+By = Literal["day", "week", "model", "version"]
 
 _TRIALS = """SELECT run.model, run.simulated, run.started, run.card, run.source, run.policies,
     session.session, session.part, session.began, session.version, trial.calls, trial.errors
@@ -45,12 +45,16 @@ def trend(store: str, by: By, *, model: str = "", simulated: bool = False) -> Tr
                 found.setdefault(name, {}).setdefault(label, []).append(cluster)
             else:
                 left_out += 1
-    return Trend(by, {name: _series(by, found[name]) for name in sorted(found)}, left_out)
+    boundaries = sum(len(clusters) - 1 for clusters in found.values())
+    told = {name: _series(by, found[name], boundaries) for name in sorted(found)}
+    return Trend(by, told, left_out)
 
 
-def _series(by: By, clusters: Mapping[str, Sequence[Cluster]]) -> Series:
+def _series(by: By, clusters: Mapping[str, Sequence[Cluster]], boundaries: int) -> Series:
     ordered = dict(sorted(clusters.items(), key=lambda one: _key(one[0])))
-    return Series(points(ordered), changes(ordered) if by != "model" else ())
+    if by == "model":
+        return Series(points(ordered), ())
+    return Series(points(ordered), changes(ordered, beside=boundaries - len(ordered) + 1))
 
 
 def _labelled(
@@ -66,6 +70,7 @@ def _labelled(
             continue
         seen.add(place)
         label = {
+            "day": _day(began, "" if told else started),
             "week": _week(began, "" if told else started),
             "model": name,
             "version": version or decoded(card).get("server_version", ""),
@@ -74,14 +79,18 @@ def _labelled(
         yield name, label if judged else "", (sum(decoded(errors).values()), calls)
 
 
+def _day(began: float | None, started: str) -> str:
+    """In UTC. A session that does not tell its time has none."""
+    if began is not None:
+        return datetime.fromtimestamp(began, UTC).date().isoformat()
+    return datetime.fromisoformat(started).astimezone(UTC).date().isoformat() if started else ""
+
+
 def _week(began: float | None, started: str) -> str:
-    """As ISO 8601 counts them: 2026-W48. A session that does not tell its time has none."""
-    if began is None and not started:
+    """As ISO 8601 counts them: 2026-W48."""
+    if not (day := _day(began, started)):
         return ""
-    moment = (
-        datetime.fromisoformat(started) if began is None else datetime.fromtimestamp(began, UTC)
-    )
-    year, week, _ = moment.isocalendar()
+    year, week, _ = date.fromisoformat(day).isocalendar()
     return f"{year}-W{week:02}"
 
 

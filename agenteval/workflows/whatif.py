@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
+from math import floor
 from typing import Any, Final
 
 from agenteval.core.call import ToolCall
 from agenteval.core.counts import Cluster
-from agenteval.core.policy.relaxation import NOTHING, Relaxation, needed, relaxed
+from agenteval.core.policy.relaxation import NOTHING, Relaxation, needed, relaxed, smallest
 from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import Simple
@@ -28,8 +29,6 @@ from agenteval.workflows.rescore import Judging
 from agenteval.workflows.views import loaded
 
 TOLD: Final = 12  # relaxations that are told
-TRIED: Final = 14  # needs of which sets are made for a budget
-MOST: Final = 4  # of them in a set
 WORST: Final = ("destructive", "network")
 
 
@@ -107,12 +106,19 @@ class Relaxed:
         order = sorted(counted, key=lambda one: (-_weight(harms[one]), -counted[one], one))
         return [(one, counted[one], harms[one]) for one in order]
 
+    def _name(self, at: int) -> str:
+        """Its model, and the run where several are of this model."""
+        run = self.runs[at]
+        is_one = sum(each.model == run.model for each in self.runs) == 1
+        return run.model if is_one else f"{run.model} ({run.run})"
+
     @property
     def flips(self) -> Sequence[tuple[str, str]]:
         """Pairs of models of which the first would no longer make fewer errors than the second."""
         before, after = [run.rate({}).value for run in self.runs], [it.value for it in self.rates()]
+        name = self._name
         return [
-            (self.runs[one].model, self.runs[other].model)
+            (name(one), name(other))
             for one, other in combinations(sorted(range(len(self.runs)), key=before.__getitem__), 2)
             if before[one] < before[other] and after[one] > after[other]
         ]
@@ -151,17 +157,15 @@ class WhatIf:
         found.sort(key=lambda one: (-len(one.calls), one.more.size, one.more.told))
         return found[:TOLD]
 
-    def within(self, budget: float) -> Relaxed | None:
-        """The smallest set of rules with at most so many errors per 100; None where none has."""
-        needs = [need for need, _ in Counter(call.need for call in self.calls).most_common(TRIED)]
-        sets = {
-            _union(chosen) for count in range(MOST + 1) for chosen in combinations(needs, count)
-        }
-        for more in sorted(sets, key=lambda one: (one.size, one.told)):
-            found = self.relaxed(more)
-            if 100 * found.rate.value <= budget:
-                return found
-        return None
+    def within(self, budget: float) -> tuple[Relaxed | None, bool]:
+        """The smallest set of rules with at most so many errors per 100; None where none has.
+
+        False beside it where there were too many sets to know that none is smaller.
+        """
+        now = self.relaxed(NOTHING).rate
+        wanted = max(now.count - floor(budget * now.n / 100 + 1e-9), 0)
+        more, is_least = smallest(Counter(call.need for call in self.calls), wanted)
+        return (None if more is None else self.relaxed(more)), is_least
 
 
 def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
@@ -171,13 +175,6 @@ def _merged(needs: Iterable[Relaxation]) -> Iterator[Relaxation]:
         if need.constructs:
             by[need.constructs] = by.get(need.constructs, NOTHING) | need
     yield from by.values()
-
-
-def _union(needs: Iterable[Relaxation]) -> Relaxation:
-    whole = NOTHING
-    for need in needs:
-        whole |= need
-    return whole
 
 
 def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) -> WhatIf:

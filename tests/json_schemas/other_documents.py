@@ -62,7 +62,7 @@ TrendChange = TypedDict(
 
 class Trend(TypedDict):
     schema: Literal["agenteval.trend/1"]
-    by: Literal["week", "model", "version"]
+    by: Literal["day", "week", "model", "version"]
     points: list[TrendPoint]
     changes: list[TrendChange]
     left_out: int
@@ -119,6 +119,7 @@ class Relaxed(TypedDict):
 class Whatif(TypedDict):
     now: Relaxed
     relaxed: list[Relaxed]
+    is_smallest: bool
 
 
 class Speed(TypedDict):

@@ -1,5 +1,9 @@
 """What a list would have to say too for a denied command, and that nothing else changes."""
 
+from collections import Counter
+from itertools import combinations
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +11,7 @@ from hypothesis import strategies as st
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.policy.policy import allows_command
-from agenteval.core.policy.relaxation import Relaxation, needed, relaxed
+from agenteval.core.policy.relaxation import Relaxation, needed, relaxed, smallest
 from agenteval.core.shell.leaves import Construct
 
 DEMO = load_policy("demo", roots=[shipped()])
@@ -83,3 +87,52 @@ def test_a_relaxed_list_allows_whatever_it_allowed(words, program) -> None:
     joined = more | Relaxation(frozenset({Construct.CHAIN}))
     assert joined.holds(more)
     assert not more.holds(joined)
+
+
+_PROGRAMS = st.frozensets(st.sampled_from("abcde"), max_size=3)
+_CONSTRUCTS = st.frozensets(st.sampled_from([Construct.PIPE, Construct.CHAIN]), max_size=2)
+_NEEDS = st.dictionaries(
+    st.builds(Relaxation, _CONSTRUCTS, _PROGRAMS), st.integers(1, 9), max_size=7
+)
+
+
+@given(_NEEDS, st.integers(0, 40))
+def test_the_smallest_set_is_that_of_trying_all(needs, wanted) -> None:
+    items = sorted({item for need in needs for item in need.items})
+    sets = [
+        Relaxation.of(chosen)
+        for size in range(len(items) + 1)
+        for chosen in combinations(items, size)
+    ]
+
+    def held(more):
+        return sum(count for need, count in needs.items() if more.holds(need))
+
+    enough = [more for more in sets if held(more) >= wanted]
+    least = min((more.size for more in enough), default=None)
+    found, is_least = smallest(needs, wanted)
+    assert is_least
+    if least is None:
+        assert found is None
+    else:
+        most = max(held(more) for more in enough if more.size == least)
+        assert (found.size, held(found)) == (least, most)
+
+
+def test_where_there_are_too_many_sets_one_is_found_and_that_is_said(monkeypatch) -> None:
+    monkeypatch.setattr("agenteval.core.policy.relaxation._Search.look", _gives_up)
+    needs = {Relaxation(programs=frozenset(names)): 1 for names in ("ab", "bc", "d")}
+    assert smallest(needs, 2) == (Relaxation(programs=frozenset("abd")), False)
+
+
+def _gives_up(search, *_):
+    search.left = 0
+
+
+def test_a_large_log_is_searched_for_no_longer_than_a_bound() -> None:
+    rng = Random(3)
+    names = [f"p{number}" for number in range(60)]
+    needs = Counter(Relaxation(programs=frozenset(rng.sample(names, 4))) for _ in range(900))
+    found, is_least = smallest(needs, 500)
+    assert not is_least
+    assert sum(count for need, count in needs.items() if found.holds(need)) >= 500

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 from odd_logs import odd
-from sample_logs import SAMPLES, inspect_archive
+from sample_logs import OTEL, SAMPLES, inspect_archive
 from test_readers import IDS, read, recorded, written
 
 from agenteval.core.logged import Skipped
@@ -75,27 +75,49 @@ def test_odd_logs_are_stored_whole_or_not_at_all_and_once(
     assert (rows, left) == (0, 0)
 
 
-_KEY = re.compile(rb'"([A-Za-z_]\w*)"(?=\s*:)')
-# Spans are told apart by names that any program may choose; the rest decides what a call became.
-_FREE = {"resourceSpans", "scopeSpans", "spans", "name", "samples", "interrupt_type"}
+_KEY = re.compile(rb'"([A-Za-z_]\w*)"(?=\s*:)|"key": "([\w.]+)"')
+# What a model gave as an argument may have any name: these texts are its own.
+_FREE = {"value"}
 
 
 @CASES
-def test_no_call_is_lost_in_silence_where_a_byte_of_a_key_is_another(
+def test_nothing_is_lost_in_silence_where_a_byte_of_a_key_is_another(
     tmp_path, name, file, content, told
 ) -> None:
     whole = content if isinstance(content, bytes) else content.encode()
     if whole[:1] not in b"{[":
         pytest.skip("packed: no byte of it is a key's")
-    places = {one[1]: one.start(1) for one in _KEY.finditer(whole)}
+    places = {one[1] or one[2]: one.start(one.lastindex) for one in _KEY.finditer(whole)}
     silent = set()
     for key, at in places.items():
         bad = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :]
         sessions, skipped = taken(name, written(tmp_path, file, bad))
-        if sum(len(one.calls) for one in sessions) < len(told) and not skipped:
+        if recorded(sessions) != told and not skipped:
             silent.add(key.decode())
     assert places
     assert silent <= _FREE
+
+
+def test_a_line_of_spans_is_found_behind_one_of_metrics_and_behind_a_broken_one(tmp_path) -> None:
+    text = f'{{"resourceMetrics": []}}\n{{"resourceSpans": [\n{OTEL}\n'
+    sessions, skipped = read("otel", written(tmp_path, "otel.jsonl", text))
+    assert recorded(sessions) == ["ran", "denied"]
+    assert [one.at for one in skipped] == ["line 2"]
+
+
+def test_an_attribute_that_is_named_wrongly_is_told_with_its_span(tmp_path) -> None:
+    path = written(tmp_path, "otel.json", OTEL.replace("error.type", "errof.type"))
+    why = "no key 'error.type', but gen_ai.tool.name, errof.type"
+    place = "part 1 of the document, span 1"
+    assert read("otel", path)[1] == [Skipped(str(path), place, why)]
+
+
+def test_what_stands_behind_the_end_of_a_document_is_named(tmp_path) -> None:
+    sessions, skipped = read("otel", written(tmp_path, "otel.json", f"{OTEL} {OTEL}"))
+    assert recorded(sessions) == ["ran", "denied"]
+    assert [(one.at, one.reason) for one in skipped] == [
+        (f"character {len(OTEL) + 1}", "more behind the end of the document")
+    ]
 
 
 def test_a_key_that_is_missing_is_named_with_its_line_and_the_keys_that_are_there(tmp_path) -> None:

@@ -33,3 +33,11 @@ def test_too_few_trials_settle_nothing() -> None:
     assert changes({"w1": [(0, 10)] * 2, "w2": [(9, 10), (0, 0)]}) == ()
     assert changes({"w1": CALM}) == ()
     assert changes({}) == ()
+
+
+def test_what_is_looked_at_beside_asks_for_clearer_changes() -> None:
+    weeks = {"w1": CALM, "w2": [(4, 20)] * 12}
+    (alone,) = changes(weeks)
+    (one,) = changes(weeks, beside=3)
+    assert one.adjusted == 4 * alone.adjusted
+    assert changes(weeks, beside=round(0.05 / alone.adjusted) + 1) == ()

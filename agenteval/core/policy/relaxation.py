@@ -1,6 +1,6 @@
 """What an allow list for commands would have to say too, for a command that it denies. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
@@ -31,6 +31,19 @@ class Relaxation:
     def size(self) -> int:
         return len(self.constructs) + len(self.programs)
 
+    @classmethod
+    def of(cls, items: Iterable[tuple[str, str]]) -> "Relaxation":
+        """From the items of another."""
+        found = [*items]
+        constructs = frozenset(Construct(name) for kind, name in found if kind == "construct")
+        return cls(constructs, frozenset(name for kind, name in found if kind == "program"))
+
+    @property
+    def items(self) -> frozenset[tuple[str, str]]:
+        """Each thing that is allowed, with its kind."""
+        constructs = {("construct", str(one)) for one in self.constructs}
+        return frozenset(constructs | {("program", one) for one in self.programs})
+
     @property
     def told(self) -> str:
         """In words: allow `pipe` into head, jq."""
@@ -57,6 +70,96 @@ NOTHING = Relaxation()
 
 def _quoted(words: Iterable[str]) -> str:
     return ", ".join(f'"{word}"' for word in sorted(words))
+
+
+MOST_LOOKS = 1_000_000  # at a need, for the smallest set: some seconds
+
+
+def smallest(needs: Mapping[Relaxation, int], wanted: int) -> tuple[Relaxation | None, bool]:
+    """The fewest constructs and programs that hold as many of these needs as wanted.
+
+    Of equally few those that hold most; None where all together do not. False beside it where there
+    were too many sets to know that none is smaller.
+    """
+    if sum(needs.values()) < wanted:
+        return None, True
+    items = sorted({item for need in needs for item in need.items})
+    bit = {item: 1 << at for at, item in enumerate(items)}
+    masks = [(sum(bit[item] for item in need.items), count) for need, count in needs.items()]
+    search = _Search(best=wanted - 1)
+    for size in range(len(items) + 1):
+        search.look(0, 0, masks, [], size)
+        if search.found is not None or search.left <= 0:
+            break
+    found = _greedily(masks, wanted) if search.found is None else search.found
+    chosen = [item for item in items if bit[item] & found]
+    return Relaxation.of(chosen), search.left > 0
+
+
+@dataclass(slots=True)
+class _Search:
+    """Branch and bound over sets of needs, each a number with a bit for each of its items."""
+
+    best: int  # how many calls the set held that was found
+    found: int | None = None
+    left: int = MOST_LOOKS
+
+    def look(
+        self,
+        union: int,
+        held: int,
+        may: Sequence[tuple[int, int]],
+        passed: Sequence[tuple[int, int]],
+        size: int,
+    ) -> None:
+        """Whether something holds more than the best does, of this set and so many items more.
+
+        `may` are the needs that can still be chosen, `passed` those that a choice may hold besides.
+        """
+        passed = [*passed]
+        held += sum(count for mask, count in (*may, *passed) if not mask & ~union)
+        may, passed = _open(may, union, size), _open(passed, union, size)
+        if held > self.best:
+            self.best, self.found = held, union
+        may.sort(key=lambda one: (-one[1] / (one[0] & ~union).bit_count(), one))
+        for at, (mask, _) in enumerate(may):
+            rest = [*may[at:], *passed]
+            if self.left <= 0 or held + _bound(rest, union, size) <= self.best:
+                return
+            self.left -= len(rest)
+            new = union | mask
+            self.look(new, held, rest[: len(may) - at], passed, size - (mask & ~union).bit_count())
+            passed.append(may[at])
+
+
+def _open(needs: Sequence[tuple[int, int]], union: int, size: int) -> list[tuple[int, int]]:
+    """Those that the set does not hold, and can hold with so many items more."""
+    return [one for one in needs if 0 < (one[0] & ~union).bit_count() <= size]
+
+
+def _bound(needs: Sequence[tuple[int, int]], union: int, size: int) -> int:
+    """More calls than these cannot be held with so many items more.
+
+    Each call is shared out among what it asks for: a set holds at most what its items have.
+    """
+    share: dict[int, float] = {}
+    for mask, count in needs:
+        rest = mask & ~union
+        part = count / rest.bit_count()
+        while rest:
+            bit = rest & -rest
+            share[bit] = share.get(bit, 0.0) + part
+            rest ^= bit
+    return int(sum(sorted(share.values(), reverse=True)[:size]) + 1e-6)
+
+
+def _greedily(needs: Sequence[tuple[int, int]], wanted: int) -> int:
+    """A set that holds so many: always the need with most calls for each new item."""
+    union = 0
+    while sum(count for mask, count in needs if not mask & ~union) < wanted:
+        rest = [one for one in needs if one[0] & ~union]
+        union |= max(rest, key=lambda one: one[1] / (one[0] & ~union).bit_count())[0]
+    return union
 
 
 def needed(command: str, policy: Policy, root: str = "/workspace") -> Relaxation | None:
