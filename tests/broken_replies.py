@@ -4,6 +4,8 @@ import json
 import random
 import string
 
+from agenteval.core.plain import is_legible
+
 HALF, OTHER = "\ud83d", "\ude00"
 TEXTS = (
     *("", " ", "ls", "Done. All steps completed.", "x" * 3000, "ab " * 800, "\0", "a\0b", HALF),
@@ -12,7 +14,7 @@ TEXTS = (
         "\x1b[31mred\x1b]0;t\x07",
         "\x7f\x80\x9b",
         "\ufffe\uffff",
-        "\udcff",
+        "\udfff",
         "</script><img onerror=x>",
     ),
     *("<tool_call>", '<tool_call>{"name": "bash", "arguments": {"a": NaN}}</tool_call>'),
@@ -100,7 +102,7 @@ def arguments(chance: random.Random) -> str:
 
 
 def quoted(text: str, chance: random.Random) -> str:
-    return json.dumps(text, ensure_ascii=HALF in text or chance.random() < 0.5)
+    return json.dumps(text, ensure_ascii=not is_legible(text) or chance.random() < 0.5)
 
 
 def said(chance: random.Random) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from agenteval.core import plain
 from agenteval.core.malformed import LONGEST_ARGUMENTS, Received, ReceivedCall, Schemas
+from agenteval.core.served import FULL, LENGTH
 
 REPEATED, ENCODED, SURPLUS = "repeated-arguments", "encoded-twice", "surplus-text"
 PREFIXED, TOKENS, AGAIN = "prefixed-name", "channel-tokens", "repeated-call"
@@ -17,12 +18,34 @@ LEGACY = "legacy-call"
 # Harmony's and Kimi's namespaces, Gemini's, and the number that Kimi puts behind.
 _PREFIX = re.compile(r"^(?:functions?|tools?|default_api|multi_tool_use)[.:/]+")
 _NUMBER = re.compile(r":\d+$")
+CALLED, WITHHELD = "tool_calls", "content_filter"
+# The words of Anthropic, Gemini, Mistral, Z.ai, TGI, and what passes them on.
+_ENDS = {
+    **dict.fromkeys(("stop", "end", "end_turn", "eos", "eos_token", "stop_sequence"), "stop"),
+    **dict.fromkeys((LENGTH, "max_tokens", "model_length"), LENGTH),
+    **dict.fromkeys((CALLED, "tool_call", "tool_use"), CALLED),
+    **dict.fromkeys((WITHHELD, "sensitive", "safety", "refusal", "recitation"), WITHHELD),
+    **dict.fromkeys(("blocklist", "prohibited_content", "spii"), WITHHELD),
+    FULL: FULL,
+}
+# vLLM, SGLang, OpenRouter, DeepSeek, Z.ai, TensorRT-LLM: the server broke the reply off.
+_BROKEN_OFF = "abort aborted cancelled error insufficient_system_resource network_error timeout"
+BROKEN_OFF = frozenset(_BROKEN_OFF.split())
+
+
+def end_of(reason: str) -> str:
+    """How a reply ended, in the protocol's words; in the server's own where there are none.
+
+    Gemini adds why, behind a colon.
+    """
+    word = reason.lower().partition(":")[0].strip()
+    return _ENDS.get(word, reason)
 
 
 def mended(received: Received, schemas: Schemas) -> Received:
     """The reply with its calls as they were meant; `ReceivedCall.mends` says what was done."""
     calls = [_mended(call, schemas) for call in received.calls]
-    return replace(received, calls=_once(calls))
+    return replace(received, calls=_once(calls), finish_reason=end_of(received.finish_reason))
 
 
 def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:

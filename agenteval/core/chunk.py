@@ -70,6 +70,7 @@ class Choice(msgspec.Struct, gc=False):
     delta: Said | None = None
     finish_reason: str | None = None
     index: int | None = None
+    error: msgspec.Raw = _BLANK  # of a gateway whose own server failed, beside what had come
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -181,11 +182,13 @@ def _whole(digits: str) -> float:
 
 def _choice(found: Any) -> Choice:
     choice = _object(found) or {}
+    ended = choice.get("finish_reason")
     return Choice(
         message=_said(choice.get("message")),
         delta=_said(choice.get("delta")),
-        finish_reason=_text(choice.get("finish_reason")),
+        finish_reason=_text(ended.get("type") if isinstance(ended, Mapping) else ended),
         index=_place(choice.get("index")),
+        error=_raw(choice.get("error")),
     )
 
 

@@ -12,6 +12,11 @@ def decoded(content: bytes) -> str:
     return content.decode("utf-8", "surrogateescape")
 
 
+def is_byte(character: str) -> bool:
+    """Whether `decoded` gave it for a byte that is no UTF-8."""
+    return "\udc80" <= character <= "\udcff"
+
+
 def is_legible(text: str) -> bool:
     """Whether no lone surrogate stands in it."""
     if text.isascii():

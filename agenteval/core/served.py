@@ -183,6 +183,8 @@ def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
 
 
 LENGTH = "length"  # the finish reason of a reply that a limit of its tokens ended
+FULL = "model_context_window_exceeded"  # of one that filled the context, where a server says so
+CUT = frozenset((LENGTH, FULL))
 NEAR = 16  # tokens: so few before the end of its context a server may stop already
 
 
@@ -193,6 +195,8 @@ def cut_reply(turn: Turn, prompt: float, context: int | None) -> tuple[Ending | 
     was cut by another limit, ours or the server's: no ending, as where the context is not told.
     """
     used = f"{prompt:.0f} tokens of prompt and {generated(turn)} of reply"
+    if turn.finish_reason == FULL:
+        return Ending.CONTEXT, f"the server says that the context is full, after {used}"
     if context is None:
         return None, f"cut by a length limit, after {used}; the server does not tell its context"
     if prompt + generated(turn) + NEAR < context:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agenteval.core.outcome import Ending
 from agenteval.core.served import (
-    LENGTH,
+    CUT,
     Counted,
     Sent,
     counted,
@@ -92,7 +92,7 @@ class RetryingModel:
 
     async def cut(self, turn: Turn, prompt: float) -> tuple[Ending | None, str]:
         """As `protocols.TrialContext` says."""
-        if turn.finish_reason != LENGTH:
+        if turn.finish_reason not in CUT:
             return None, ""
         return cut_reply(turn, prompt, await self.health.context())
 

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from agenteval.config.models import ModelEntry
-from agenteval.core.arrival import LEGACY
+from agenteval.core.arrival import BROKEN_OFF, LEGACY
 from agenteval.core.cards import FIELD, Rule
 from agenteval.core.chance import turn_seed
 from agenteval.core.chunk import (
     Call,
-    Chunk,
+    Choice,
     Function,
     ReplyError,
     Said,
@@ -25,24 +25,51 @@ from agenteval.core.chunk import (
     usage,
 )
 from agenteval.core.malformed import Asked, Received, ReceivedCall, Schemas
-from agenteval.core.plain import excerpt
+from agenteval.core.plain import excerpt, is_byte
 from agenteval.core.text_calls import Dialect
 from agenteval.core.text_calls.dialects import DIALECTS
 from agenteval.core.trial import Message, Usage
+from agenteval.models.failures import STREAMED, RefusedError
 from agenteval.models.turns import sent_arguments, sent_name
 from agenteval.protocols import ToolSchema
 
 _NO_ERROR = frozenset((b"null", b'""', b"{}", b"false"))
 
 
-def said_error(chunk: Chunk) -> str:
-    """What the server says went wrong, when the chunk is an error."""
-    raw = bytes(chunk.error)
+def said_error(error: msgspec.Raw) -> str:
+    """What the server says went wrong in this field; "" for nothing."""
+    raw = bytes(error)
     return "" if raw in _NO_ERROR else raw.decode("utf-8", "replace")
 
 
+# Gemini's, for what its model wrote that is no call, or a call where none was offered.
+_NO_CALL = ("malformed_function_call", "unexpected_tool_call")
+
+
+def broken_off(choice: Choice) -> str:
+    """What the server says of a reply that it did not bring to its end; "" for one that it did.
+
+    What came of it is no reply of the model's, and would be taken for its silence.
+    """
+    reason = (choice.finish_reason or "").lower()
+    if reason not in BROKEN_OFF and not reason.endswith(_NO_CALL):
+        return ""
+    return f"finish_reason {reason} {said_error(choice.error)}".rstrip()
+
+
+def readable(received: Received) -> Received:
+    """The reply. Raises ReplyError where it has words and no call, and no byte of them is UTF-8."""
+    words = received.text.strip() or received.reasoning.strip()
+    if words and not received.calls and all(map(is_byte, words)):
+        raise ReplyError("nothing in the reply is text: its bytes are no UTF-8")
+    return received
+
+
 def read_reply(body: bytes) -> tuple[Received, Usage]:
-    """A whole (not streamed) reply. Raises ReplyError when the body is no chat completion."""
+    """A whole (not streamed) reply.
+
+    Raises ReplyError when the body is no chat completion, RefusedError when it was broken off.
+    """
     try:
         chunk = read_chunk(body)
     except ReplyError as error:
@@ -50,6 +77,8 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
     choice = chunk.choices[0] if chunk.choices else None
     if choice is None or choice.message is None:
         raise ReplyError(f"the reply is no chat completion: {excerpt(kept(body))}")
+    if said := broken_off(choice):
+        raise RefusedError(STREAMED, said)
     used = usage(chunk.usage)
     received = Received(
         text=choice.message.words,
@@ -61,7 +90,7 @@ def read_reply(body: bytes) -> tuple[Received, Usage]:
         model=chunk.model or "",
         thought_in=choice.message.thought_in if choice.message.thought else "",
     )
-    return received, used
+    return readable(received), used
 
 
 def _received_calls(said: Said) -> tuple[ReceivedCall, ...]:

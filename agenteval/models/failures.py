@@ -14,7 +14,7 @@ from agenteval.errors import (
 )
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
-NOT_TAKEN = frozenset({429, 503})
+NOT_TAKEN = frozenset({429, 503, 529})
 # A proxy's words: what stood behind it may have generated, unless it says when to come again.
 BY_PROXY = frozenset({502, 504})
 _MEMORY = re.compile(
@@ -63,13 +63,14 @@ def retry_after(header: str) -> float | None:
     return float(given) if re.fullmatch(r"\d{1,6}(\.\d{1,6})?", given) else None
 
 
-STREAMED = 200  # the status of an error that came as an event
+STREAMED = 200  # the status of an error that came as an event, or in a reply
 
-# How llama.cpp, Ollama, LM Studio and transformers say that a call does not parse.
+# How llama.cpp, Ollama, LM Studio, transformers and Gemini say that a call does not parse.
 _UNREADABLE = re.compile(
     r"does not match the expected|failed to parse (?:input at pos|json|tool call)"
     r"|error parsing tool call|tool call parsing failed|invalid character .{1,8} after"
-    r"|unexpected end of json input|failed to parse tool call|could not parse region as json",
+    r"|unexpected end of json input|failed to parse tool call|could not parse region as json"
+    r"|finish_reason .{0,40}(?:malformed_function_call|unexpected_tool_call)",
     re.IGNORECASE,
 )
 
@@ -124,7 +125,7 @@ def refusal(
             f"{url}: 404 for model {entry.model!r}; `agenteval models` lists what "
             f"is served, and a base URL usually ends in /v1: {shown}"
         )
-    where = "an error in the stream" if code == STREAMED else str(code)
+    where = "an error in the reply" if code == STREAMED else str(code)
     if known and _TOO_LONG.search(error.said):
         return OutgrownError(f"{where}: {shown}")
     if first and code in {400, 405, 422}:

@@ -133,7 +133,7 @@ class OpenAIModel:
             if not OK <= reply.status < OK + 100:
                 said, later = kept(await reply.whole()), retry_after(reply.header("retry-after"))
                 raise RefusedError(reply.status, said, later)
-            if "text/event-stream" in reply.header("content-type"):
+            if "json" not in reply.header("content-type").lower():  # some name no type, or text
                 seconds = await _streamed(reply, started, reader, write)
                 received, usage = reader.received()
                 raw, timing = reader.raw(), reader.timing()
@@ -141,7 +141,9 @@ class OpenAIModel:
                 whole = await reply.whole()
                 await write(whole)
                 seconds = time.perf_counter() - started
-                received, usage = read_reply(whole)
+                if whole.lstrip().startswith(b"data:"):  # as Foundry's and LitServe's, called JSON
+                    reader.feed(whole, seconds)
+                received, usage = reader.received() if reader.pieces else read_reply(whole)
                 raw = kept(whole)
         finally:
             reply.close()

@@ -14,6 +14,7 @@ from agenteval.core.arrival import LEGACY
 from agenteval.core.chunk import (
     BYTE_ORDER,
     Call,
+    Chunk,
     ReplyError,
     Said,
     argument_text,
@@ -25,11 +26,18 @@ from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
-from agenteval.models.chat_completions import kept, said_error
+from agenteval.models.chat_completions import (
+    broken_off,
+    kept,
+    read_reply,
+    readable,
+    said_error,
+)
 from agenteval.models.failures import STREAMED, RefusedError
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
+_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:')  # vLLM's older, FastAPI's
 LOOK_EVERY = 1000  # deltas, each about a token
 
 
@@ -95,17 +103,22 @@ class StreamReader:
                 raise RefusedError(STREAMED, kept(payload)) from error
             shown = excerpt(kept(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
-        if said := said_error(chunk):  # llama.cpp answers 200 and then sends its 500 as an event
+        # llama.cpp answers 200 and then sends its 500 as an event
+        if said := said_error(chunk.error) or _bare_error(chunk, payload):
             raise RefusedError(STREAMED, said)
         self._usage = chunk.usage or self._usage
         self._model = chunk.model or self._model
         for choice in chunk.choices or ():
             if choice.index:  # one was asked for
                 continue
-            if choice.delta is not None and self._said(choice.delta):
+            said_now = choice.delta or (None if self._arrivals else choice.message)
+            if said_now is not None and self._said(said_now):
                 self._arrivals.append(at)
                 self._unread += 1
-            self._finish_reason = choice.finish_reason or self._finish_reason
+            if choice.finish_reason:
+                self._finish_reason = choice.finish_reason
+                if said := broken_off(choice):
+                    raise RefusedError(STREAMED, said)
         if self._unread >= LOOK_EVERY and not self._finish_reason:
             self._look()
 
@@ -173,6 +186,8 @@ class StreamReader:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         if self._line:
             self._take([b"".join(self._line)], self._arrivals[-1] if self._arrivals else 0.0)
+        if not self._finish_reason and (whole := b"".join(self._raw).strip()).startswith(b"{"):
+            return read_reply(whole.removesuffix(b"data: [DONE]"))  # 9router
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
             raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")
@@ -194,10 +209,17 @@ class StreamReader:
             model=self._model,
             thought_in=self._thought_in,
         )
-        return received, used
+        return readable(received), used
 
     def _tail(self) -> str:
         return excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
+
+
+def _bare_error(chunk: Chunk, payload: bytes) -> str:
+    """The event, where it is an error that stands in no field of that name."""
+    if chunk.choices is not None or not _BARE_ERROR.search(payload):
+        return ""
+    return kept(payload)
 
 
 def _next(call: _Call, part: Call) -> bool:

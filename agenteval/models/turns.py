@@ -16,6 +16,7 @@ from agenteval.core.malformed import (
     Repair,
     arrived,
 )
+from agenteval.core.served import CUT
 from agenteval.core.text_calls.dialects import DIALECTS, read_calls
 from agenteval.core.trial import Timing, Turn, Usage
 from agenteval.taxonomy.malformed_kinds import malformed_in
@@ -96,7 +97,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
 
 def _repeats(received: Received) -> str:
     """What a generation was cut in that would never have ended."""
-    if received.finish_reason != "length":
+    if received.finish_reason not in CUT:
         return ""
     last = received.calls[-1].raw if received.calls else received.text
     return repeated(last or received.reasoning)

@@ -12,6 +12,7 @@ from agenteval.core import plain
 from agenteval.core.arrival import TOKENS
 from agenteval.core.malformed import LONGEST_ARGUMENTS, Asked, Blame, Received
 from agenteval.core.policy.arguments import schema_complaint
+from agenteval.core.served import CUT
 
 
 class Sight(NamedTuple):
@@ -58,10 +59,19 @@ def parsed(raw: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def is_cut(received: Received, position: int) -> bool:
-    """Whether this call is the last one of a reply that ran out of tokens, and not whole."""
+def spent(received: Received, asked: Asked) -> bool:
+    """Whether the reply has all the tokens that our own limit leaves it."""
+    return asked.max_tokens is not None and received.completion_tokens >= asked.max_tokens
+
+
+def is_cut(received: Received, asked: Asked, position: int) -> bool:
+    """Whether this call is the last one of a reply that ran out of tokens, and not whole.
+
+    vLLM tells no `length` where it found a call.
+    """
     last = position == len(received.calls) - 1
-    return last and received.finish_reason == "length" and not parsed(received.calls[-1].raw)
+    ran_out = received.finish_reason in CUT or spent(received, asked)
+    return last and ran_out and not parsed(received.calls[-1].raw)
 
 
 # Parsers that read tags and write the JSON of the arguments themselves.
@@ -79,7 +89,11 @@ def broken_json(received: Received, asked: Asked) -> Iterator[Sight]:
     brace is missing, which parsers of streams lose.
     """
     for position, call in enumerate(received.calls):
-        if not call.raw.strip() or parsed(call.raw) is not None or is_cut(received, position):
+        if (
+            not call.raw.strip()
+            or parsed(call.raw) is not None
+            or is_cut(received, asked, position)
+        ):
             continue
         blame, why = Blame.MODEL, "the text is the model's own"
         if asked.parser in WRITES_JSON:
@@ -100,7 +114,7 @@ def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     for position, call in enumerate(received.calls):
         needed = asked.schemas.get(call.name, {}).get("required")
         empty = not call.raw.strip() or parsed(call.raw) == {}
-        if not needed or not empty or is_cut(received, position):
+        if not needed or not empty or is_cut(received, asked, position):
             continue
         blame, why = Blame.MODEL, "an empty object is what the model wrote"
         if not call.raw.strip():

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator
 
+from agenteval.core.loops import repeated
 from agenteval.core.malformed import Asked, Blame, MalformedCall, Received
 from agenteval.core.plain import REPLACEMENT
+from agenteval.core.served import CUT, LENGTH
 from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy import malformed_arguments, malformed_replies
 from agenteval.taxonomy.malformed_arguments import (
@@ -13,6 +15,7 @@ from agenteval.taxonomy.malformed_arguments import (
     is_cut,
     malformed_kind,
     parsed,
+    spent,
 )
 
 # How Ollama tells what it could not read.
@@ -27,7 +30,7 @@ def call_in_text(received: Received, asked: Asked) -> Iterator[Sight]:
     whole, the model when it is broken, our prompt when it shows that way to write calls.
     """
     for dialect, call, in_fence in calls_left(received.text, asked.schemas):
-        if in_fence or (not call.whole and received.finish_reason == "length"):
+        if in_fence or (not call.whole and received.finish_reason in CUT):
             continue
         blame, why = Blame.PARSER, f"a whole call in the dialect {dialect.name}"
         if asked.dialect:
@@ -69,17 +72,35 @@ def cut_call(received: Received, asked: Asked) -> Iterator[Sight]:
 
     The harness is to blame where our own `max_tokens` was reached, else the limit is the server's.
     """
-    ours = asked.max_tokens
-    blame, why = Blame.SERVER, "the server's own limit, or its context"
-    if ours is not None and received.completion_tokens >= ours:
-        blame, why = Blame.HARNESS, f"our max_tokens = {ours} was reached"
+    blame, why = _limit(received, asked)
     for position, call in enumerate(received.calls):
-        if is_cut(received, position):
+        if is_cut(received, asked, position):
             yield Sight(blame, call.raw, why, position)
-    if received.finish_reason == "length" and not received.calls:
+    if received.finish_reason in CUT and not received.calls:
         for _, left, _ in calls_left(received.text, asked.schemas):
             if not left.whole:
                 yield Sight(blame, received.text[left.start : left.end], why)
+
+
+@malformed_kind()
+def cut_reply(received: Received, asked: Asked) -> Iterator[Sight]:
+    """Words or thoughts cut by `length`, with no call before the cut.
+
+    What the model would have called is not known: it had not come to it. The blame is that of a
+    cut call. A reply that only repeats itself would never have come to one.
+    """
+    said = received.text.strip() or received.reasoning.strip()
+    if received.calls or not said or received.finish_reason != LENGTH or repeated(said):
+        return
+    if not any(True for _ in calls_left(received.text, asked.schemas)):
+        blame, why = _limit(received, asked)
+        yield Sight(blame, said[-SHOWN:], why)
+
+
+def _limit(received: Received, asked: Asked) -> tuple[Blame, str]:
+    if spent(received, asked):
+        return Blame.HARNESS, f"our max_tokens = {asked.max_tokens} was reached"
+    return Blame.SERVER, "the server's own limit, or its context"
 
 
 @malformed_kind()

@@ -81,7 +81,7 @@ def legacy_call(received: Received, asked: Asked) -> Iterator[Sight]:
     yield from _mends(received, arrival.LEGACY, Blame.SERVER, "the protocol has `tool_calls`")
 
 
-CALLED = frozenset(("tool_calls", "function_call"))  # finish reasons
+CALLED = frozenset((arrival.CALLED, "function_call"))  # finish reasons
 
 
 @malformed_kind()
@@ -107,7 +107,7 @@ def lost_reply(received: Received, asked: Asked) -> Iterator[Sight]:
     del asked
     tokens = received.completion_tokens - received.hidden_tokens
     silent = not (received.text.strip() or received.reasoning.strip() or received.calls)
-    refused = received.refusal or received.finish_reason in {*CALLED, WITHHELD}
+    refused = received.refusal or received.finish_reason in {*CALLED, arrival.WITHHELD}
     if silent and not refused and tokens > UNSEEN:
         yield Sight(Blame.PARSER, "", f"{tokens} tokens were counted, and none of them came")
 
@@ -125,9 +125,6 @@ def reasoning_only(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(Blame.PARSER, received.reasoning, "all that was written is in the reasoning")
 
 
-WITHHELD = "content_filter"
-
-
 @malformed_kind()
 def withheld_reply(received: Received, asked: Asked) -> Iterator[Sight]:
     """A reply that the server withheld, or cut: its filter of contents struck.
@@ -135,8 +132,8 @@ def withheld_reply(received: Received, asked: Asked) -> Iterator[Sight]:
     What the model would have done is not known.
     """
     del asked
-    if received.finish_reason == WITHHELD:
-        yield Sight(Blame.SERVER, received.text, f"finish_reason is {WITHHELD}")
+    if received.finish_reason == arrival.WITHHELD:
+        yield Sight(Blame.SERVER, received.text, f"finish_reason is {arrival.WITHHELD}")
 
 
 _CLOSING = re.compile(r"(?:\s|<[^<>\n]{1,40}>|[\])}]|```)*")  # marks that close a call

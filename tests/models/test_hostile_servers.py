@@ -42,10 +42,28 @@ CASES: dict[str, tuple[Play, str]] = {
     "an event nested without end": (sends(b"data: " + b"[" * 10**6 + b"\n\n"), "a broken event"),
     "an error in the stream, and no DONE": (
         sends(WORD, b'data: {"error": {"code": 500, "message": "CUDA out of memory"}}\n\n'),
-        "an error in the stream: .*CUDA out of memory",
+        "an error in the reply: .*CUDA out of memory",
     ),
     "closed in the middle of a reply": (sends(WORD), "ended in the middle of a reply"),
     "closed in the middle of a call": (sends(HEAD, ARGUMENTS), "in the middle of a tool call"),
+    "words of which no byte is text": (
+        sends(b'data: {"choices": [{"delta": {"content": "\xff\xfe"}}]}\n\n', event({}, "stop")),
+        "nothing in the reply is text",
+    ),
+    "thoughts of which no byte is text": (
+        sends(
+            b'{"choices": [{"message": {"reasoning": "\xff"}, "finish_reason": "stop"}]}', kind=JSON
+        ),
+        "nothing in the reply is text",
+    ),
+    "a reply broken off by the engine": (sends(WORD, event({}, "abort")), "finish_reason abort"),
+    "a reply broken off, and why": (
+        sends(
+            b'data: {"choices": [{"index": 0, "delta": {}, "finish_reason": {"type": "abort"}, '
+            b'"error": {"message": "EngineCore died"}}]}\n\n'
+        ),
+        r'finish_reason abort \{"message": "EngineCore died"\}',
+    ),
     "closed at once": (sends(), "ended in the middle of a reply"),
     "no HTTP": (lambda writer: _write(writer, b"SSH-2.0-OpenSSH_9.2\r\n"), r"127\.0\.0\.1"),
 }
@@ -132,6 +150,28 @@ async def test_a_whole_reply_on_a_connection_left_open_is_read_without_its_end()
         async with OpenAIModel(held) as model:
             turn = await model.ask(LATER, [], seed=1)
     assert (turn.text, turn.finish_reason, turn.seconds < 20) == ("word ", "stop", True)
+
+
+TURN = WORD + event({}, "stop") + b"data: [DONE]\n\n"
+WHOLE = b'{"choices": [{"message": {"content": "word "}, "finish_reason": "stop"}]}'
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (TURN, "Text/Event-Stream; charset=utf-8"),
+        (TURN, "text/plain"),
+        (TURN, "application/x-ndjson"),
+        (TURN, JSON),
+        (WHOLE, "text/event-stream"),
+        (WHOLE + b"\n\ndata: [DONE]\n\n", "text/event-stream"),
+        (WHOLE, "text/plain"),
+    ],
+)
+async def test_a_reply_is_read_by_what_it_is_and_not_by_what_it_is_called(body, kind) -> None:
+    async with serving(sends(body, kind=kind)) as url:
+        turn = await ask(url)
+    assert (turn.text, turn.finish_reason) == ("word ", "stop")
 
 
 async def test_the_next_request_after_a_broken_one_goes_well() -> None:

@@ -221,8 +221,22 @@ REPLIES = {
     "cut inside the text": Reply(
         whole('<tool_call>\n{"name": "bash", "argum', finish="length"), (), [("cut-call", SERVER)]
     ),
+    # vLLM 58228: a call was found, so that the limit is not told.
+    "a call cut by our max_tokens, which is not told": Reply(
+        whole(None, call("bash", LS[:9]), finish="tool_calls"),
+        [("bash", LS[:9])],
+        [("cut-call", Blame.HARNESS, 0)],
+        entry={"sampling": Sampling(max_tokens=40)},
+    ),
+    "words cut by our max_tokens": Reply(
+        whole("I think that", finish="length"),
+        (),
+        [("cut-reply", Blame.HARNESS)],
+        entry={"sampling": Sampling(max_tokens=40)},
+    ),
     "left as text, and then cut": Reply(whole(f"{HERMES}\nAnd", finish="length"), (), TEXT_PARSER),
-    "words cut": Reply(whole("I think that", finish="length")),
+    "words cut": Reply(whole("I think that", finish="length"), (), [("cut-reply", SERVER)]),
+    "words cut in a round without end": Reply(whole("and so " * 200, finish="length")),
     "a whole call before the cut": Reply(
         whole(None, call("bash", LS), finish="length"), [("bash", LS)]
     ),
