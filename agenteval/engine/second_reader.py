@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, cast
 
 from agenteval.core.call import BashRun, Denied, ToolCall, Verdict
-from agenteval.core.shell.heredocs import without_heredocs
+from agenteval.core.shell.source import without_heredocs
 
 _CHILD = Path(__file__).with_name("second_reader_child.py")
 _ANSWERS = ("agreed", "objected", "failed", "timed out", "known faults")

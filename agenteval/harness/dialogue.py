@@ -179,7 +179,8 @@ CLAUDE = Said(
     "InputValidationError|No such tool|not found in registry",
 )
 CODEX = Said(
-    r"rejected: blocked by policy|Rejected\(", "unsupported call|failed to parse function arguments"
+    r"rejected: blocked by policy|Rejected\(|^patch rejected",
+    "unsupported call|failed to parse function arguments",
 )
 
 
@@ -206,6 +207,17 @@ def claude_tells(line: Wire) -> Iterator[Seen]:
             did = CLAUDE.did(said) if block.get("is_error") else Did.RAN
             code = int(bool(block.get("is_error")))
             yield Seen(str(block.get("tool_use_id", "")), did, code)
+
+
+def codex_tells(line: Wire) -> Iterator[Seen]:
+    """What its app server says of an item that is a call."""
+    params = line.get("params")
+    item = params.get("item") if isinstance(params, Mapping) else None
+    if line.get("method") != "item/completed" or not isinstance(item, Mapping):
+        return
+    if item.get("type") in {"commandExecution", "fileChange"}:
+        did = Did.DENIED if item.get("status") == "declined" else Did.RAN
+        yield Seen(str(item.get("id", "")), did, item.get("exitCode", 0))
 
 
 def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:

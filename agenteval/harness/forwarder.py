@@ -138,14 +138,27 @@ def last_words(stream: Any, kept: list[bytes]) -> None:
 
 
 def obey(told: Told, child: subprocess.Popen[bytes]) -> None:
-    """Whatever comes after the order, or its end, ends the program."""
-    told.heard.readline()
+    """After the order comes what the program is to read; whatever else, or the end, ends it."""
+    while (line := told.heard.readline()).startswith(b"{"):
+        hand(child, json.loads(line)["stdin"])
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(child.pid, number)
             child.wait(GRACE)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
+
+
+def hand(child: subprocess.Popen[bytes], given: str | None) -> None:
+    """Write that for the program to read; with None, nothing more will come."""
+    try:
+        if child.stdin and given is None:
+            child.stdin.close()
+        elif child.stdin and given:
+            child.stdin.write(given.encode())
+            child.stdin.flush()
+    except (BrokenPipeError, ValueError):
+        pass  # it has ended, or was told that nothing comes
 
 
 def furnish(order: dict[str, Any]) -> None:
@@ -182,21 +195,18 @@ def main(path: str) -> None:
         return
     threading.Thread(target=admit, args=(server, child, path, told), daemon=True).start()
     threading.Thread(target=obey, args=(told, child), daemon=True).start()
-    follow(child, order["stdin"], told)
+    follow(child, order, told)
 
 
-def follow(child: subprocess.Popen[bytes], given: str, told: Told) -> None:
+def follow(child: subprocess.Popen[bytes], order: dict[str, Any], told: Told) -> None:
     """Until the program has ended; then say how."""
     kept = [b""]
     threading.Thread(target=last_words, args=(child.stderr, kept), daemon=True).start()
     printed = threading.Thread(target=listen, args=(child.stdout, told), daemon=True)
     printed.start()
-    try:
-        if child.stdin:
-            child.stdin.write(given.encode())
-            child.stdin.close()
-    except BrokenPipeError:
-        pass
+    hand(child, order["stdin"])
+    if not order["open"]:
+        hand(child, None)
     code = child.wait()
     printed.join(GRACE)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

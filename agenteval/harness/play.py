@@ -14,6 +14,7 @@ from agenteval.core.outcome import Ending
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
+from agenteval.harness.app_server import Allows, AppServer
 from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, seen_in
 from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
@@ -39,6 +40,7 @@ class HarnessLoop:
     prompt: Prompt
     rules: str
     tools: tuple[str, ...]
+    allows: Allows
     seed: int
     max_turns: int
     seconds: float
@@ -60,6 +62,7 @@ class HarnessLoop:
     _ending: Ending | None = None
     _failure: AgentevalError | None = None
     _ended: Mapping[str, Any] | None = None
+    _client: AppServer | None = None
     _printed: str = ""
     _since: float = 0.0  # when it last was its turn to do something
     _group: asyncio.TaskGroup = field(default_factory=asyncio.TaskGroup)
@@ -99,8 +102,11 @@ class HarnessLoop:
         self._starting = True
         self._since = asyncio.get_running_loop().time()
         texts = [message.content for message in self.prompt.messages]
-        task = Task("\n\n".join(texts), self.rules, self.tools, self.installed.inside)
-        await self.way.order(self.installed.program.set_up(task), self._serve)
+        told = "\n\n".join(texts)
+        task = Task(told, self.rules, self.tools, self.allows, self.installed.inside)
+        made = self.installed.program.set_up(task)
+        self._client = made.client
+        await self.way.order(made, self._serve)
         try:
             async with until(self._deadline, looks=1.0):
                 await self.way.listen(self._news)
@@ -140,6 +146,14 @@ class HarnessLoop:
         for seen in seen_in(line, self.installed.program.tells):
             self._dialogue.told(seen)
             self._seen[seen.id] = seen
+        if line and self._client:
+            self._answer_client(self._client, line)
+
+    def _answer_client(self, client: AppServer, line: str) -> None:
+        if said := client.heard(line):
+            self.way.hand(said)
+        if client.over:
+            self.way.hand(None)
 
     async def _serve(self, request: Request, answer: Answer) -> None:
         """Answer one request. What nobody foresaw in it ends the trial."""
@@ -253,7 +267,7 @@ class HarnessLoop:
         filled, self.reason = await self.scene.cut(last, last.usage.prompt_tokens)
         if filled:
             return filled
-        if last.calls and code:
+        if last.calls and (code or (self._client and self._client.failure)):
             raise self._broke("ended in the middle of its work")
         return Ending.STOPPED
 
@@ -261,5 +275,6 @@ class HarnessLoop:
         ended = self._ended or {}
         code = f" (exit code {ended['ended']})" if "ended" in ended else ""
         lines = str(ended.get("said", "")).strip().splitlines() or [self._printed]
-        said = f": {lines[-1][:300]}".rstrip(": ")
+        last = (self._client and self._client.failure) or lines[-1]
+        said = f": {last[:300]}".rstrip(": ")
         return InfrastructureError(f"{self.installed.told} {what}{code}{said}", Cause.HARNESS)

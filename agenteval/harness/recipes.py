@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.profile import STRICT, Form, Parameter, Profile
 from agenteval.harness import dialogue
+from agenteval.harness.app_server import Allows, AppServer
 from agenteval.harness.dialogue import NOTHING, Said, Seen
 
 PORT: Final = 4001
@@ -29,8 +30,8 @@ class Task:
     prompt: str
     rules: str
     tools: Sequence[str]
+    allows: Allows
     program: str  # its path in the world
-    node: str = "node"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class SetUp:
     env: Mapping[str, str]
     files: Mapping[str, str]
     stdin: str = ""
+    client: AppServer | None = None  # answers what it prints: the input stays open
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Program:
     `binary` is a pattern below what was installed. `dialect` is whose rules it has, and whose names
     its tools have, unless there is a `profile`; "" for one without rules. `tells` reads a line of
     what it prints; where it names no call there, `said` reads what it answers the model.
+    `asks` where our allow list answers what its own rules leave open.
     `first` is the CPU seconds of a trial of five calls, `each` those of a call more; `megabytes`
     what it takes on disk.
     """
@@ -69,6 +72,7 @@ class Program:
     said: Said = NOTHING
     profile: Profile | None = None
     needs: tuple[str, ...] = ()
+    asks: bool = False
     remark: str = ""
 
 
@@ -133,21 +137,13 @@ def _codex(task: Task) -> SetUp:
     config = f"""\
 model_provider = "p"
 model = "{MODEL}"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
 features = {{ apps = false, plugins = false }}
-[projects."/workspace"]
-trust_level = "trusted"
-[model_providers.p]
-name = "p"
-base_url = "{BASE}/v1"
+projects = {{ "/workspace" = {{ trust_level = "trusted" }} }}
+model_providers = {{ p = {{ name = "p", base_url = "{BASE}/v1" }} }}
 """
-    return SetUp(
-        (task.program, "exec", "--json", "--skip-git-repo-check", "-"),
-        {},
-        {f"{HOME}/.codex/config.toml": config, f"{HOME}/.codex/rules/trial.rules": task.rules},
-        stdin=task.prompt,
-    )
+    files = {f"{HOME}/.codex/config.toml": config, f"{HOME}/.codex/rules/trial.rules": task.rules}
+    client = AppServer(task.prompt, task.allows)
+    return SetUp((task.program, "app-server"), {}, files, client.begins(), client)
 
 
 def _qwen(task: Task) -> SetUp:
@@ -159,7 +155,7 @@ def _qwen(task: Task) -> SetUp:
     starts = [rule[5:-1].removesuffix(":*") for rule in rules if rule.startswith("Bash(")]
     allowed = [word for one in starts for word in ("--allowed-tools", f"run_shell_command({one})")]
     return SetUp(
-        (task.node, task.program, "--output-format", "stream-json", *allowed, "-p", task.prompt),
+        ("node", task.program, "--output-format", "stream-json", *allowed, "-p", task.prompt),
         {
             "OPENAI_API_KEY": "none",
             "OPENAI_BASE_URL": f"{BASE}/v1",
@@ -243,12 +239,13 @@ PROGRAMS: Final[Mapping[str, Program]] = {
             dialect="codex",
             speaks="responses",
             set_up=_codex,
-            tells=None,
+            tells=dialogue.codex_tells,
             said=dialogue.CODEX,
             first=0.55,
             each=0.03,
             megabytes=404,
-            remark="runs, without a terminal, whatever no rule forbids",
+            asks=True,
+            remark="asks about what no rule of its own allows: the allow list answers",
         ),
         Program(
             name="qwen-code",

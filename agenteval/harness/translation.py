@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from agenteval.core.chunk import Chunk, ReplyError, read_chunk
+from agenteval.core.chunk import Call, Choice, Chunk, ReplyError, Said, read_chunk
 from agenteval.core.plain import decoded, legible
 from agenteval.harness import anthropic_wire, openai_responses
 from agenteval.harness.http_server import JSON, STREAM, Answer, Request, UnreadableError
@@ -120,16 +120,29 @@ class Passage:
         """The reply has come whole, and was read as one."""
         if self._teller is None:
             return
-        if self._kind == JSON:
-            reply = read_chunk(b"".join(self._whole))  # as it was read once already
-            await self.answer.whole(self._teller.whole(reply))
-        else:
+        if self._kind == STREAM:
             await self._send(_told(self._teller, [self._rest]))
-            await self._send(self._teller.ended())
+        else:
+            reply = read_chunk(b"".join(self._whole))  # as it was read once already
+            if not self.wanted.body.get("stream"):
+                await self.answer.whole(self._teller.whole(reply))
+                return
+            await self.answer.begin(STREAM)  # as was asked for, whatever the server did
+            await self._send(self._teller.feed(_as_piece(reply)))
+        await self._send(self._teller.ended())
 
     async def _send(self, events: Iterable[bytes]) -> None:
         if told := b"".join(events):
             await self.answer.write(told)
+
+
+def _as_piece(reply: Chunk) -> Chunk:
+    """A reply that came whole, as a stream with one event has it."""
+    first = (reply.choices or [Choice()])[0]
+    said = first.message or Said()
+    calls = [Call(at, call.id, call.function) for at, call in enumerate(said.called)]
+    piece = Said(said.content, said.reasoning_content, said.reasoning, calls)
+    return Chunk([Choice(delta=piece, finish_reason=first.finish_reason)], reply.usage)
 
 
 def _told(teller: Teller, lines: Iterable[bytes]) -> Iterator[bytes]:

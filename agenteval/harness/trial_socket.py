@@ -12,7 +12,7 @@ import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from inspect import getsource
 from pathlib import Path
 from typing import Any, Final
@@ -63,8 +63,9 @@ class TrialSocket:
                 await self._came.wait()
         if self._streams is None:
             raise InfrastructureError("sandbox: the forwarder of the harness did not come up")
-        order = asdict(made) | {"env": _COMMON | dict(made.env), "port": PORT}
-        self._streams[1].write(json.dumps(order).encode() + b"\n")
+        given = {"stdin": made.stdin, "open": made.client is not None, "port": PORT}
+        env = _COMMON | dict(made.env)
+        self._say(json.dumps({"argv": made.argv, "env": env, "files": dict(made.files)} | given))
 
     async def listen(self, news: News, within: float | None = None) -> None:
         """Hear of the program until it has ended; it may be given up and begun again.
@@ -79,11 +80,18 @@ class TrialSocket:
                         return
         raise InfrastructureError("sandbox: the forwarder of the harness was killed")
 
+    def hand(self, text: str | None) -> None:
+        """Have the program read that; with None, that nothing more comes."""
+        self._say(json.dumps({"stdin": text}))
+
     def end(self) -> None:
         """Have the program ended: asked to, then made to."""
+        self._say("end")
+
+    def _say(self, line: str) -> None:
         if self._streams:
             with suppress(ConnectionError, RuntimeError):
-                self._streams[1].write(b"end\n")
+                self._streams[1].write(line.encode() + b"\n")
 
     async def come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._streams is None:

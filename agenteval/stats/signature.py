@@ -2,8 +2,7 @@
 
 A trial's errors tend to be of one kind, so whole trials with errors are exchanged between the two
 models, never single errors; about scenarios like these whole scenarios, as each is one draw. The
-distance of two mixes is biased upwards at small counts: it is only told beside the distance that
-chance alone would give.
+distance of two mixes is biased upwards at small counts: it stands beside what chance alone gives.
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import ShellFacts
-from agenteval.core.shell.heredocs import without_heredocs
+from agenteval.core.shell.source import without_heredocs
 from agenteval.core.shell.words import compiled
 
 # The tree takes what stands so before a compound command for a program, and its words for more.

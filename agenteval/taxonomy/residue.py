@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 
-from agenteval.core.shell.heredocs import without_heredocs
+from agenteval.core.shell.source import without_heredocs
 from agenteval.core.shell.words import compiled
 
 _MARK = (

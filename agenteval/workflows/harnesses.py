@@ -5,17 +5,19 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agenteval.config.arms import judging
 from agenteval.config.roots import DEFAULT_ARM
-from agenteval.core.policy.policy import Policy
+from agenteval.core.call import ToolCall
+from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy
 from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.run import Options
 from agenteval.core.trial import CallRecord
 from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
+from agenteval.harness.app_server import shows_open_files
 from agenteval.harness.install import Installed, install, installed
 from agenteval.harness.play import HarnessLoop
 from agenteval.harness.recipes import PROGRAMS, arm_of
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from agenteval.engine.trial_runner import TrialRunner
 
 EXAMPLES = 3  # of each way to differ
+
+
+class Read(NamedTuple):
+    """An allow list as a harness reads it; `asked` as it stands, for one that asks us too."""
+
+    theirs: Policy
+    asked: Policy | None
 
 
 @dataclass(slots=True)
@@ -85,6 +94,7 @@ class Harness:
             prompt=prompt,
             rules=rules_for(self.installed, executor.policy),
             tools=tuple(executor.policy.tools),
+            allows=partial(allowed, executor.policy),
             seed=trial.key.seed,
             max_turns=turns,
             seconds=trial.scenario.limits.trial_seconds,
@@ -156,6 +166,10 @@ def rules_for(found: Installed, policy: Policy) -> str:
     return dialect.write(policy).text if dialect else ""
 
 
+def allowed(policy: Policy, call: ToolCall) -> bool:
+    return judge.judge(call, policy).allowed
+
+
 def listed() -> Iterator[str]:
     """A line for each harness that is known."""
     for program in PROGRAMS.values():
@@ -191,20 +205,20 @@ def verdicts(run: str, store: str) -> Iterator[str]:
 
 
 def differences(
-    name: str, calls: Sequence[CallRecord], theirs: Mapping[str, Policy], scenarios: Sequence[str]
+    name: str, calls: Sequence[CallRecord], theirs: Mapping[str, Read], scenarios: Sequence[str]
 ) -> Iterator[str]:
     """How many verdicts differ, in which ways, with examples.
 
     `theirs` are the allow lists of the `scenarios`, each a call's, as the harness reads them.
     """
     judged = [(call, theirs.get(of)) for call, of in zip(calls, scenarios, strict=True)]
-    judged = [(call, policy) for call, policy in judged if call.harness]
-    found = [(call, policy) for call, policy in judged if differs(call)]
+    judged = [(call, read) for call, read in judged if call.harness]
+    found = [(call, read) for call, read in judged if differs(call)]
     alike = len(judged) - len(found)
     yield f"{name}: {alike} of {len(judged)} calls judged as our allow list does"
     ways: dict[str, list[str]] = {}
-    for call, policy in found:
-        ways.setdefault(_way(call, policy), []).append(_shown(call))
+    for call, read in found:
+        ways.setdefault(_way(call, read), []).append(_shown(call))
     for way, shown in ways.items():
         yield f"  {len(shown)} times {way}: {'; '.join(shown[:EXAMPLES])}"
 
@@ -214,13 +228,17 @@ def differs(call: CallRecord) -> bool:
     return bool(call.harness) and (call.harness == "ran") != call.verdict.allowed
 
 
-def _way(call: CallRecord, theirs: Policy | None) -> str:
+def _way(call: CallRecord, read: Read | None) -> str:
     primary = call.verdict.primary
     ours = f"denies ({primary.failure_class})" if primary else "allows"
     way = f"{call.harness} what our list {ours}"
-    if theirs is None or theirs.engine is None:
+    if read is None or read.theirs.engine is None:
         return way
-    explained = judge.judge(call.call, theirs).allowed == (call.harness == "ran")
+    if read.asked and shows_open_files(
+        partial(allowed, read.asked), call.call.command or "", UNKNOWN_WORLD.root
+    ):
+        return f"{way}, for it was told yes: the list lets these files be read"
+    explained = allowed(read.theirs, call.call) == (call.harness == "ran")
     return f"{way}, {'as its own rules say' if explained else 'unlike our reading of its rules'}"
 
 
@@ -229,8 +247,12 @@ def _shown(call: CallRecord) -> str:
     return f"`{text[:80]}`"
 
 
-def as_it_judges(name: str, stages: Iterable[Stage]) -> Mapping[str, Policy]:
+def as_it_judges(name: str, stages: Iterable[Stage]) -> Mapping[str, Read]:
     """The allow list of each scenario as our engine of this harness's dialect reads it."""
     dialect = PROGRAMS[name].dialect
     arm = replace(STRICT, engine=dialect if dialect == name else "")
-    return {stage.scenario.name: judging(arm, stage.policy) for stage in stages}
+    asked = PROGRAMS[name].asks
+    return {
+        stage.scenario.name: Read(judging(arm, stage.policy), stage.policy if asked else None)
+        for stage in stages
+    }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from real import PLAYED, cache
+from scripted_server import answers, scripted
 
 from agenteval.errors import UsageError
 from agenteval.harness.install import installed
@@ -51,7 +52,49 @@ def test_the_program_plays_and_both_verdicts_of_each_call_are_kept(harness, tmp_
     assert all(call.reply for call in calls)
     told = run("harness", "verdicts", "last", folder=tmp_path).stdout
     assert f"of {len(calls)} calls judged as our allow list does" in told
-    assert "unlike our reading" not in told or harness == "codex"  # whose rules deny nothing here
+    assert "unlike our reading" not in told
+
+
+def patch(path: str) -> str:
+    return f"apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch\nEOF"
+
+
+CODEX_TRIES = {
+    "uv run scripts/journal.py duties": "ran",
+    "cat notes/energy/readme.md": "ran",  # of its own it reads files by commands only
+    patch("notes/energy/2021-01-04.md"): "ran",
+    patch("scripts/new.py"): "denied",
+    "cat /etc/passwd": "denied",
+    "uv run scripts/journal.py duties | head -2": "denied",
+    "uv run scripts/journal.py duties && rm -rf notes": "denied",
+    "touch notes/energy/new.md": "denied",
+}
+
+
+@pytest.mark.slow
+def test_codex_asks_about_what_no_rule_allows_and_is_told_no(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("AGENTEVAL_DATA", str(cache()))
+    try:
+        installed("codex")
+    except UsageError as error:
+        pytest.skip(f"{error}; in the tests `make harnesses` gets it")
+    tries = [*CODEX_TRIES]
+
+    def script(messages):
+        done = answers(messages)
+        return ("exec_command", {"cmd": tries[done]}) if done < len(tries) else "All is done."
+
+    with scripted(script) as url:
+        asked = ("-m", "m", "--base-url", url, "--harness", "codex", "home/energy-note")
+        done = run("run", *asked, "--trials", "1", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
+    (trial,) = store.load(store.meant("last")).trials
+    assert {call.call.command: call.harness for call in trial.calls} == CODEX_TRIES
+    replies = [call.reply for call in trial.calls if call.harness == "denied"]
+    assert all("rejected by user" in reply for reply in replies)
+    told = run("harness", "verdicts", "last", folder=tmp_path).stdout
+    assert "for it was told yes: the list lets these files be read: `cat notes/" in told
 
 
 @pytest.mark.slow

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from agenteval.core.shell.draft import Gathered
 from agenteval.core.shell.facts import Heredoc
-from agenteval.core.shell.heredocs import Hidden, without_heredocs
-from agenteval.core.shell.source import Source
+from agenteval.core.shell.source import Hidden, Source, without_heredocs
 from agenteval.core.shell.walk import Walk
 from agenteval.core.span import Place
 

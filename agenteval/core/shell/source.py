@@ -1,8 +1,12 @@
-"""A shell text that is read for its facts, and how to name a part of it."""
+"""A shell text that is read for its facts, and how to name a part of it.
 
+Where the parse tree gets here-documents wrong, they are put in other words.
+"""
+
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from agenteval.core.span import Place, Span, new
 
@@ -11,6 +15,10 @@ if TYPE_CHECKING:
 
 COST = 16  # of a span, beside its text
 _ROOM = 30_000 * COST
+_HEREDOC = re.compile(
+    r"(?<!<)<<(-?)([ \t]*+)(?:(['\"])([^'\"\n\\$`]*+)\3|\\?+([^\s;&|()<>'\"\\$`]++))"
+    r"(?=[\s;&|()<>]|\Z)"
+)
 
 
 @cache
@@ -76,3 +84,35 @@ class Source:
     def part(self, start: int, end: int) -> "Source":
         """A stretch of this text, read again by itself."""
         return Source(self.text[start:end], self.base + start, self.stand_in)
+
+
+class Hidden(NamedTuple):
+    """A here-document that was put in other words, and its body."""
+
+    start: int
+    body: Place
+    expanded: bool
+
+
+def without_heredocs(text: str) -> tuple[str, list[Hidden]]:
+    """Input from a file in place of each here-document, and blanks in place of what it holds."""
+    hidden: list[Hidden] = []
+    at = end = 0
+    line = -1
+    while found := _HEREDOC.search(text, at):
+        head, at = found.start(), found.end()
+        text = text[:head] + "<".ljust(at - head, "_") + text[at:]
+        begin = text.find("\n", at)
+        if begin < 0:
+            continue
+        if begin == line:
+            begin = end  # behind the body of the one before it on this line
+        else:
+            line = begin
+        tabs, word = r"\t*" if found[1] else "", found[4] or found[5] or ""
+        last = re.compile(rf"\n{tabs}{re.escape(word)}(?=\n|\Z)").search(text, begin)
+        end = last.end() if last else len(text)
+        body = begin + 1, max(last.start() + 1 if last else end, begin + 1)
+        hidden.append(Hidden(head, body, word == found[0].lstrip("<- \t")))
+        text = text[: begin + 1] + " " * (end - begin - 1) + text[end:]
+    return text, hidden
