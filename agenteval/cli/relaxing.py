@@ -50,17 +50,21 @@ def whatif(
         output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
                            "is_smallest": is_least})  # fmt: skip
     else:
-        simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
-        typer.echo(f"now{simulated}: {now.rate.per_100()} errors per 100 calls")
-        for one in told:
-            for line in _relaxed(one, now, found.runs):
-                typer.echo(line)
-        if budget is not None and within is None:
-            typer.echo(f"no set of rules has {budget:g} errors per 100 or fewer")
-        elif not is_least:
+        for line in _sets(told, now, found.runs):
+            typer.echo(line)
+        if not is_least:
             typer.echo("a smaller set may do: there are too many to try all of them")
     if budget is not None and within is None:
+        if not as_json:
+            typer.echo(f"no set of rules has {budget:g} errors per 100 or fewer")
         raise typer.Exit(1)
+
+
+def _sets(told: "Sequence[Relaxed]", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
+    simulated = " SIMULATED" if any(run.simulated for run in runs) else ""
+    yield f"now{simulated}: {now.rate.per_100()} errors per 100 calls"
+    for one in told:
+        yield from _relaxed(one, now, runs)
 
 
 def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agenteval.core import plain
-from agenteval.core.arrival import mended
+from agenteval.core.arrival import CUT, mended
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import (
@@ -16,7 +16,6 @@ from agenteval.core.malformed import (
     Repair,
     arrived,
 )
-from agenteval.core.served import CUT
 from agenteval.core.text_calls.dialects import DIALECTS, read_calls
 from agenteval.core.trial import Timing, Turn, Usage
 from agenteval.taxonomy.malformed_kinds import malformed_in

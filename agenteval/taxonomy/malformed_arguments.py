@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agenteval.core import plain
-from agenteval.core.arrival import TOKENS
+from agenteval.core.arrival import CUT, TOKENS
 from agenteval.core.malformed import LONGEST_ARGUMENTS, Asked, Blame, Received
 from agenteval.core.policy.arguments import schema_complaint
-from agenteval.core.served import CUT
 
 
 class Sight(NamedTuple):
