@@ -205,7 +205,7 @@ def _episode(calls: Sequence[_Call]) -> list[_Call]:
 def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings) -> list[_Call]:
     """Settle what the calls of a turn settle, the most alike first; which of them did so.
 
-    Of pairs that are alike as much, the older denial's comes first.
+    Of pairs that are alike as much, the older denial's comes first: they are made in that order.
     """
     pairs = [
         (call.denied, -likeness(denial.intent, call.intent), denial, call)
@@ -214,7 +214,7 @@ def _answer(open_denials: Sequence[_Call], calls: Sequence[_Call], can: Meetings
         for denial in open_denials
         if meets[denial.kinds] and same_intent(denial.intent, call.intent)
     ]
-    pairs.sort(key=lambda pair: (*pair[:2], pair[2].turn, pair[2].intent.key, pair[3].intent.key))
+    pairs.sort(key=lambda pair: pair[:2])
     answering: list[_Call] = []
     for _, _, denial, call in pairs:
         if denial.kind is None and call not in answering:

@@ -4,7 +4,6 @@ import pytest
 
 from agenteval.core.recovery import (
     NO_DENIALS,
-    PENDING,
     Recovery,
     asks,
     recoveries,
@@ -33,6 +32,12 @@ def test_other_work_is_a_way_on_from_the_denial_that_it_followed_alone():
 
 def test_other_work_until_the_denied_intent_is_allowed_is_a_way_on_at_once():
     ended = trial(denied("ls"), LIST, tool("list", path="."))
+    found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
+    assert found == [(Recovery.ADDRESSED, 1)]
+
+
+def test_other_work_after_the_denied_intent_was_allowed_takes_no_time_from_it():
+    ended = trial(denied("ls"), tool("list", path="."), LIST)
     found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
     assert found == [(Recovery.ADDRESSED, 1)]
 
@@ -77,15 +82,15 @@ def test_a_denial_without_a_chance_is_not_answerable():
     assert found.answerable == found.aftermaths[:1]
 
 
-def test_of_more_open_denials_than_anybody_goes_back_to_the_last_are_looked_at():
-    made = tuple(denied(f"uv run x{number:02}.py") for number in range(PENDING + 1))
-    found = recoveries(trial(made, "uv run x00.py", "uv run x50.py", says("Done.")))
-    assert found[-1] is Recovery.ADDRESSED
-    assert Recovery.ADDRESSED not in found[:-1]
+def test_of_more_open_denials_than_anybody_goes_back_to_the_last_fifty_are_looked_at():
+    made = tuple(denied(f"uv run x{number:02}.py") for number in range(51))
+    found = recoveries(trial(made, "uv run x00.py", "uv run x01.py", says("Done.")))
+    assert found[1] is Recovery.ADDRESSED
+    assert Recovery.ADDRESSED not in (found[0], *found[2:])
 
 
 def test_a_denial_that_was_answered_is_not_among_those():
-    made = tuple(denied(f"uv run x{number:02}.py") for number in range(PENDING + 1))
+    made = tuple(denied(f"uv run x{number:02}.py") for number in range(51))
     found = recoveries(trial(made, "uv run x50.py", "uv run x00.py", says("Done.")))
     assert (found[0], found[-1]) == (Recovery.ADDRESSED, Recovery.ADDRESSED)
 

@@ -10,8 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agenteval.config.allowlists import convert, load_any, policy
-from agenteval.core.call import Allowed, BashRun, Denied, FileRead, FileWrite, Runnable, ToolCall
-from agenteval.core.policy.policy import Policy, files_written
+from agenteval.core.call import (
+    Allowed,
+    BashRun,
+    Denied,
+    FileEdit,
+    FileRead,
+    FileSearch,
+    FileWrite,
+    Runnable,
+    ToolCall,
+)
+from agenteval.core.policy.policy import (
+    Policy,
+    World,
+    allows,
+    allows_command,
+    elsewhere,
+    files_written,
+    only_command,
+)
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.program_specs import shown_files
 from agenteval.core.shell.simple_command import Simple, read_simple
@@ -132,6 +150,84 @@ def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
     assert runs(call, load_any(str(path), roots=[])) == found
 
 
+CHANGE = {"path": "notes/a", "old": "x", "new": "y"}
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (tool("edit", **CHANGE), FileEdit("notes/a", "x", "y")),
+        (tool("glob", pattern="*.md"), FileSearch("glob", "*.md", ".", "")),
+        (tool("read", path="notes/a"), FileRead("notes/a")),
+        (tool("todo", items=[]), None),
+    ],
+)
+def test_what_an_agent_is_offered_beside_is_a_tool_under_our_rules(call, found) -> None:
+    assert runs(call, OWN.offering(("read", "todo", "edit", "glob"))) == found
+
+
+def test_an_agent_has_no_tool_that_it_is_not_offered() -> None:
+    offered = OWN.offering(("read", "edit", "unheard-of"))
+    assert [*offered.tools] == ["read", "edit"]
+    assert not allows(tool("write", path="notes/a", content="x"), offered)
+    assert not allows(tool("edit", **CHANGE | {"path": "a"}), offered)
+    assert not allows(tool("edit", **CHANGE), OWN)
+    assert not allows(tool("webfetch", url="x"), OWN.offering(("webfetch",)))
+
+
+def test_a_tool_of_the_users_own_stays_his_whatever_it_is_called() -> None:
+    own = policy(convert("t", tomllib.loads("[tools.edit]\n[read]")), name="t", where="t")
+    assert own.offering(("edit", "read")).tools == own.tools
+    assert runs(tool("edit", any=1), own.offering(("edit",))) is None
+    assert own.paths("edit") is None
+    assert (own.paths("read"), own.paths("write")) == (own.read, own.write)
+
+
+def test_a_kept_result_outside_the_workspace_is_open_to_be_read_and_not_to_be_written() -> None:
+    world = World(saved=frozenset({"/tmp/result"}))
+    read, written = tool("read", path="/tmp/result"), tool("write", path="/tmp/result", content="")
+    assert (allows(read, OWN, world), allows(read, OWN), allows(written, OWN, world)) == (
+        True, False, False)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("call", "found"),
+    [
+        (bash("ls"), "ls"),
+        (tool("bash", command="ls", timeout=1), None),
+        (ToolCall("", "bash", "{", None, "cut"), None),
+        (tool("read", path="x"), None),
+    ],
+)
+def test_a_bash_call_of_nothing_else_is_its_command(call, found) -> None:
+    assert only_command(call, OWN) == found
+
+
+def test_where_a_schema_says_what_bash_takes_a_call_is_more_than_its_command() -> None:
+    rules = RULES + "[tools.bash.parameters]\nrequired = ['reason']\n"
+    strict = policy(convert("t", tomllib.loads(rules)), name="t", where="t")
+    assert only_command(bash("ls"), strict) is None
+    assert not allows(bash("ls"), strict)
+    assert allows(tool("bash", command="ls", reason="x"), strict)
+
+
+@pytest.mark.parametrize("key", ["workdir", "cwd", "working_directory"])
+def test_the_folders_that_a_call_asks_for_are_told(key: str) -> None:
+    found = [elsewhere({key: value, "x": "y"}, World()) for value in ("/tmp", ".", None, 5)]
+    assert found == [("/tmp",), (), (), ("5",)]
+    assert not allows(tool("bash", command="ls", **{key: "a"}), OWN)
+
+
+@pytest.mark.parametrize(
+    ("text", "allowed"),
+    [("ls", True), ("rm", False), ("ls | git x", True), ("ls | rm", False), ("ls &", False)],
+)
+def test_a_command_is_read_once_whoever_reads_it(text: str, *, allowed: bool) -> None:
+    assert allows_command(text, OWN) is allowed
+    none_joined = policy(convert("t", {"bash": {"allow": ["ls", "git *"]}}), name="t", where="t")
+    assert allows_command(text, none_joined) is (text == "ls")
+
+
 def _rules(allow: list[str]) -> Policy:
     return policy(convert("t", {"bash": {"allow": allow}}), name="t", where="t")
 
@@ -145,6 +241,9 @@ def test_files_that_a_call_writes_are_those_inside_the_workspace() -> None:
     text = "uv run x.py > a.txt 2>&1 > /etc/b > c/d"
     call = ToolCall("", "bash", "", {"command": text})
     assert list(files_written(call, "/workspace")) == ["a.txt", "c/d"]
+    written = [tool("write", path=path, content="x") for path in ("./a", "/etc/a", "/workspace/b")]
+    assert [[*files_written(one, "/workspace")] for one in written] == [["a"], [], ["b"]]
+    assert [*files_written(tool("read", path="a"), "/workspace")] == []
 
 
 def test_of_a_program_that_shows_nothing_no_files_are_known() -> None:

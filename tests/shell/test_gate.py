@@ -29,6 +29,7 @@ ACCEPTED = [
     ("[ -f x ]", ["[", "-f", "x", "]"]),
     ("./a=b/run /x=y", ["./a=b/run", "/x=y"]),
     ("\u65e5 \u672c \U0001f600 a\u00a0b", ["\u65e5", "\u672c", "\U0001f600", "a\u00a0b"]),
+    ("';' a", [";", "a"]),
     ("curl 'http://x/?a=1&b=2' a]b c[ [", ["curl", "http://x/?a=1&b=2", "a]b", "c[", "["]),
 ]  # fmt: skip
 
@@ -37,6 +38,8 @@ STOPPED = [
     (" \n# only a comment\n", Obstacle.EMPTY, 0),
     ("ls | wc", Obstacle.OPERATOR, 3),
     ("ls;", Obstacle.OPERATOR, 2),
+    ("if;", Obstacle.OPERATOR, 2),  # what stands alone before an operator is not judged
+    ("'", Obstacle.QUOTE, 0),
     ("ls&&x", Obstacle.OPERATOR, 2),
     ("ls 2>x", Obstacle.OPERATOR, 4),
     ("(ls)", Obstacle.OPERATOR, 0),
@@ -68,6 +71,7 @@ STOPPED = [
     ("{ ls", Obstacle.RESERVED, 0),
     ("A=1 ls", Obstacle.ASSIGNMENT, 0),
     ("a+=1", Obstacle.ASSIGNMENT, 0),
+    ("a.=1 ls", Obstacle.ASSIGNMENT, 0),
     ("'' x", Obstacle.PROGRAM, 0),
     ("-x", Obstacle.PROGRAM, 0),
     ("%1", Obstacle.PROGRAM, 0),
@@ -94,6 +98,37 @@ def test_a_simple_command_is_read_as_bash_runs_it(text: str, argv: list[str]):
 @pytest.mark.parametrize(("text", "reason", "start"), STOPPED)
 def test_reading_stops_where_the_text_could_mean_more(text: str, reason: Obstacle, start: int):
     assert read_simple(text) == NotSimple(reason, start)
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("ls", [(0, 2)]),
+        ("ls -l", [(0, 2), (3, 5)]),
+        ("  abc  x", [(2, 5), (7, 8)]),
+        ("'a ' b", [(0, 4), (5, 6)]),
+        ("l\\\ns  'a b' \"c\" # d", [(0, 4), (6, 11), (12, 15)]),
+    ],
+)
+def test_a_word_has_a_place_in_the_text(text: str, places: list[tuple[int, int]]):
+    reading = read_simple(text)
+    assert isinstance(reading, Simple)
+    assert [reading.place(number) for number in range(len(places))] == places
+    assert [(word.span.start, word.span.end) for word in reading.words] == places
+    assert reading.extent == (places[0][0], places[-1][1])
+    assert reading.first == reading.argv[0]
+
+
+@pytest.mark.parametrize("character", ["a", "\u00e9", "\u65e5", "\U0001f600"])
+def test_a_text_may_have_as_many_bytes_as_linux_gives_to_a_shell(character: str):
+    size = len(character.encode())
+    whole, rest = divmod(131_071, size)
+    longest = character * whole + "a" * rest
+    reading = read_simple(longest)
+    assert isinstance(reading, Simple)
+    assert (reading.argv, reading.extent) == ((longest,), (0, len(longest)))
+    longer = character * whole + "a" * (rest + 1)
+    assert read_simple(longer) == NotSimple(Obstacle.LENGTH, min(len(longer), 131_071))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Runs as counts, beside the whole runs that they are counted from."""
 
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -11,9 +12,10 @@ from agenteval.core.outcome import Outcome
 from agenteval.core.run import Conditions, Effort, Look
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Execution
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.store.loading import load_summary
-from agenteval.store.summaries import opened
+from agenteval.store.sql import SqlStore
+from agenteval.store.summaries import decoded, opened
 from agenteval.testing import card
 
 __all__ = ["store"]
@@ -97,6 +99,26 @@ def test_a_store_that_is_not_there_or_is_none_says_so(tmp_path, store):
         "not a store of agenteval" in told[1],
         str(error.value).startswith("no run 'r9' in the store (newest: none yet)"),
     ] == [True, True, True]
+
+
+def test_a_store_with_broken_pages_is_a_fault_of_the_host_whoever_asks(tmp_path):
+    path = tmp_path / "runs.db"
+    with closing(SqlStore(str(path))) as store:
+        store.add(RUN)
+    size = path.stat().st_size
+    with path.open("rb+") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (size - 4096))
+    with pytest.raises(HostError, match=r"^--store .*runs.db: the file is damaged"):
+        gated(store)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("[1]", [1]), ([1], [1]), (r'"\ud800"', "\ud800"), (r'{"a": "\udfff x"}', {"a": "\udfff x"})],
+)
+def test_a_column_is_its_value_also_where_a_model_wrote_half_a_character(column, value):
+    assert decoded(column) == value
 
 
 def test_any_database_is_asked_the_same_way(filled):
