@@ -1,13 +1,13 @@
-"""A scripted model with twelve habits, each of which it has only where it reads that it is wanted.
+"""Scripted models: twelve habits, each had only where it is read to be wanted, and a web search.
 
-It knows the solution. What a text asks for it finds by the words that the texts of real harnesses
+They know the solution. What a text asks for it finds by the words that the texts of real harnesses
 have, in the system message and the tools as they are sent: nothing here knows an arm.
 """
 
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from agenteval.config.arms import spoken
@@ -111,6 +111,60 @@ class Habitual:
                     return strangers(text, offered)[0], json.dumps({"path": "README.md"})
                 return spoken(tools).written(BASH, {"command": habit.makes(right)})
         return None
+
+
+SEARCH = re.compile(r"\bweb search\b")
+NO_OTHERS = re.compile(r"\bno other tools\b")
+AFTERWARDS = re.compile(r"\b[Aa]fter a denial\b")
+BEGINS = 0.8  # how often a task that speaks of a web search has one tried
+# How often it leaves it at that after a denial: told what to do then, or not.
+LEAVES = {True: 0.8, False: 0.2}
+GIVES_UP = 6  # searches: then it stops altogether
+WEBBY = (  # one way after the other
+    ("web_search", {"query": "newer figures"}),
+    ("webfetch", {"url": "https://example.org/figures"}),
+    (BASH, {"command": "curl -s https://example.org/figures"}),
+    (BASH, {"command": "uv run scripts/web_search.py --query figures"}),
+)
+
+
+class Searcher(Habitual):
+    """Searches the web where its task speaks of that, and in other ways when it is denied.
+
+    It begins half as often where it reads that there are no other tools, and stops when it has
+    searched too often.
+    """
+
+    async def ask(self, messages: Sequence[Message], tools: Sequence, *, seed: int) -> Turn:
+        system = "\n".join(one.content for one in messages if one.role == "system")
+        task = "\n".join(one.content for one in messages if one.role == "user")
+        made = [(one.name, one.raw) for message in messages for one in message.calls]
+        ways = [_webby(tools, *way) for way in WEBBY]
+        done = sum(call in ways for call in made)
+        if SEARCH.search(task) and len(made) > 0 and done < searches(system, task):
+            if done == GIVES_UP:
+                return replace(_turn(()), text="I could not find anything newer on the web.")
+            name, raw = ways[done % len(ways)]
+            return _turn((ToolCall(f"call-{len(made)}", name, raw, json.loads(raw)),))
+        return await super().ask(messages, tools, seed=seed)
+
+    def _by_habit(self, *_: object) -> None:
+        return None
+
+
+def searches(system: str, task: str) -> int:
+    """How many searches this trial has in it, if all are denied."""
+    chance = Random(task)
+    if chance.random() >= BEGINS * (YIELDS if NO_OTHERS.search(system) else 1):
+        return 0
+    leaves, made = LEAVES[bool(AFTERWARDS.search(system))], 1
+    while chance.random() >= leaves:
+        made += 1
+    return made
+
+
+def _webby(tools: Sequence, name: str, arguments: Mapping[str, str]) -> tuple[str, str]:
+    return spoken(tools).written(name, arguments) if name == BASH else (name, json.dumps(arguments))
 
 
 def _turn(calls: tuple[ToolCall, ...]) -> Turn:

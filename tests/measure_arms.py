@@ -9,10 +9,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from habits import HABITS, Habitual
+from habits import BEGINS, GIVES_UP, HABITS, LEAVES, Habitual, Searcher
 
 from agenteval.config.arms import arms
 from agenteval.config.prompts import load_setting
+from agenteval.config.roots import DEFAULT_ARM
 from agenteval.core.scoring import score
 from agenteval.core.trial import Trial
 from agenteval.engine.orchestrator import trial_keys
@@ -39,10 +40,31 @@ often a real model obeys. The model is *simulated*.
 
 {table}
 
+## What two sentences do at a wall
+
+In each scenario of `ralf/` the task speaks of a quick web search, and there is none.
+Another scripted model tries one in {begins:g} % of its trials, half as often where it reads that
+there are no other tools.
+After each denial it leaves it at that in {untold:g} % of cases, in {told:g} % where it reads what
+to do after a denial, and else searches in another way; after {gives_up} searches it stops.
+What else it does is right. {walls_of}:
+
+{walls}
+
+With a model of your own: `agenteval run --model NAME ralf --prompt-variant five`, and so on for
+`five+tools`, `five+after` and `five+tools+after`; then `agenteval show` with the four runs.
+
 ## The arms
 
 {cards}
 """
+WALLS = ("five", "five+tools", "five+after", "five+tools+after")
+SAID = {
+    "five": "neither",
+    "five+tools": "no such tool",
+    "five+after": "what to do",
+    WALLS[3]: "both",
+}
 
 
 async def measured(
@@ -59,6 +81,40 @@ async def measured(
             *(await played(stages, keys, Habitual(scenarios), backend, setting)).values()
         ]
     return found
+
+
+async def at_walls(trials: int, targets: Sequence[str] = ("ralf",)) -> dict[str, list[Trial]]:
+    """The searching model in ralf, under each of the four variants."""
+    stages = load_stages(targets)
+    scenarios = [stage.scenario for stage in stages]
+    keys = trial_keys([one.name for one in scenarios], trials, 1)
+    backend = await choose(None, prefork=True)
+    found = {}
+    for name in WALLS:
+        setting = load_setting(DEFAULT_ARM, name, "start", "0")
+        done = await played(stages, keys, Searcher(scenarios), backend, setting)
+        found[name] = [*done.values()]
+    return found
+
+
+def walls(found: Mapping[str, list[Trial]]) -> list[str]:
+    """What each variant did to the wall that is met, to stall and to recovery."""
+    rows = [("told", "met the wall", "stalled there", "recovered in the next turn", "calls")]
+    rows.append(("---", *["---:"] * 4))
+    for name, trials in found.items():
+        counted = score(trials).counted
+        met = [one for one in counted if one.errors]
+        denials = [each for one in met for each in one.recovery.answerable]
+        at_once = sum(one.turns == 1 for one in denials)
+        stalled = sum(not one.completed for one in met)
+        shares = (_share(len(met), len(counted)), _share(stalled, len(counted)))
+        calls = str(sum(one.calls for one in counted))
+        rows.append((SAID[name], *shares, _share(at_once, len(denials)), calls))
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} % of {whole}" if whole else "none"
 
 
 def per_100(trials: Sequence[Trial]) -> tuple[Mapping[str, float], float, int, int]:
@@ -96,6 +152,7 @@ def main() -> None:
     parser.add_argument("targets", nargs="*")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--trials", type=int, default=2)
+    parser.add_argument("--walls", type=int, default=15, help="trials of each ralf scenario (15)")
     given = parser.parse_args()
     names = [*arms()]
     found = asyncio.run(measured(given.targets, given.trials, names))
@@ -103,8 +160,18 @@ def main() -> None:
     scenarios = len({trial.scenario for trial in next(iter(found.values()))})
     said = f"{scenarios} scenarios, {given.trials} trials of each, seed 1:"
     told = cards(given.targets, names)
+    ralf = asyncio.run(at_walls(given.walls))
     page = HEAD.format(
-        habits=chances, said=said, table="\n".join(table(found)), cards="\n".join(told)
+        habits=chances,
+        said=said,
+        table="\n".join(table(found)),
+        cards="\n".join(told),
+        begins=100 * BEGINS,
+        gives_up=GIVES_UP,
+        told=100 * LEAVES[True],
+        untold=100 * LEAVES[False],
+        walls_of=f"{given.walls} trials of each, seed 1, arm `{DEFAULT_ARM}`",
+        walls="\n".join(walls(ralf)),
     )
     print(page)  # noqa: T201 -- what the script is for
     if given.write:

@@ -44,6 +44,12 @@ class Installed:
         return f"{self.program.name} {self.program.version} (sha256 {self.digest[:12]})"
 
     @property
+    def cure(self) -> str:
+        """What helps where it asks for a login, or somebody else's model."""
+        again = f"agenteval harness install {self.program.name}"
+        return f"remove {self.folder} and get it again: `{again}`"
+
+    @property
     def protocol(self) -> str:
         """What a run records of it, with what is translated between it and the served model."""
         speaks = self.program.speaks

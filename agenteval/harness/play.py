@@ -277,4 +277,5 @@ class HarnessLoop:
         lines = str(ended.get("said", "")).strip().splitlines() or [self._printed]
         last = (self._client and self._client.failure) or lines[-1]
         said = f": {last[:300]}".rstrip(": ")
-        return InfrastructureError(f"{self.installed.told} {what}{code}{said}", Cause.HARNESS)
+        cure = "" if self._has_asked else f"; {self.installed.cure}"
+        return InfrastructureError(f"{self.installed.told} {what}{code}{said}{cure}", Cause.HARNESS)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from agenteval.engine.trial_runner import TrialRunner
 
 EXAMPLES = 3  # of each way to differ
+_HERE = "a harness plays in bubblewrap only: leave it away"
 
 
 class Read(NamedTuple):
@@ -72,9 +73,7 @@ class Harness:
     def hosting(self, backend: SandboxBackend) -> Hosting:
         """Raises UsageError for a backend whose worlds can have no guest."""
         if not isinstance(backend, Bubblewrap):
-            raise UsageError(
-                f"--sandbox {backend.name}: a harness plays in bubblewrap only: leave it away"
-            )
+            raise UsageError(f"--sandbox {backend.name}: {_HERE}")
         host: Host = backend
         return Hosting(host, self.installed)
 
@@ -131,6 +130,8 @@ def harness_of(options: Options) -> Harness:
     found = installed(options.harness)
     if options.arm not in {DEFAULT_ARM, arm_of(options.harness)}:
         raise UsageError(f"--arm {options.arm}: {options.harness} is an arm itself: leave it away")
+    if options.sandbox not in {None, Bubblewrap.name}:
+        raise UsageError(f"--sandbox {options.sandbox}: {_HERE}")
     if options.context != "0":
         raise UsageError(
             f"--context {options.context}: a harness makes its own context: leave it away"

@@ -99,7 +99,7 @@ def test_a_program_whose_models_last_word_filled_its_context_ended_so(
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("sys.exit('no licence')\n", "asked its model nothing (exit code 1): no licence"),
+        ("sys.exit('log in')\n", "asked its model nothing (exit code 1): log in; remove "),
         ("answer(ask())\nsys.exit('out of luck')\n", "in the middle of its work (exit code 1)"),
         ("os.kill(os.getpid(), 9)\n", "asked its model nothing"),
         ("time.sleep(60)\n", "asked its model nothing for 2 s, and was ended"),

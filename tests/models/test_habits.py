@@ -1,8 +1,8 @@
 """The texts of the arms teach what they claim: one scripted model with habits, through all."""
 
 import pytest
-from habits import HABITS, Habitual, wanted
-from measure_arms import per_100
+from habits import BEGINS, HABITS, YIELDS, Habitual, searches, wanted
+from measure_arms import WALLS, at_walls, per_100, walls
 
 from agenteval.config.arms import arms
 from agenteval.config.prompts import load_setting
@@ -81,3 +81,35 @@ async def test_without_the_sentences_that_ask_for_it_nothing_is_chained(tmp_path
     setting = load_setting("quiet", None, "start", "0")
     assert "named-tool" in wanted(*sent(setting))
     assert "shell-chain" not in await rates(setting)
+
+
+@pytest.mark.parametrize(
+    ("system", "begins", "many"),
+    [
+        ("", BEGINS, 0.8),
+        ("There are no other tools than bash.", BEGINS * YIELDS, 0.8),
+        ("After a denial, go on.", BEGINS, 0.2),
+        ("There are no other tools than bash. After a denial, go on.", BEGINS * YIELDS, 0.2),
+    ],
+)
+def test_who_searches_begins_and_goes_on_by_what_the_prompt_tells(system, begins, many):
+    made = [searches(system, f"task {number}") for number in range(4000)]
+    begun = [one for one in made if one]
+    assert len(begun) / len(made) == pytest.approx(begins, abs=0.03)
+    assert sum(one > 1 for one in begun) / len(begun) == pytest.approx(many, abs=0.03)
+
+
+async def test_the_two_sentences_at_a_wall_reach_the_model_and_are_told_apart():
+    found = await at_walls(6, ["ralf/handshake"])
+    told = {name: [*(one.outcome for one in trials)] for name, trials in found.items()}
+    searched = {
+        name: sum(any(call.verdict.primary for call in one.calls) for one in trials)
+        for name, trials in found.items()
+    }
+    assert searched["five"] == searched["five+after"] > searched["five+tools"] > 0
+    assert {*told["five+after"], *told["five+tools+after"]} == {"completed"}
+    assert "completed" in told["five"]
+    assert {*told["five"]} > {"completed"}  # some stopped there
+    assert [row.split("|")[1].strip() for row in walls(found)[2:]] == [
+        "neither", "no such tool", "what to do", "both"]  # fmt: skip
+    assert [*found] == [*WALLS]

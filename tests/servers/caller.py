@@ -6,7 +6,7 @@ from markov import ASSISTANT, Chain
 
 PIPED, FLAG, SILENT = 0.06, 0.03, 0.01  # of all calls, of all calls, of all turns
 
-_HEAD = '<tool_call>\n{"name": "bash", "arguments": {"command": "'
+_HEAD = '<tool_call>\n{"name": "TOOL", "arguments": {"command": "'
 _TAIL = '"}}\n</tool_call>'
 _SAID = "I have looked at every note."
 _COMMANDS = (
@@ -19,14 +19,15 @@ _COMMANDS = (
 _CLOSING = "uv run scripts/notes.py finish --session 1000"
 
 
-def chain(*, piped: float = PIPED, closes: float = 0.0) -> Chain:
+def chain(*, piped: float = PIPED, closes: float = 0.0, tool: str = "bash") -> Chain:
     """`closes` is the share of calls that close session 1000."""
+    head = _HEAD.replace("TOOL", tool)
     mistakes = {" | head -5": piped, " --verbose": FLAG}
     commands = dict.fromkeys(_COMMANDS, (1 - closes) / len(_COMMANDS)) | {_CLOSING: closes}
     commands = {command: share for command, share in commands.items() if share}
     return {
-        ASSISTANT: {_HEAD: 1 - SILENT, _SAID: SILENT},
-        _HEAD: commands,
+        ASSISTANT: {head: 1 - SILENT, _SAID: SILENT},
+        head: commands,
         **{command: {_TAIL: 1 - piped - FLAG} | mistakes for command in commands},
         **{mistake: {_TAIL: 1.0} for mistake in mistakes},
     }

@@ -39,13 +39,13 @@ INSTRUCTIONS = "# System\n\nYou keep notes.\n\n{{ rules }}\n\n# Task\n\nLook at 
 
 
 @contextmanager
-def serving(folder: Path, played: Chain) -> Iterator[str]:
+def serving(folder: Path, played: Chain, *, window: int = 16384) -> Iterator[str]:
     try:
         root = got()
     except AbsentError as absent:
         pytest.skip(str(absent))
     write_weights(folder / "markov.gguf", played)
-    with llama_server(root, folder / "markov.gguf", slots=4) as address:
+    with llama_server(root, folder / "markov.gguf", slots=4, window=window) as address:
         yield address
 
 

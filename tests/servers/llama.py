@@ -98,7 +98,9 @@ def _run(*command: str) -> str:
 
 
 @contextmanager
-def llama_server(root: Path, weights: Path, *, slots: int, name: str = "markov") -> Iterator[str]:
+def llama_server(
+    root: Path, weights: Path, *, slots: int, name: str = "markov", window: int = 16384
+) -> Iterator[str]:
     """Its address, without /v1, while it serves these weights under that name."""
     libraries = root / LIBRARIES
     backends = libraries / "ggml" / "backends0"
@@ -111,7 +113,7 @@ def llama_server(root: Path, weights: Path, *, slots: int, name: str = "markov")
         str(root / PROGRAM),
     ]
     # One thread: with more, they wait for each other on a busy machine.
-    options = f"--jinja -np {slots} -c {slots * 16384} -t 1 -tb 1 --no-webui --offline"
+    options = f"--jinja -np {slots} -c {slots * window} -t 1 -tb 1 --no-webui --offline"
     with running(
         [*program, *options.split(), "-m", str(weights), "-a", name, "--port", str(port)],
         {"GGML_BACKEND_PATH": str(backends / f"libggml-cpu-{'haswell' if fast else 'x64'}.so")},

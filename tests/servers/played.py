@@ -20,16 +20,17 @@ def play(
     model: str = "markov",
     ends: int = 0,
     seed: int = 3,
+    by: str = "--arm strict",
     **entry: object,
 ) -> dict[str, Any]:
     """The JSON of the run, which ends with this exit code.
 
-    `entry` is what else the model's entry in agenteval.toml holds.
+    `by` says what the model is played by, `entry` what else its entry in agenteval.toml holds.
     """
     entry = {"base_url": base_url, "model": model, "sampling": SAMPLING, **entry}
     lines = [f"{name} = {_toml(value)}" for name, value in entry.items()]
     (project / "agenteval.toml").write_text("\n".join(["[models.markov]", *lines, ""]))
-    command = "run -m markov known/rates --arm strict --concurrency 4 --json --trials"
+    command = f"run -m markov known/rates {by} --concurrency 4 --json --trials"
     done = subprocess.run(
         [sys.executable, "-m", "agenteval", *command.split(), str(trials), "--seed", str(seed)],
         cwd=project,
