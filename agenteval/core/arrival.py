@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenteval.core import plain
-from agenteval.core.malformed import LONGEST_ARGUMENTS, Received, ReceivedCall, Schemas
-from agenteval.core.served import FULL, LENGTH
+from agenteval.core.malformed import (
+    FULL,
+    LENGTH,
+    LONGEST_ARGUMENTS,
+    Received,
+    ReceivedCall,
+    Schemas,
+)
 
 REPEATED, ENCODED, SURPLUS = "repeated-arguments", "encoded-twice", "surplus-text"
 PREFIXED, TOKENS, AGAIN = "prefixed-name", "channel-tokens", "repeated-call"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from agenteval.core.malformed import FULL
 from agenteval.core.outcome import Ending
 from agenteval.core.trial import Message, Turn
 
@@ -182,9 +183,6 @@ def cut(requests: Sequence[Sent], *, context: int | None, whole: bool) -> str:
     return said if whole else ""
 
 
-LENGTH = "length"  # the finish reason of a reply that a limit of its tokens ended
-FULL = "model_context_window_exceeded"  # of one that filled the context, where a server says so
-CUT = frozenset((LENGTH, FULL))
 NEAR = 16  # tokens: so few before the end of its context a server may stop already
 
 

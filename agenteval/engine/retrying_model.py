@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
+from agenteval.core.malformed import CUT
 from agenteval.core.outcome import Ending
 from agenteval.core.served import (
-    CUT,
     Counted,
     Sent,
     counted,

@@ -9,6 +9,7 @@ from agenteval.core.arrival import mended
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import (
+    CUT,
     LONGEST_ARGUMENTS,
     Asked,
     Received,
@@ -16,7 +17,6 @@ from agenteval.core.malformed import (
     Repair,
     arrived,
 )
-from agenteval.core.served import CUT
 from agenteval.core.text_calls.dialects import DIALECTS, read_calls
 from agenteval.core.trial import Timing, Turn, Usage
 from agenteval.taxonomy.malformed_kinds import malformed_in

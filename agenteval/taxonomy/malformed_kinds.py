@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from agenteval.core.loops import repeated
-from agenteval.core.malformed import Asked, Blame, MalformedCall, Received
+from agenteval.core.malformed import CUT, LENGTH, Asked, Blame, MalformedCall, Received
 from agenteval.core.plain import REPLACEMENT
-from agenteval.core.served import CUT, LENGTH
 from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy import malformed_arguments, malformed_replies
 from agenteval.taxonomy.malformed_arguments import (
