@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agenteval.core import plain
-from agenteval.core.malformed import LONGEST_ARGUMENTS, Received, ReceivedCall, Schemas
+from agenteval.core.malformed import (
+    FULL,
+    LENGTH,
+    LONGEST_ARGUMENTS,
+    Received,
+    ReceivedCall,
+    Schemas,
+)
 
 REPEATED, ENCODED, SURPLUS = "repeated-arguments", "encoded-twice", "surplus-text"
 PREFIXED, TOKENS, AGAIN = "prefixed-name", "channel-tokens", "repeated-call"
@@ -17,9 +24,6 @@ LEGACY = "legacy-call"
 # Harmony's and Kimi's namespaces, Gemini's, and the number that Kimi puts behind.
 _PREFIX = re.compile(r"^(?:functions?|tools?|default_api|multi_tool_use)[.:/]+")
 _NUMBER = re.compile(r":\d+$")
-LENGTH = "length"  # the finish reason of a reply that a limit of its tokens ended
-FULL = "model_context_window_exceeded"  # of one that filled the context, where a server says so
-CUT = frozenset((LENGTH, FULL))
 CALLED, WITHHELD = "tool_calls", "content_filter"
 # The words of Anthropic, Gemini, Mistral, Z.ai, TGI, and what passes them on.
 _ENDS = {

@@ -145,15 +145,16 @@ def _count(counts: Mapping[str, Any], name: str) -> int:
 
 def read_loosely(content: bytes) -> Chunk:
     """Raises ReplyError for what is no JSON, or where a list or an object stands for the other."""
-    text = shallow(decoded(content).removeprefix(BYTE_ORDER))
+    # 9router ends a whole reply as a stream.
+    text = decoded(content).removeprefix(BYTE_ORDER).rstrip().removesuffix("data: [DONE]")
     try:
-        found = json.loads(text, strict=False, parse_int=_whole)
+        found = json.loads(shallow(text), strict=False, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise ReplyError(str(error)) from error
     chunk = _object(found) or {}
     return Chunk(
         choices=[_choice(one) for one in _list(chunk.get("choices"))],
-        usage=_counts(chunk.get("usage")),
+        usage=used if isinstance(used := chunk.get("usage"), dict) else None,
         error=_raw(chunk.get("error")),
         model=_text(chunk.get("model")),
     )
@@ -243,10 +244,6 @@ def _place(found: Any) -> int | None:
     if isinstance(found, str) and re.fullmatch(r"[0-9]{1,9}", found):
         return int(found)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
-
-
-def _counts(found: Any) -> dict[str, Any] | None:
-    return found if isinstance(found, dict) else None
 
 
 def _object(found: Any) -> Mapping[str, Any] | None:

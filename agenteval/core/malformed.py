@@ -104,6 +104,10 @@ class Asked:
 LONGEST_ARGUMENTS = 1 << 18
 LONGEST_NAME = 5_000  # of a tool, an id, a model
 
+LENGTH = "length"  # the finish reason of a reply that a limit of its tokens ended
+FULL = "model_context_window_exceeded"  # of one that filled the context, where a server says so
+CUT = frozenset((LENGTH, FULL))
+
 
 def arrived(received: Received) -> Received:
     words = tuple(map(paired, (received.text, received.reasoning)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from agenteval.core.arrival import FULL
+from agenteval.core.malformed import FULL
 from agenteval.core.outcome import Ending
 from agenteval.core.trial import Message, Turn
 

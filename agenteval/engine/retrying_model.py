@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from agenteval.core.arrival import CUT
+from agenteval.core.malformed import CUT
 from agenteval.core.outcome import Ending
 from agenteval.core.served import (
     Counted,

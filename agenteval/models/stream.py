@@ -111,8 +111,7 @@ class StreamReader:
         for choice in chunk.choices or ():
             if choice.index:  # one was asked for
                 continue
-            said_now = choice.delta or (None if self._arrivals else choice.message)
-            if said_now is not None and self._said(said_now):
+            if choice.delta is not None and self._said(choice.delta):
                 self._arrivals.append(at)
                 self._unread += 1
             if choice.finish_reason:
@@ -186,8 +185,8 @@ class StreamReader:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         if self._line:
             self._take([b"".join(self._line)], self._arrivals[-1] if self._arrivals else 0.0)
-        if not self._finish_reason and (whole := b"".join(self._raw).strip()).startswith(b"{"):
-            return read_reply(whole.removesuffix(b"data: [DONE]"))  # 9router
+        if not self._finish_reason and b"".join(self._raw).lstrip().startswith(b"{"):
+            return read_reply(b"".join(self._raw))
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
             raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")

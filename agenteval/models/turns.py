@@ -9,6 +9,7 @@ from agenteval.core.arrival import CUT, mended
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import (
+    CUT,
     LONGEST_ARGUMENTS,
     Asked,
     Received,

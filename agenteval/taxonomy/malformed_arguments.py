@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from agenteval.core import plain
-from agenteval.core.arrival import CUT, TOKENS
-from agenteval.core.malformed import LONGEST_ARGUMENTS, Asked, Blame, Received
+from agenteval.core.arrival import TOKENS
+from agenteval.core.malformed import CUT, LONGEST_ARGUMENTS, Asked, Blame, Received
 from agenteval.core.policy.arguments import schema_complaint
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from agenteval.core.arrival import CUT, LENGTH
 from agenteval.core.loops import repeated
-from agenteval.core.malformed import Asked, Blame, MalformedCall, Received
+from agenteval.core.malformed import CUT, LENGTH, Asked, Blame, MalformedCall, Received
 from agenteval.core.plain import REPLACEMENT
 from agenteval.core.text_calls.dialects import calls_left
 from agenteval.taxonomy import malformed_arguments, malformed_replies
