@@ -6,13 +6,16 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from agenteval.__main__ import app
+from agenteval.cli.logs import Progress
 from agenteval.workflows.log_policies import BESIDE, MODE
+from agenteval.workflows.log_results import Intake, Taken
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import (
@@ -354,6 +357,19 @@ def weeks():
                         is_error=number < denied,
                     )
                 )
+
+
+def test_progress_is_told_now_and_then_also_of_one_long_session(capsys) -> None:
+    now = [10.0]
+    progress = Progress(lambda: now[0])
+    intake = Intake(asked=3, files=1)
+    intake.runs["r"] = Taken("r", "m", "codex", recorded=Counter(ran=41_000))
+    intake.runs["r"].sessions["added"] = 20
+    for seconds in (0.0, 1.0, 1.5, 0.0):
+        now[0] += seconds
+        progress(intake)
+    line = "file 1 of 3, 20 sessions, 41,000 calls\n"
+    assert capsys.readouterr().err == 2 * line
 
 
 def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:
