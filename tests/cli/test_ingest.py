@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from agenteval.__main__ import app
 from agenteval.cli.logs import Progress
+from agenteval.readers.log_formats import FORMATS
 from agenteval.workflows.log_policies import BESIDE, MODE
 from agenteval.workflows.log_results import Intake, Taken
 
@@ -21,8 +23,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import (
     CHAT,
     CLAUDE,
+    CODEX,
+    GEMINI,
+    HOOK,
     LISTS,
+    MINI,
     PIPES,
+    QWEN,
     claude,
     claude_call,
     codex_call,
@@ -279,13 +286,27 @@ def test_what_must_not_be_stored_is_taken_out_before(here) -> None:
 
 
 def test_auto_finds_the_places_of_programs(here, monkeypatch) -> None:
-    folder = here / "claude/projects/-srv-work"
-    folder.mkdir(parents=True)
-    (folder / "c1.jsonl").write_text(claude())
-    for name in ("XDG_DATA_HOME", "CODEX_HOME", "QWEN_HOME", "GEMINI_CLI_HOME"):
-        monkeypatch.setenv(name, str(here / "nothing"))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(here / "claude"))
-    assert [run["format"] for run in ingested("auto")["runs"]] == ["claude-code"]
+    for log in FORMATS.values():
+        for variable, *_ in log.homes:
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(here))
+    for name, text in (
+        (".claude/projects/-srv-work/c1.jsonl", claude()),
+        (".codex/sessions/2026/03/01/rollout-1.jsonl", CODEX),
+        (".codex/archived_sessions/rollout-2.jsonl", CODEX.replace('"x1"', '"x2"')),
+        (".qwen/projects/-srv-p/chats/q.jsonl", QWEN),
+        (".gemini/tmp/abc/chats/session-1.json", GEMINI),
+        (".local/state/agenteval/hook/calls.jsonl", HOOK),
+        (".config/mini-swe-agent/last_mini_run.traj.json", MINI),
+        (".local/share/opencode/opencode.db", ""),
+    ):
+        (here / name).parent.mkdir(parents=True)
+        (here / name).write_text(text)
+    with closing(database(here / ".local/share/opencode/opencode.db")):
+        found = {run["format"]: run["sessions"]["added"] for run in ingested("auto")["runs"]}
+    one = ("claude-code", "qwen-code", "gemini-cli", "hook", "swe-agent", "opencode")
+    assert found == {**dict.fromkeys(one, 1), "codex": 2}
+    assert ingested("auto")["files_unchanged"] >= 7
 
 
 def test_skipped_parts_are_named_with_file_and_place(here) -> None:
