@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "agenteval.ingest/1"
 NAMED = 10  # skipped parts that are named; --json has all
-EVERY_SECONDS = 2  # while logs are followed
-EVERY = 200  # sessions from one word of progress to the next
+EVERY_SECONDS = 2.0  # while logs are followed, and from one word of progress to the next
 _COLUMNS = ("ran", "tool-error", "denied", "rejected", "invalid-tool", "malformed")
 _APART = ("pending", "cascade", "not-observable")
 
@@ -103,7 +103,7 @@ def ingest(  # noqa: PLR0913 -- each is an option of the command line
         wanted=workflows.log_results.Wanted(since, until, model, agent, project),
         redact=redact,
         workers=workers,
-        note=_progress if sys.stderr.isatty() else lambda _: None,
+        note=Progress() if sys.stderr.isatty() else lambda _: None,
     )
     first = take(paths or [])
     _show(first, as_json=as_json)
@@ -150,11 +150,21 @@ def _show(intake: "Intake", *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _progress(intake: "Intake") -> None:
-    sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
-    if sessions % EVERY == 0:
+@dataclass(slots=True)
+class Progress:
+    """A line on standard error now and then: a session may be the only one, and have a million."""
+
+    clock: "Callable[[], float]" = time.monotonic
+    told: float = -EVERY_SECONDS
+
+    def __call__(self, intake: "Intake") -> None:
+        if self.clock() < self.told + EVERY_SECONDS:
+            return
+        self.told = self.clock()
+        sessions = sum(sum(one.sessions.values()) for one in intake.runs.values())
         calls = sum(sum(one.recorded.values()) for one in intake.runs.values())
-        typer.echo(f"{intake.files:,} files, {sessions:,} sessions, {calls:,} calls", err=True)
+        files = f"file {intake.files:,} of {intake.asked:,}"
+        typer.echo(f"{files}, {sessions:,} sessions, {calls:,} calls", err=True)
 
 
 def _told(intake: "Intake") -> Iterator[str]:

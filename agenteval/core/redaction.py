@@ -18,8 +18,10 @@ _KINDS: Mapping[str, str] = {
     "private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     "key": (
         r"\b(?:sk-[\w-]{16,}|gh[opsur]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-        r"|xox[abeoprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}"
-        r"|pypi-[\w-]{20,})"
+        r"|xox[abeoprs]-[\w-]{10,}|A[KSB]IA[0-9A-Z]{16}|AIza[\w-]{30,}|hf_\w{20,}|npm_\w{30,}"
+        r"|pypi-[\w-]{20,}|[rsp]k_(?:live|test)_\w{16,}|SG\.[\w-]{16,}\.[\w-]{16,}|ya29\.[\w-]{20,}"
+        r"|do[opr]_v1_\w{40,}|dckr_pat_[\w-]{20,}|dapi[0-9a-f]{32}|gsk_\w{30,}|xai-\w{40,}"
+        r"|shpat_\w{30,}|lin_api_\w{30,}|AGE-SECRET-KEY-1\w{50,}|\d{8,10}:AA[\w-]{33})"
     ),
     "token": (
         r"(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
@@ -27,25 +29,35 @@ _KINDS: Mapping[str, str] = {
         r"|(?i:(?<=authorization: basic )[\w+/=-]{8,})"
     ),
     "secret": (
-        r"(?i:(?:api[_-]?key|secret|token|passw(?:or)?d|credential)s?"
-        r"[\"']?\s*[=:]\s*[\"']?)(?!redacted-)(?P<value>[^\s\"'&;|<>,)}\\]{6,})"
+        r"(?i:(?:(?:api|access|private|account)[_-]?key|secret|token|passw(?:or)?d|credential)s?"
+        r"(?:[\"']?\s*[=:]\s*[\"']?|(?:(?<=-token)|(?<=-key)|(?<=-password)|(?<=-secret))\s+[\"']?(?!-)))"
+        r"(?!redacted-)(?P<value>[^\s\"'&;|<>,)}\\]{6,})"
     ),
-    "password": r"(?<=://)(?!redacted-)(?:[^\s/:@<>]+:)?[^\s/:@<>]+(?=@)",
+    "password": (
+        r"(?<=://)(?!redacted-)(?:[^\s/:@<>]+:)?[^\s/:@<>]+(?=@)"
+        r"|\bcurl\s(?:[^\n;|&]{0,99}?\s)?(?:-u|--user)\s[\"']?"
+        r"(?!redacted-)(?P<value>[^\s:/@\"']+:[^\s\"']{3,})"
+    ),
     "e-mail": r"(?<![\w.+-])[\w.+-]++@[\w-]+(?:\.[\w-]+)+\b",
     "user": (
         r"(?:(?<![\w.])/(?:home|Users|export/home)/|\b[A-Za-z]:\\{1,2}Users\\{1,2}"
-        r"|(?<=-)(?:Users|home)-)(?!redacted-)(?P<value>[^\s/\\\"':;,<>|)-]+)"
+        r"|(?<=-)(?:Users|home)-|(?<![^\s\"'=:])~(?=[a-z][\w-]*/))(?!redacted-)(?P<value>[^\s/\\\"':;,<>|)-]+)"
     ),
     "address": (
         r"(?<![\w.])(?!127\.|0\.0\.0\.0)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}"
         r"(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.]\w)"
         r"|(?<![\w:])(?:[0-9A-Fa-f]{1,4}:){4,7}[0-9A-Fa-f]{1,4}(?![\w:])"
+        r"|(?<![\w:])(?=[A-Fa-f:]{0,9}\d)(?:[0-9A-Fa-f]{1,4}:){1,6}"
+        r"(?::[0-9A-Fa-f]{1,4}){1,6}(?![\w:])"
         r"|(?<![\w:])(?:[0-9A-Fa-f]{2}:){5}[0-9A-Fa-f]{2}(?![\w:])"
     ),
     "host": (
         r"(?:(?<=://)|(?<=://redacted-password-\d@)|(?<=://redacted-password-\d\d@))"
         r"(?!localhost\b|127\.|\[|redacted-)[A-Za-z0-9.-]+(?=[:/\s\"'?#]|\Z)"
         r"|(?<![\w.-])(?:[a-z0-9-]+\.)+(?:internal|intranet|corp|lan|local)\b"
+        r"(?!\.(?:json|ya?ml|toml|env|py|[jt]s|md|txt|sh)\b)(?:\.[a-z0-9-]+)*"
+        r"|(?<![\w./-])(?:[a-z0-9-]+\.){2,}[a-z]{2,}(?=:\d{2,5}\b)"
+        r"|\b(?:ssh|sftp|scp|rsync|mosh)\s[^\n;|&]{0,99}?[\w.-]@(?!redacted-)(?P<value>[\w.-]+)"
         r"|(?<=@)(?!redacted-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?=:)"
     ),
 }

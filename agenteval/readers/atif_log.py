@@ -1,56 +1,133 @@
 """ATIF trajectories, as Harbor writes them of every agent that it runs.
 
 They have no field for errors: a call with a result may have been denied, one without may have run.
+In a job of Harbor each trial has a folder, with `agent/trajectory.json` and a result beside that.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agenteval.core.call import BASH
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, count_at, lost, objects, text_at, walked, when, words
+from agenteval.readers.json_source import (
+    at,
+    by_place,
+    count_at,
+    lost,
+    objects,
+    text_at,
+    walked,
+    when,
+    words,
+)
+from agenteval.readers.log_bytes import small
 
 Object = Mapping[str, Any]
+_LISTS = ("steps", "subagent_trajectories")
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    building, number = Building(Session(path.stem, path=str(path))), 0
-    for one in walked(path, "steps"):
+    """The trajectory of a file, and those of sub-agents that are embedded in it."""
+    reading, skips = _Reading(path, "", Building(_beside(path))), 0
+    for one in walked(path, *_LISTS):
         if isinstance(one, Skipped):
+            skips += 1
             yield one
-            continue
-        key, value = one
-        if key == "steps" and isinstance(value, dict):
-            if (whole := building.whole()) is not None:
-                yield whole
-            number += 1
-            _step(building, value)
-            yield from lost(building, path, f"step {number}")
         else:
-            _begin(building.session, key, value, path)
-            building.may_have({key: None}, "steps")
-            yield from lost(building, path, "the file")
-    yield building.session
+            yield from reading.take(*one)
+    if not (reading.has_steps or skips or _is_source(path)):
+        yield Skipped(str(path), "the file", "no ATIF trajectory: no step in it")
+    yield reading.building.session
 
 
-def _begin(session: Session, key: str, value: object, path: Path) -> None:
-    if key in {"trajectory_id", "session_id"} and isinstance(value, str):
-        # Several files of one session, continued or of sub-agents, bear one id.
-        session.id = f"{value}/{path.name}"
-    elif key == "agent":
-        session.agent = text_at(value, "name")
-        session.version = text_at(value, "version")
-        session.model = text_at(value, "model_name")
+def _is_source(path: Path) -> bool:
+    """Whether it may be what the agent itself wrote, from which Harbor made the file beside it."""
+    return path.name.endswith(".trajectory.json") and path.with_name("trajectory.json").exists()
+
+
+def _beside(path: Path) -> Session:
+    """What the trial's own result says of it: a trajectory need not name its model."""
+    session = Session(by_place(path), path=str(path))
+    folder = path.parent
+    try:
+        result = small(folder.parent / "result.json") if folder.name == "agent" else None
+    except (OSError, ValueError):
+        return session
+    known = at(result, "agent_info")
+    session.agent, session.version = text_at(known, "name"), text_at(known, "version")
+    session.model = text_at(known, "model_info", "name")
+    session.project = text_at(result, "task_name")
+    return session
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One trajectory; `within` is its place in the file, empty of the file's own."""
+
+    path: Path
+    within: str
+    building: Building
+    has_steps: bool = False
+    _names: dict[str, str] = field(default_factory=dict)
+    _count: dict[str, int] = field(default_factory=dict)
+
+    def take(self, key: str, value: object) -> Iterator[Session | Skipped]:
+        """One key of it; of a list, one element."""
+        place = self.within.removesuffix(", ") or "the file"
+        self.has_steps = self.has_steps or key == "steps"
+        if key in _LISTS and isinstance(value, dict):
+            number = self._count[key] = self._count.get(key, 0) + 1
+            if key == "steps":
+                if (whole := self.building.whole()) is not None:
+                    yield whole
+                place = f"{self.within}step {number}"
+                _step(self.building, value)
+            else:
+                yield from self._embedded(value, number)
+        else:
+            self._begin(key, value)
+            self.building.may_have({key: None}, *_LISTS)
+        yield from lost(self.building, self.path, place)
+
+    def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
+        own = self.building.session
+        name = text_at(trajectory, "trajectory_id") or str(number)
+        session = Session(
+            f"{own.id}/{name}", model=own.model, project=own.project, parent=own.id, path=own.path
+        )
+        inner = _Reading(self.path, f"{self.within}sub-agent {number}, ", Building(session))
+        for key, value in trajectory.items():
+            is_list = key in _LISTS and isinstance(value, list)
+            for one in value if is_list else [value]:
+                yield from inner.take(key, one)
+        yield inner.building.session
+
+    def _begin(self, key: str, value: object) -> None:
+        session = self.building.session
+        if key in {"session_id", "trajectory_id"} and isinstance(value, str) and not self.within:
+            # Several files of one session, continued or of sub-agents, bear one id.
+            self._names[key] = value
+            known = (self._names[one] for one in sorted(self._names))
+            session.id = "/".join([*known, self.path.name])
+        elif key == "agent":
+            session.agent = text_at(value, "name") or session.agent
+            session.version = text_at(value, "version") or session.version
+            session.model = text_at(value, "model_name") or session.model
 
 
 def _step(building: Building, step: Object) -> None:
-    results = objects(at(step, "observation", "results"))
+    """A step that was copied from another file, as for a summary, is counted there."""
+    building.needs(step, "source")
+    building.may_have(step, "tool_calls", "observation", "metrics", "is_copied_context")
+    if step.get("is_copied_context") is True:
+        return
     if isinstance(observation := step.get("observation"), dict):
         building.may_have(observation, "results")
-    building.needs(step, "source")
-    building.may_have(step, "tool_calls", "observation", "metrics")
+    made: list[LoggedCall] = []
     if step.get("source") == "agent":
         turn = building.turn()
         turn.text, turn.model = words(step.get("message")), text_at(step, "model_name")
@@ -59,14 +136,26 @@ def _step(building: Building, step: Object) -> None:
         for one in objects(step.get("tool_calls")):
             building.needs(one, "function_name", "arguments")
             building.may_have(one, "tool_call_id")
-            given = at(one, "arguments")
-            name = text_at(one, "function_name")
-            call = called(text_at(one, "tool_call_id"), name, {} if given is None else given)
-            building.called(turn, LoggedCall(call, Recorded.UNKNOWN))
-    for result in results:
+            made.append(_call(one))
+            building.called(turn, made[-1])
+    for result in objects(at(step, "observation", "results")):
         building.may_have(result, "source_call_id", "content")
-        if found := building.answered(text_at(result, "source_call_id")):
+        name = text_at(result, "source_call_id")
+        found = building.answered(name) if name else next(reversed(made), None)
+        if found:
             found.said = words(result.get("content"))
+
+
+def _call(one: Object) -> LoggedCall:
+    """By Harbor's own names: Terminus types, and what ends with a new line is a command."""
+    given, name = at(one, "arguments"), text_at(one, "function_name")
+    typed = text_at(given, "keystrokes")
+    if name == "bash_command" and typed.endswith("\n") and typed.strip():
+        name, given = BASH, {"command": typed.strip("\n")}
+    elif name == "bash_command" and text_at(given, "command"):
+        name = BASH
+    call = called(text_at(one, "tool_call_id"), name, {} if given is None else given)
+    return LoggedCall(call, Recorded.UNKNOWN)
 
 
 def _usage(step: Object) -> Usage:

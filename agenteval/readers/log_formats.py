@@ -136,6 +136,7 @@ _KNOWN = (
         "SWE-agent's .traj, and mini-swe-agent's .traj.json",
         swe_log.read,
         ("**/*.traj", "**/*.traj.json"),
+        (("MSWEA_GLOBAL_CONFIG_DIR", "~/.config/mini-swe-agent", "."),),
         hidden=(Fact.DENIALS,),
     ),
     LogFormat(

@@ -108,6 +108,7 @@ class _Taking:
         self._runs = {run.id: run for run in store.runs() if run.source}
 
     def files(self, files: Sequence[tuple[LogFormat, Path]], workers: int | None) -> None:
+        self.intake.asked = len(files)
         new = [*self._new(files)]
         sized = [(log.name, path, _size(path)) for log, path, *_ in new]
         if self._redactor:  # the same thing has the same mark in all of them

@@ -98,7 +98,8 @@ class Intake:
     """All that one command took in."""
 
     runs: dict[str, Taken] = field(default_factory=dict)
-    files: int = 0
+    asked: int = 0  # files that there are
+    files: int = 0  # that were come to
     unchanged: int = 0  # files
     left_out: int = 0  # sessions that were not wanted
     empty: int = 0  # sessions in which the model said nothing

@@ -6,20 +6,30 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from agenteval.__main__ import app
+from agenteval.cli.logs import Progress
+from agenteval.readers.log_formats import FORMATS
 from agenteval.workflows.log_policies import BESIDE, MODE
+from agenteval.workflows.log_results import Intake, Taken
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "readers"))
 from sample_logs import (
     CHAT,
     CLAUDE,
+    CODEX,
+    GEMINI,
+    HOOK,
     LISTS,
+    MINI,
     PIPES,
+    QWEN,
     claude,
     claude_call,
     codex_call,
@@ -276,13 +286,27 @@ def test_what_must_not_be_stored_is_taken_out_before(here) -> None:
 
 
 def test_auto_finds_the_places_of_programs(here, monkeypatch) -> None:
-    folder = here / "claude/projects/-srv-work"
-    folder.mkdir(parents=True)
-    (folder / "c1.jsonl").write_text(claude())
-    for name in ("XDG_DATA_HOME", "CODEX_HOME", "QWEN_HOME", "GEMINI_CLI_HOME"):
-        monkeypatch.setenv(name, str(here / "nothing"))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(here / "claude"))
-    assert [run["format"] for run in ingested("auto")["runs"]] == ["claude-code"]
+    for log in FORMATS.values():
+        for variable, *_ in log.homes:
+            monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(here))
+    for name, text in (
+        (".claude/projects/-srv-work/c1.jsonl", claude()),
+        (".codex/sessions/2026/03/01/rollout-1.jsonl", CODEX),
+        (".codex/archived_sessions/rollout-2.jsonl", CODEX.replace('"x1"', '"x2"')),
+        (".qwen/projects/-srv-p/chats/q.jsonl", QWEN),
+        (".gemini/tmp/abc/chats/session-1.json", GEMINI),
+        (".local/state/agenteval/hook/calls.jsonl", HOOK),
+        (".config/mini-swe-agent/last_mini_run.traj.json", MINI),
+        (".local/share/opencode/opencode.db", ""),
+    ):
+        (here / name).parent.mkdir(parents=True)
+        (here / name).write_text(text)
+    with closing(database(here / ".local/share/opencode/opencode.db")):
+        found = {run["format"]: run["sessions"]["added"] for run in ingested("auto")["runs"]}
+    one = ("claude-code", "qwen-code", "gemini-cli", "hook", "swe-agent", "opencode")
+    assert found == {**dict.fromkeys(one, 1), "codex": 2}
+    assert ingested("auto")["files_unchanged"] >= 7
 
 
 def test_skipped_parts_are_named_with_file_and_place(here) -> None:
@@ -354,6 +378,19 @@ def weeks():
                         is_error=number < denied,
                     )
                 )
+
+
+def test_progress_is_told_now_and_then_also_of_one_long_session(capsys) -> None:
+    now = [10.0]
+    progress = Progress(lambda: now[0])
+    intake = Intake(asked=3, files=1)
+    intake.runs["r"] = Taken("r", "m", "codex", recorded=Counter(ran=41_000))
+    intake.runs["r"].sessions["added"] = 20
+    for seconds in (0.0, 1.0, 1.5, 0.0):
+        now[0] += seconds
+        progress(intake)
+    line = "file 1 of 3, 20 sessions, 41,000 calls\n"
+    assert capsys.readouterr().err == 2 * line
 
 
 def test_a_trend_tells_each_week_and_the_change_that_is_settled(here) -> None:

@@ -12,6 +12,11 @@ from agenteval.core.redaction import Redactor
 KEY = "sk-" + "proj0123456789abcdef"
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"
 JWT = "eyJ" + "hbGciOiJI.eyJ" + "zdWIiOiIxMjM0.c2lnbmF0dXJl"
+OTHERS = [
+    *("ASIA" + "B" * 16, "sk_live_" + "a" * 24, "SG." + "a" * 22 + "." + "b" * 43),
+    *("ya29." + "a" * 50, "dop_v1_" + "a" * 64, "dckr_pat_" + "a" * 27, "dapi" + "a" * 32),
+    *("gsk_" + "a" * 50, "xai-" + "a" * 60, "123456789:AA" + "A" * 33),
+]
 TAKEN = [
     ("cat /home/ann/notes.txt", "cat /home/redacted-user-1/notes.txt", "user"),
     ("ls /Users/ann.b/x", "ls /Users/redacted-user-1/x", "user"),
@@ -51,6 +56,19 @@ TAKEN = [
         "redacted-private-key-1",
         "private key",
     ),
+    *[(f"use {key} now", "use redacted-key-1 now", "key") for key in OTHERS],
+    (
+        "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG",
+        "aws_secret_access_key = redacted-secret-1",
+        "secret",
+    ),
+    ("gh auth --with-token abcdef123", "gh auth --with-token redacted-secret-1", "secret"),
+    ("curl -s -u ann:hunter2 x", "curl -s -u redacted-password-1 x", "password"),
+    ("cat ~annabel/x", "cat ~redacted-user-1/x", "user"),
+    ("ping 2001:db8::ff00:42:8329", "ping redacted-address-1", "address"),
+    ("ssh -p 22 ann@build7 ls", "ssh -p 22 ann@redacted-host-1 ls", "host"),
+    ("ping wiki.corp.example.org", "ping redacted-host-1", "host"),
+    ("nc db.prod.example.com:5432", "nc redacted-host-1:5432", "host"),
     ("-----BEGIN PRIVATE KEY-----\ncut off", "redacted-private-key-1", "private key"),
 ]
 LEFT = [
@@ -63,6 +81,11 @@ LEFT = [
     "max_tokens: 5",
     "the tokens are counted",
     "10:20:30",
+    "std::vector and a::b and 12:30::",
+    "cat .claude/settings.local.json src/app.test.py:12",
+    "mysqldump --user ann --password --all-databases",
+    "npm i left@latest; git diff HEAD~/x ~/x",
+    "the password is asked for, the token expires",
 ]
 
 
@@ -110,7 +133,8 @@ def test_a_second_look_finds_nothing_more(text: str) -> None:
 @pytest.mark.parametrize(
     "run",
     ["1", "a.", "-1", "0f", "a:", "a@", "a@a.", "://", "/home/", "sk-", "eyJ", "-eyJ", "token",
-     "token=", "_", "Bearer ", "a.local", "@a.", "AKIA", "://a@"],
+     "token=", "_", "Bearer ", "a.local", "@a.", "AKIA", "://a@",
+     "ssh ", "ssh a@", "curl -u a:", "curl ", "-token ", "~a", "a:1", "1:", "a.b.", "SG.a"],
 )  # fmt: skip
 def test_a_megabyte_of_what_begins_like_a_find_takes_no_longer_than_its_length(run) -> None:
     assert Redactor().text(run * (1_000_000 // len(run)))

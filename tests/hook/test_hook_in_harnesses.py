@@ -56,33 +56,40 @@ def started(name: str, url: str, env: dict[str, str]) -> tuple[list[str], dict[s
     return ["run", "--title", "trial", "go"], env | more
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
-@pytest.mark.parametrize("observe", [False, True])
-def test_what_is_denied_does_not_run_and_the_model_reads_why(
-    name, observe, tmp_path, monkeypatch, stopped
-) -> None:
-    found = program(name, monkeypatch, cache())
-    project, home = tmp_path / "project", tmp_path / "home"
-    project.mkdir()
-    home.mkdir()
-    (tmp_path / "rules.toml").write_text(RULES)
-    env = {**os.environ, "HOME": str(home), "PWD": str(project), "IS_SANDBOX": "1"}
-    asked = ("--for", name, "--allowlist", "../rules.toml", "--user", "--yes")
-    done = subprocess.run(
-        [*AGENTEVAL, "hook", "install", *asked, *["--observe"][:observe]],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "changed" in done.stdout
-    with told(GOOD, BAD) as model:
-        words, more = started(name, model.url, env)
-        played = subprocess.run(
+class Place:
+    """An empty project and home, and the hook's command line in them."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.name, self.project, self.home = name, folder / "project", folder / "home"
+        self.rules = folder / "rules.toml"
+        for each in (self.project, self.home):
+            each.mkdir()
+        self.rules.write_text(RULES)
+        self.env = {
+            **os.environ,
+            "HOME": str(self.home),
+            "PWD": str(self.project),
+            "IS_SANDBOX": "1",
+        }
+
+    def hook(self, *words: str) -> str:
+        asked = ("--for", self.name, "--user", "--yes")
+        done = subprocess.run(
+            [*AGENTEVAL, "hook", *words, *asked],
+            cwd=self.project,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    def played(self, found: str, url: str) -> str:
+        """What the program says of its one session."""
+        words, more = started(self.name, url, self.env)
+        done = subprocess.run(
             [found, *words],
-            cwd=project,
+            cwd=self.project,
             env=more,
             capture_output=True,
             text=True,
@@ -90,9 +97,26 @@ def test_what_is_denied_does_not_run_and_the_model_reads_why(
             check=False,
             stdin=subprocess.DEVNULL,
         )
-    said = played.stdout + played.stderr
+        return done.stdout + done.stderr
+
+    @property
+    def ran(self) -> list[str]:
+        return sorted(path.name for path in self.project.glob("ran-*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+@pytest.mark.parametrize("observe", [False, True])
+def test_what_is_denied_does_not_run_and_the_model_reads_why(
+    name, observe, tmp_path, monkeypatch, stopped
+) -> None:
+    found, place = program(name, monkeypatch, cache()), Place(tmp_path, name)
+    words = ("install", "--allowlist", "../rules.toml", *["--observe"][:observe])
+    assert "changed" in place.hook(*words)
+    with told(GOOD, BAD) as model:
+        said = place.played(found, model.url)
     assert list(model.heard) == [GOOD, BAD], said
-    ran = sorted(path.name for path in project.glob("ran-*"))
+    ran = place.ran
     log = stopped / "agenteval/hook/calls.jsonl"
     lines = [one for one in map(json.loads, log.read_text().splitlines()) if "tool" in one]
     kept = [(one["arguments"].get("command"), one["verdict"], one.get("ran")) for one in lines]
@@ -104,7 +128,40 @@ def test_what_is_denied_does_not_run_and_the_model_reads_why(
     else:
         assert ran == ["ran-good"], said
         assert "Denied by the allow list rules (pipe-to-filter): `| head -5`" in model.heard[BAD]
-    assert logged(name, home, tmp_path) == {GOOD: "ran", BAD: "ran" if observe else "denied"}
+    assert logged(name, place.home, tmp_path) == {GOOD: "ran", BAD: "ran" if observe else "denied"}
+    assert in_production(log, tmp_path / "hook.db") == [(MODEL, lines[0]["at"][:10], 1, 2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+@pytest.mark.parametrize("fail", ["closed", "open"])
+def test_a_list_that_is_gone_fails_as_the_hook_was_installed_and_once_removed_nothing_is_asked(
+    name, fail, tmp_path, monkeypatch, stopped
+) -> None:
+    found, place = program(name, monkeypatch, cache()), Place(tmp_path, name)
+    place.hook("install", "--allowlist", "../rules.toml", "--fail", fail)
+    place.rules.unlink()
+    with told(GOOD) as model:
+        said = place.played(found, model.url)
+    assert place.ran == ["ran-good"][: fail == "open"], said
+    assert ("agenteval cannot judge this call" in model.heard[GOOD]) == (fail == "closed"), said
+    log = stopped / "agenteval/hook/calls.jsonl"
+    kept = log.read_text()
+    assert '"event":"unreadable"' in kept
+    place.hook("remove")
+    with told(BAD) as model:
+        said = place.played(found, model.url)
+    assert "ran-bad" in place.ran, said
+    assert log.read_text() == kept
+
+
+def in_production(log: Path, store: Path) -> list[tuple[str, str, int, int]]:
+    """Errors and calls by model and day, as `trend` tells them of the hook's own log."""
+    for words in (("ingest", "hook", str(log)), ("trend", "--by", "day", "--json")):
+        done = CliRunner().invoke(app, [*words, "--store", str(store)])
+        assert done.exit_code == 0, done.output
+    points = json.loads(done.stdout)["points"]
+    return [(one["model"], one["label"], one["errors"], one["calls"]) for one in points]
 
 
 PLACES = {
