@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from agenteval.core import plain
-from agenteval.core.arrival import CUT, mended
+from agenteval.core.arrival import mended
 from agenteval.core.call import ToolCall
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import (

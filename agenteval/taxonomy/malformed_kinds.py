@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from agenteval.core.arrival import CUT, LENGTH
 from agenteval.core.loops import repeated
 from agenteval.core.malformed import CUT, LENGTH, Asked, Blame, MalformedCall, Received
 from agenteval.core.plain import REPLACEMENT
