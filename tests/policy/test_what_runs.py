@@ -140,6 +140,9 @@ LOOP = "for f in a b; do ls $f; done"
         (tool("write", filePath="a", content="x"), FileWrite("a", "x")),
         (tool("read", filePath="a", offset=5), FileRead("a", 5)),
         (tool("webfetch", url="x"), None),
+        (tool("glob", pattern="*.py", path="a"), FileSearch("glob", "*.py", "a", "")),
+        (tool("edit", path="a", old="x", new="y"), FileEdit("a", "x", "y")),
+        (tool("edit", filePath="a", oldString="x", newString="y"), None),  # in other words
     ],
 )
 def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
