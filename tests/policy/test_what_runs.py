@@ -231,6 +231,16 @@ def test_a_command_is_read_once_whoever_reads_it(text: str, *, allowed: bool) ->
     assert allows_command(text, none_joined) is (text == "ls")
 
 
+def test_a_tool_that_another_harness_rules_name_is_one_in_any_capitals(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text(json.dumps({"permission": {"*": "deny", "jira_search": "allow"}}))
+    rules = load_any(str(path), roots=[])
+    found = [rules.tool(name) for name in ("jira_search", "Jira_Search", "jira_delete")]
+    assert [tool and tool.name for tool in found] == ["jira_search", "jira_search", None]
+    assert allows(tool("Jira_Search", query="x"), rules)
+    assert not allows(tool("jira_delete", query="x"), rules)
+
+
 def _rules(allow: list[str]) -> Policy:
     return policy(convert("t", {"bash": {"allow": allow}}), name="t", where="t")
 
