@@ -191,6 +191,8 @@ def test_a_kept_result_outside_the_workspace_is_open_to_be_read_and_not_to_be_wr
     read, written = tool("read", path="/tmp/result"), tool("write", path="/tmp/result", content="")
     assert (allows(read, OWN, world), allows(read, OWN), allows(written, OWN, world)) == (
         True, False, False)  # fmt: skip
+    changed = tool("edit", **CHANGE | {"path": "/tmp/result"})
+    assert not allows(changed, OWN.offering(("edit",)), world)
 
 
 @pytest.mark.parametrize(
