@@ -140,6 +140,7 @@ def test_a_script_runs_by_its_own_runner_and_a_bare_name_is_none_in_the_workspac
         ("echo $(cd a)", False),
         ("builtin cd .. && echo x", False),
         ("cd a", True),
+        ("cd a > notes/x", True),  # the file is opened before
         ("echo cd && echo x", True),
     ],
 )

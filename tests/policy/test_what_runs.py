@@ -140,6 +140,9 @@ LOOP = "for f in a b; do ls $f; done"
         (tool("write", filePath="a", content="x"), FileWrite("a", "x")),
         (tool("read", filePath="a", offset=5), FileRead("a", 5)),
         (tool("webfetch", url="x"), None),
+        (tool("glob", pattern="*.py", path="a"), FileSearch("glob", "*.py", "a", "")),
+        (tool("edit", path="a", old="x", new="y"), FileEdit("a", "x", "y")),
+        (tool("edit", filePath="a", oldString="x", newString="y"), None),  # in other words
     ],
 )
 def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
@@ -188,6 +191,8 @@ def test_a_kept_result_outside_the_workspace_is_open_to_be_read_and_not_to_be_wr
     read, written = tool("read", path="/tmp/result"), tool("write", path="/tmp/result", content="")
     assert (allows(read, OWN, world), allows(read, OWN), allows(written, OWN, world)) == (
         True, False, False)  # fmt: skip
+    changed = tool("edit", **CHANGE | {"path": "/tmp/result"})
+    assert not allows(changed, OWN.offering(("edit",)), world)
 
 
 @pytest.mark.parametrize(
@@ -226,6 +231,16 @@ def test_a_command_is_read_once_whoever_reads_it(text: str, *, allowed: bool) ->
     assert allows_command(text, OWN) is allowed
     none_joined = policy(convert("t", {"bash": {"allow": ["ls", "git *"]}}), name="t", where="t")
     assert allows_command(text, none_joined) is (text == "ls")
+
+
+def test_a_tool_that_another_harness_rules_name_is_one_in_any_capitals(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.json"
+    path.write_text(json.dumps({"permission": {"*": "deny", "jira_search": "allow"}}))
+    rules = load_any(str(path), roots=[])
+    found = [rules.tool(name) for name in ("jira_search", "Jira_Search", "jira_delete")]
+    assert [tool and tool.name for tool in found] == ["jira_search", "jira_search", None]
+    assert allows(tool("Jira_Search", query="x"), rules)
+    assert not allows(tool("jira_delete", query="x"), rules)
 
 
 def _rules(allow: list[str]) -> Policy:

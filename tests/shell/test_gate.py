@@ -106,6 +106,7 @@ def test_reading_stops_where_the_text_could_mean_more(text: str, reason: Obstacl
         ("ls", [(0, 2)]),
         ("ls -l", [(0, 2), (3, 5)]),
         ("  abc  x", [(2, 5), (7, 8)]),
+        ("a bc defg", [(0, 1), (2, 4), (5, 9)]),
         ("'a ' b", [(0, 4), (5, 6)]),
         ("l\\\ns  'a b' \"c\" # d", [(0, 4), (6, 11), (12, 15)]),
     ],
@@ -117,6 +118,10 @@ def test_a_word_has_a_place_in_the_text(text: str, places: list[tuple[int, int]]
     assert [(word.span.start, word.span.end) for word in reading.words] == places
     assert reading.extent == (places[0][0], places[-1][1])
     assert reading.first == reading.argv[0]
+
+
+def test_words_without_a_place_begin_their_text():
+    assert Simple("ls -l", ("ls", "-l")).extent == (0, 5)
 
 
 @pytest.mark.parametrize("character", ["a", "\u00e9", "\u65e5", "\U0001f600"])

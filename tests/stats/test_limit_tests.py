@@ -338,3 +338,9 @@ def test_each_group_has_its_stratum():
         comparison(UNEVEN, [0, 0], limit=0.03, ratio=False, icc=0.1)
     with pytest.raises(ValueError, match="shorter"):
         rate_test([one for one, _ in UNEVEN], [0, 0], icc=0.1)
+
+
+def test_what_is_seen_more_often_than_not_shows_nothing_whatever_fewer_errors_would():
+    test = rate_test([(3, 8), (4, 8)], icc=0.1)
+    assert min(one.above(0.2) for one in test.lighter()) < 0.1
+    assert test.above(0.2) == test.whole.above(0.2) == pytest.approx(0.621, abs=0.001)

@@ -7,10 +7,12 @@ from sqlalchemy.exc import OperationalError
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
 from agenteval.core.cards import ArmCard, ModelCard
+from agenteval.core.counts import ErrorCounts
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.run import Crash, Effort, Run
+from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.scenario import GoalCheck
 from agenteval.core.span import Span
+from agenteval.core.summary import ImportedCounts
 from agenteval.core.trial import (
     AgentPart,
     CallRecord,
@@ -179,6 +181,40 @@ def test_an_id_that_is_taken_gets_a_number(store: SqlStore) -> None:
     store.add(RUN)
     store.add(replace(RUN, id=store.free_id("r1")))
     assert (store.free_id("r0"), store.free_id("r1")) == ("r0", "r1-3")
+
+
+def test_imported_counts_take_an_id_too(store: SqlStore) -> None:
+    counts = ErrorCounts((8,), {"bare-binary": (2,)}, by_trial=False)
+    table = ImportedCounts("t1", RUN.model, RUN.started, "m.csv", (("", ""),), counts)
+    store.add_imported(table)
+    assert (store.exists("t1"), store.free_id("t1")) == (True, "t1-2")
+
+
+def test_what_a_run_cost_and_what_a_gate_saw_of_it_is_what_was_last_told(store: SqlStore) -> None:
+    looks = [Look(at, 5, 12, 0.001, "INCONCLUSIVE", "r0", "abc") for at in (1, 2)]
+    store.add(RUN)
+    for look in looks:
+        store.look("r1", look)
+    told = []
+    for effort in (Effort(9.5, 700.0), None):
+        store.close_run("r1", complete=False, second_reader={}, effort=effort)
+        told.append(store.load("r1"))
+    assert [run.effort for run in told] == [Effort(9.5, 700.0), None]
+    assert told[0].looks == tuple(looks)
+
+
+def test_a_trial_that_is_played_has_not_ended(store: SqlStore) -> None:
+    store.add(RUN)
+    play(store)
+    store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=2))
+    assert (store.ended("r1"), len(store.played("r1"))) == (1, 2)
+
+
+def test_a_store_may_be_in_memory() -> None:
+    store = SqlStore("sqlite://")
+    store.add(RUN)
+    assert store.exists("r1")
+    store.close()
 
 
 def test_what_was_set_aside_and_not_played_again_is_left(store: SqlStore) -> None:

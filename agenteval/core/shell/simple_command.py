@@ -143,10 +143,10 @@ def read_simple(text: str) -> Simple | NotSimple:
         reason = program_obstacle(argv[0])
         return NotSimple(reason, 0) if reason else new(Simple, (text, tuple(argv), _NONE, 0))
     if 0 < end < len(text) and text[end] in _OPERATORS:
-        at = text.find(" ", 0, end)  # a program that an operator follows at once is not judged
-        reason = program_obstacle(text[:at]) if at > 0 else None
+        program, blank, _ = text[:end].partition(" ")
+        reason = program_obstacle(program) if blank else None  # not where an operator follows it
         return new(NotSimple, (reason, 0) if reason else (Obstacle.OPERATOR, end))
-    bare_to = text.rfind(" ", 0, end) + 1 if is_plain else 0
+    bare_to = text[:end].rfind(" ") + 1 if is_plain else 0
     return _read_words(text, bare_to)
 
 
