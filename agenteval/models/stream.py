@@ -26,13 +26,7 @@ from agenteval.core.malformed import Received, ReceivedCall
 from agenteval.core.plain import excerpt
 from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
-from agenteval.models.chat_completions import (
-    broken_off,
-    kept,
-    read_reply,
-    readable,
-    said_error,
-)
+from agenteval.models.chat_completions import broken_off, kept, read_reply, readable, said_error
 from agenteval.models.failures import STREAMED, RefusedError
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
