@@ -77,9 +77,15 @@ def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterat
     if len(runs) > 1:
         flips = [f"{after} then makes fewer than {before}" for before, after in one.flips]
         yield f"    {'; '.join(flips) or 'the order of the models stays'}"
+        for run, was, then in zip(runs, now.rates(), one.rates(), strict=True) if flips else ():
+            yield f"        {run.model}: {was.per_100()} -> {then.per_100()}"
     for command, count, harms in one.let_through[:_SHOWN]:
         facets = f" ({', '.join(harms)})" if harms else ""
-        yield f"    lets through{facets} {count} times: {in_one_line(command)[:_WIDE]}"
+        yield f"    lets through{facets} {_times(count)}: {in_one_line(command)[:_WIDE]}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 _SHOWN, _WIDE = 3, 100  # commands of each set of rules, and characters of each
@@ -183,15 +189,15 @@ def _suggested(found: "Suggested", best: "Sequence[Relaxed]", why: str) -> Itera
     yield "options and names that do not exist:"
     for each in found.inventions[:_LINES]:
         by = f"{len(each.models)} {'model' if len(each.models) == 1 else 'models'}"
-        yield f"  {each.count} times, {by}: {in_one_line(each.part)}  in {each.where or 'a tool'}"
+        yield f"  {_times(each.count)}, {by}: {in_one_line(each.part)}  in {each.where or 'a tool'}"
     yield f"rules: none looked for. {why}" if why else "rules:"
     for one in best[:_LINES]:
-        yield f"  {len(one.calls)} times: {'; '.join(one.more.rules.splitlines())}"
+        yield f"  {_times(len(one.calls))}: {'; '.join(one.more.rules.splitlines())}"
     yield "sentences of a prompt:"
     for line in found.sentences[:_LINES]:
         said = f", {line.told} of them although it was said" if line.told else ""
         text = line.text.replace("{{ bash }}", "bash")
-        yield f"  {line.denied} times{said}: {text}"
+        yield f"  {_times(line.denied)}{said}: {text}"
     if found.without:
         yield f"no sentence for {found.without} denied calls"
 

@@ -4,6 +4,8 @@ import contextlib
 import difflib
 import json
 import os
+import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -34,6 +36,7 @@ _FILES: Final = {
     "opencode": (".config/opencode/plugin/agenteval.js", ".opencode/plugin/agenteval.js"),
 }
 NAMES: Final = tuple(_FILES)
+_TAKES_OBJECTS: Final = (1, 18, 29)  # the OpenCode from which on a plug-in may be an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> C
     before = _text(file)
     if harness == "opencode":
         source = Path(client.__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
-        after = plugin(source, words, fails_closed=closed)
+        after = plugin(source, words, fails_closed=closed, is_old=_is_old_opencode())
     else:
         line = command_line(words, fails_closed=closed)
         entry = entry_of(line, seconds=SECONDS, matcher="*")
@@ -198,7 +201,25 @@ def command_line(words: Sequence[str], *, fails_closed: bool) -> str:
     return f"{line} || exit 2" if fails_closed else line
 
 
-def plugin(text: str, words: Sequence[str], *, fails_closed: bool) -> str:
-    """The text of OpenCode's plug-in, with the command that it starts."""
+def plugin(text: str, words: Sequence[str], *, fails_closed: bool, is_old: bool = False) -> str:
+    """The text of OpenCode's plug-in, with the command that it starts.
+
+    Old ones call whatever a plug-in exports, so there it is a function that OpenCode 2 refuses.
+    """
     own = f"const COMMAND = {json.dumps(list(words))}\nconst CLOSED = {json.dumps(fails_closed)}"
-    return text.replace("const COMMAND = []\nconst CLOSED = true", own)
+    text = text.replace("const COMMAND = []\nconst CLOSED = true", own)
+    if is_old:
+        text = text.replace("export default {", "const hook = {")
+        text += "export const AgentevalHook = hook.server\n"
+    return text
+
+
+def _is_old_opencode() -> bool:
+    """Whether the `opencode` that is found here is of a version that knows no object as plug-in."""
+    try:
+        words = ["opencode", "--version"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    found = re.match(r"(\d+)\.(\d+)\.(\d+)", done.stdout.strip())
+    return found is not None and tuple(map(int, found.groups())) < _TAKES_OBJECTS

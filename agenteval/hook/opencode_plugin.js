@@ -13,17 +13,32 @@ const ask = (sent) =>
     child.stdin.on("error", () => {})
     child.stdin.end(JSON.stringify(sent))
   })
-export const AgentevalHook = async ({ directory }) => ({
-  "chat.params": async (input) => {
-    const { sessionID, agent, model } = input
-    models.set(sessionID, { agent: agent?.name ?? agent, model: model?.id ?? model?.modelID })
+const judge = async (sent) => {
+  const [code, said] = await ask(sent)
+  if (code === 0) return
+  if (code === 2 || CLOSED) throw new Error(said.trim() || "agenteval hook: no answer: denied")
+  console.error(said.trim())
+}
+// OpenCode 1 calls `server`, OpenCode 2 `setup`; one object, as 2 takes no function.
+export default {
+  id: "agenteval",
+  server: async ({ directory }) => ({
+    "chat.params": async (input) => {
+      const { sessionID, agent, model } = input
+      models.set(sessionID, { agent: agent?.name ?? agent, model: model?.id ?? model?.modelID })
+    },
+    "tool.execute.before": async (input, output) => {
+      const { tool, sessionID: session, callID: call } = input
+      const known = models.get(session) ?? {}
+      await judge({ tool, session, call, args: output.args, directory, ...known })
+    },
+  }),
+  setup: async (ctx) => {
+    await ctx.tool.hook("execute.before", async (event) => {
+      const { tool, sessionID: session, callID: call, input: args, agent, model } = event
+      const directory = ctx.location?.directory
+      const known = { agent: agent?.name ?? agent, model: model?.id ?? model?.modelID }
+      await judge({ tool, session, call, args, directory, ...known })
+    })
   },
-  "tool.execute.before": async (input, output) => {
-    const { tool, sessionID: session, callID: call } = input
-    const known = models.get(session) ?? {}
-    const [code, said] = await ask({ tool, session, call, args: output.args, directory, ...known })
-    if (code === 0) return
-    if (code === 2 || CLOSED) throw new Error(said.trim() || "agenteval hook: no answer: denied")
-    console.error(said.trim())
-  },
-})
+}

@@ -52,7 +52,7 @@ def test_what_many_models_invent_stands_first_with_counts(cli, play) -> None:
         "  3 times, 1 model: --unread  in scripts/mail.py",
     ]
     rules = lines[lines.index("rules:") + 1]
-    assert rules == '  1 times: constructs = ["pipe"]; allow = ["head *"]'
+    assert rules == '  once: constructs = ["pipe"]; allow = ["head *"]'
     said = lines[lines.index("sentences of a prompt:") + 1]
     assert said.startswith("  5 times: Use an option only if")
 
@@ -99,7 +99,7 @@ def test_what_the_prompt_said_already_is_told(cli, project) -> None:
     with scripted(lambda messages: "done" if answers(messages) else bash(PIPE)) as url:
         words = ("run", "-m", "m", "--base-url", url, "mail/draft", "--trials", "1")
         assert cli(*words, "--prompt-variant", "five").code == 0
-    said = "  1 times, 1 of them although it was said: Do not trim output (`| head`"
+    said = "  once, 1 of them although it was said: Do not trim output (`| head`"
     assert said in cli("suggest", "last").out
 
 

@@ -1,6 +1,7 @@
 """What other rules would have made of stored runs, held against rescoring under those rules."""
 
 import json
+import re
 
 import pytest
 from scripted_server import answers, bash, scripted
@@ -62,6 +63,7 @@ def test_the_worst_that_is_let_through_stands_first(cli, runs) -> None:
     assert "looks then makes" not in told
     assert "pipes then makes fewer than looks" in told
     assert "the order of the models stays" in told
+    assert re.search(r"^ {8}pipes: 50\.00 \[.*\] n=8 -> 0\.00 \[.*\] n=8$", told, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

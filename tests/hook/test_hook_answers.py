@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.hook.installing import command
+from agenteval.hook import client
+from agenteval.hook.installing import command, plugin
 from agenteval.hook.production_log import ProductionLog
 
 AGENTEVAL = [sys.executable, "-m", "agenteval"]
@@ -241,3 +243,42 @@ def test_status_tells_of_the_process_and_of_the_log(project, stopped) -> None:
     assert "m  denied: 1" in told
     ended = subprocess.run([*AGENTEVAL, "hook", "stop"], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("ended ")
+
+
+# OpenCode 2 as its documentation has it: the default export's `setup` puts a function at a hook of
+# the tools, which is given each call, and whose error is what the model reads.
+HOST = """
+const { default: plugin } = await import(process.argv[2])
+const hooks = {}
+const ctx = {
+  location: { directory: process.cwd() },
+  tool: { hook: async (name, run) => { hooks[name] = run } },
+}
+await plugin.setup(ctx)
+for (const command of process.argv.slice(3)) {
+  const event = { tool: "shell", sessionID: "s2", agent: "build", input: { command } }
+  try { await hooks["execute.before"](event); console.log("") }
+  catch (error) { console.log(error.message) }
+}
+console.log(Object.keys(await import(process.argv[2])).join(), plugin.id, typeof plugin)
+"""
+
+
+@pytest.mark.skipif(not shutil.which("node"), reason="no node to run the plug-in with")
+def test_the_plug_in_answers_opencode_2_as_it_is_documented(project, tmp_path, stopped) -> None:
+    file, host = tmp_path / "agenteval.mjs", tmp_path / "host.mjs"
+    source = Path(client.__file__).with_name("opencode_plugin.js").read_text()
+    file.write_text(plugin(source, words("opencode"), fails_closed=True))
+    host.write_text(HOST)
+    done = subprocess.run(
+        ["node", host, file, "touch x", "touch x | head"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    allowed, denied, shape = done.stdout.splitlines()
+    assert (allowed, shape) == ("", "default agenteval object")
+    assert denied.startswith("Denied by the allow list rules (pipe-to-filter): `| head`.")
+    lines = [(one["tool"], one["session"], one["verdict"]) for one in log(stopped) if "tool" in one]
+    assert lines == [("shell", "s2", "allowed"), ("shell", "s2", "denied")]

@@ -1,6 +1,7 @@
 """The hook in a harness's settings: put in, put in again, taken out, and every byte as it was."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -163,6 +164,24 @@ def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, project) -
     told = hook(*words, code=2)
     assert (told.count("\n"), said in told) == (1, True), told
     assert not (project / ".codex").exists()
+
+
+@pytest.mark.parametrize(
+    ("version", "is_function"),
+    [("1.0.152", True), ("1.18.28", True), ("1.18.29", False), ("2.0.3", False), ("local", False)],
+)
+def test_an_old_opencode_gets_a_function_and_a_new_one_an_object(
+    version, is_function, project, monkeypatch
+) -> None:
+    (project / "bin").mkdir()
+    program = project / "bin/opencode"
+    program.write_text(f"#!/bin/sh\necho {version}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{project / 'bin'}:{os.environ['PATH']}")
+    hook("install", "--for", "opencode", *PUT)
+    text = (project / FILES["opencode"][0]).read_text()
+    assert ("export default {" in text, "export const AgentevalHook" in text) == (
+        not is_function, is_function)  # fmt: skip
 
 
 def test_a_plug_in_of_that_name_by_somebody_else_is_not_taken_away(project) -> None:
