@@ -27,8 +27,7 @@ from agenteval.core.policy.command_line import (
     unknown_option,
 )
 
-_TRUTHS = frozenset(("1", "t", "T", "true", "TRUE", "True"))  # of Go
-_TRUTHS |= frozenset(("0", "f", "F", "false", "FALSE", "False"))
+_TRUTH = re.compile("1|t|T|true|TRUE|True|0|f|F|false|FALSE|False")  # of Go
 
 
 class _Value(NamedTuple):
@@ -151,7 +150,7 @@ class _Reader:
             return Misuse(at, f"{option.name} may be given once only")
         given[option.name] = at
         if option.kind is Kind.FLAG:
-            if carried is None or (line.parser is Parser.GO and carried in _TRUTHS):
+            if carried is None or (line.parser is Parser.GO and _TRUTH.fullmatch(carried)):
                 return at + 1
             return Misuse(at, f"{option.name} takes no value")
         found = [] if carried is None else [_Value(option, at, carried)]

@@ -30,8 +30,7 @@ class Draft:
         self._source = source
         self._frozen: Command | None = None
         self.nested = nested
-        self.start = start
-        self.end = end
+        self.start, self.end = start, end
         self.places: list[Place] = []  # of its words
         self.assignments: list[Span] = []
         self.assigned = start  # where the last assignment ends
