@@ -65,6 +65,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
     max_turns: o.MaxTurns = None,
     arm: o.Arm = o.DEFAULT_ARM,
     harness: o.Harness = None,
+    allowlist: o.Policy = "",
     prompt_variant: o.PromptVariant = None,
     rules: o.RulesPlace = "start",
     context: o.Context = "0",
@@ -88,8 +89,7 @@ def run(  # noqa: PLR0913 -- each is an option of the command line
 ) -> None:
     """Play scenarios with a served model: HELP tells the rest."""
     with _cut_off(resume):
-        plan = _plan(called, report, _part(called, shard, executor, job, lease))
-        watch, (sides, interrupted) = _played(called, plan, gate)
+        watch, (sides, interrupted) = _played(called, _plan(called, report), gate)
     _show(called, sides, report)
     raise typer.Exit(_code(called, sides, watch, interrupted=interrupted))
 
@@ -131,8 +131,9 @@ def _part(
     return workflows.sharding.part_of(shard or "1/1", job, lease, __version__)
 
 
-def _plan(called: typer.Context, report: "Path | None", part: "Part | None") -> "Plan":
+def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     given = called.params
+    part = _part(called, *(given[name] for name in ("shard", "executor", "job", "lease")))
     if given["resume"] and (given["gate"] or given["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
     output.check_report(report)

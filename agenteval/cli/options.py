@@ -92,6 +92,16 @@ Harness = Annotated[
         help="A real harness that is the agent, in the sandbox: a name of `agenteval harness list`."
     ),
 ]
+Policy = Annotated[
+    str,
+    Option(
+        "--allowlist",
+        "--policy",
+        metavar="NAME|FILE",
+        help="An allow list in place of the scenarios' own, in any format: mine.toml, "
+        "opencode:opencode.json, .claude/settings.json.",
+    ),
+]
 MaxTurns = Annotated[
     int | None, Option(min=1, help="Turns a trial may take. Default: the scenario's own.")
 ]

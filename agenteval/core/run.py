@@ -62,6 +62,7 @@ class Options:
     sandbox: str | None
     prefork: bool
     harness: str = ""  # a real program that is the agent; empty for our own loop
+    allowlist: str = ""  # what judges in place of the scenarios' own, as it was named
 
 
 @dataclass(frozen=True, slots=True)

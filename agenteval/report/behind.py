@@ -183,6 +183,7 @@ def repeat_line(run: Run) -> str:
         "context": asked.context if asked.context != "0" else None,
         "sandbox": asked.sandbox,
         "harness": asked.harness or None,
+        "allowlist": asked.allowlist or None,
     }
     words += [f"--{name} {quoted(str(value))}" for name, value in given.items() if value]
     return " ".join(words) + ("" if asked.prefork else " --no-prefork")

@@ -129,7 +129,7 @@ def _options(given: dict[str, Any]) -> Options | None:
     """None of a run of before they were kept; once an arm was called a profile."""
     known = {"arm": given["profile"]} if "profile" in given else {}
     known |= given
-    return Options(**{name: known[name] for name in OPTIONS}) if given else None
+    return Options(**{name: known[name] for name in OPTIONS if name in known}) if given else None
 
 
 def _requests(query: Query, run: str) -> int:

@@ -1,15 +1,21 @@
-"""A stage under an arm: its tools, its judge, and what a run keeps of it."""
+"""A stage under an arm: its tools, its judge, its rules for a harness, and what a run keeps."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 
+from agenteval.config.allowlists import load_any
 from agenteval.config.arms import judging
+from agenteval.config.roots import roots
 from agenteval.core.cards import REAL, ArmCard
+from agenteval.core.policy.policy import Policy
 from agenteval.core.prompt.arm import Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.setting import Setting
+from agenteval.dialects.config_files import json_with_comments
+from agenteval.dialects.registry import dialects
 from agenteval.engine.tool_texts import schemas
 from agenteval.protocols import Stage, ToolSchema
 from agenteval.taxonomy.catalogue import failure_classes
@@ -40,14 +46,23 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
     if harness:
         card = setting.card(classes=len(failure_classes()), tokens=0)
         own = "its own prompt, tools, results and denials"
-        return replace(card, name=f"{REAL}{harness}", words=harness, denials="its own", summary=own)
+        named = f"{REAL}{harness}"
+        return _judged(
+            replace(card, name=named, words=harness, denials="its own", summary=own), stages
+        )
     told = []
     for stage in stages:
         tools = offered_by(stage, setting)
         words = (message.content for message in posed(stage.scenario, 0, setting).messages)
         told.append(sum(map(len, words)) + len(json.dumps(tools)))
     tokens = round(median(told) / setting.per_token)
-    return setting.card(classes=len(failure_classes()), tokens=tokens)
+    return _judged(setting.card(classes=len(failure_classes()), tokens=tokens), stages)
+
+
+def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
+    """With whose rules judge where the user's own stand in place of the scenarios'."""
+    engines = {stage.policy.engine.name for stage in stages if stage.policy.engine}
+    return replace(card, engine="".join(engines)) if len(engines) == 1 else card
 
 
 def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
@@ -57,3 +72,25 @@ def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:
         f"--context {setting.context}: at least {requests * setting.context:,} prompt tokens in "
         f"{requests:,} requests, where no trial takes more turns than its solution"
     )
+
+
+def own_rules(name: str, given: str) -> str:
+    """The user's own rules of this dialect, word for word; "" for any other allow list."""
+    harness, colon, path = given.partition(":")
+    dialect = dialects().get(name)
+    file = Path(path if colon else given)
+    if dialect is None or not file.is_file() or file.suffix not in {".json", ".jsonc", ".rules"}:
+        return ""
+    if colon and harness not in dialect.readers:
+        return ""
+    engine = load_any(given, roots=roots()).engine
+    if engine is None or engine.name not in dialect.readers:
+        return ""
+    text = file.read_text(encoding="utf-8")
+    return text if file.suffix == ".rules" else json.dumps(json_with_comments(file, text))
+
+
+def rules_for(name: str, policy: Policy) -> str:
+    """The allow list as a harness of this dialect writes it; "" for one without rules."""
+    dialect = dialects().get(name)
+    return dialect.write(policy).text if dialect else ""

@@ -189,7 +189,9 @@ def replayed(run: str, wanted: str, store: str, at: Terminal) -> Trial:
         raise UsageError(f"{run}: stored before runs kept how they were begun: play without it")
     setting = load_setting(options.arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
-    stage = _only(load_stages([seen.trial.scenario], setting.arm), wanted)
+    stage = _only(
+        load_stages([seen.trial.scenario], setting.arm, allowlist=options.allowlist), wanted
+    )
     return play(stage, seen.trial.seed, setting, Replay(seen.trial, at), at)
 
 

@@ -88,7 +88,7 @@ def session_of(
 ) -> "Session":
     """Raises UsageError for scenarios or levels that are none."""
     levels = levels_of(plan.options.concurrency)
-    stages = load_stages(plan.options.targets, plan.setting.arm, plan.more)
+    stages = load_stages(plan.options.targets, plan.setting.arm, plan.more, plan.options.allowlist)
     progress, harness = progress or Quiet(), None
     if plan.options.harness:
         harness, plan, stages = workflows.harnesses.joined(plan, stages, progress.note)

@@ -15,7 +15,6 @@ from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.run import Options
 from agenteval.core.trial import CallRecord
-from agenteval.dialects.registry import dialects
 from agenteval.errors import UsageError
 from agenteval.harness.app_server import shows_open_files
 from agenteval.harness.install import Installed, install, installed
@@ -25,6 +24,7 @@ from agenteval.harness.trial_socket import Hosting
 from agenteval.protocols import Host, Relay, SandboxBackend, Stage
 from agenteval.sandbox.backends import Bubblewrap
 from agenteval.taxonomy import judge
+from agenteval.workflows.armed import own_rules, rules_for
 from agenteval.workflows.stages import Plan, load_stages
 from agenteval.workflows.views import loaded
 
@@ -49,6 +49,7 @@ class Harness:
     """A program that plays the trials of a run; `loops` are those that have begun."""
 
     installed: Installed
+    own: str = ""  # rules of the user's, in the program's own format
     stages: tuple[Stage, ...] = ()
     loops: list[HarnessLoop] = field(default_factory=list)
     starts: asyncio.Semaphore = field(
@@ -91,7 +92,7 @@ class Harness:
             scenario=trial.scenario.name,
             agent=agent,
             prompt=prompt,
-            rules=rules_for(self.installed, executor.policy),
+            rules=self.own or rules_for(self.installed.program.dialect, executor.policy),
             tools=tuple(executor.policy.tools),
             allows=partial(allowed, executor.policy),
             seed=trial.key.seed,
@@ -136,7 +137,7 @@ def harness_of(options: Options) -> Harness:
         raise UsageError(
             f"--context {options.context}: a harness makes its own context: leave it away"
         )
-    return Harness(found)
+    return Harness(found, own_rules(found.program.dialect, options.allowlist))
 
 
 def joined(
@@ -159,12 +160,6 @@ def playable(stages: Sequence[Stage]) -> tuple[tuple[Stage, ...], Sequence[str]]
     if not alone:
         raise UsageError("--harness: these scenarios start other agents; name one that does not")
     return alone, [stage.scenario.name for stage in stages if stage.scenario.agents]
-
-
-def rules_for(found: Installed, policy: Policy) -> str:
-    """The allow list in the program's own format; "" for a program without one."""
-    dialect = dialects().get(found.program.dialect)
-    return dialect.write(policy).text if dialect else ""
 
 
 def allowed(policy: Policy, call: ToolCall) -> bool:
@@ -197,10 +192,12 @@ def verdicts(run: str, store: str) -> Iterator[str]:
     """What a stored run's harness said to its calls, beside our list. Raises UsageError."""
     for one in loaded([run], store):
         named = one.options.harness if one.options else ""
-        if not named:
+        if not one.options or not named:
             raise UsageError(f"{one.id}: our own loop played it, so there is one verdict a call")
         made = [(call, trial.scenario) for trial in one.trials for call in trial.calls]
-        stages = load_stages(sorted({scenario for _, scenario in made}), STRICT)
+        stages = load_stages(
+            sorted({scenario for _, scenario in made}), STRICT, allowlist=one.options.allowlist
+        )
         theirs = as_it_judges(named, stages)
         yield from differences(named, [c for c, _ in made], theirs, [s for _, s in made])
 

@@ -123,7 +123,9 @@ class Judging:
         """Raises UsageError where what judged the run is no longer there, and none is given."""
         if run.source is not None:
             return cls(run, {}, _given(run, allowlist))
-        stages = {one.scenario.name: one for one in load_stages(sorted(scenarios), _arm(run))}
+        own = run.options.allowlist if run.options and not allowlist else ""
+        loaded = load_stages(sorted(scenarios), _arm(run), allowlist=own)
+        stages = {one.scenario.name: one for one in loaded}
         made = cls(run, stages, load_any(allowlist, roots=roots()) if allowlist else None)
         if made.other is None:
             _unchanged(run, stages)

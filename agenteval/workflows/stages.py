@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from agenteval.config.allowlists import find, load_policy
+from agenteval.config.allowlists import find, load_any, load_policy
 from agenteval.config.arms import arm_named
 from agenteval.config.fixtures import check_scripts, load_fixture
 from agenteval.config.prompts import load_setting
@@ -164,21 +164,23 @@ def levels_of(text: str) -> tuple[int, ...]:
 
 
 def load_stages(
-    targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING
+    targets: Sequence[str], arm: Arm = STRICT, more: Relaxation = NOTHING, allowlist: str = ""
 ) -> tuple[Stage, ...]:
     """The scenarios under an arm, each with allow list and its world's files. Raises UsageError.
 
-    Each allow list has these rules `more`.
+    Each allow list has these rules `more`; `allowlist`, in any format, stands in place of all.
     """
     where = roots()
     scenarios = load_scenarios(targets, roots=where)
     played = {one.name: [each for each in one.agents if not each.program] for one in scenarios}
     names = {scenario.policy for scenario in scenarios}
     names |= {agent.policy for agents in played.values() for agent in agents}
-    policies = {name: relaxed(load_policy(name, roots=where), more) for name in names}
+    own = load_any(allowlist, roots=where) if allowlist else None
+    policies = {name: relaxed(own or load_policy(name, roots=where), more) for name in names}
     for scenario in scenarios:
         files = load_fixture(scenario, 0, roots=where)  # a world that cannot be made is told now
-        for name in {scenario.policy, *(agent.policy for agent in played[scenario.name])}:
+        judging = {scenario.policy, *(agent.policy for agent in played[scenario.name])}
+        for name in judging if own is None else ():
             check_scripts(policies[name], find(name, where), scenario, files)
     return tuple(
         under(

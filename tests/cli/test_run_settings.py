@@ -152,3 +152,37 @@ def test_what_a_model_thought_comes_back_under_its_name_and_the_run_says_so(
     page = Path(f"reports/{run['id']}.html").read_text()
     told = ("sent back within the tool loop" in page, "not sent back" in page)
     assert told == (rule == "loop", rule == "drop")
+
+
+OWN = {"permission": {"*": "deny", "bash": {"*": "deny", "uv run scripts/*": "allow"}}}
+
+
+def test_a_users_own_rules_judge_in_place_of_the_scenarios(cli, project) -> None:
+    Path("opencode.json").write_text(json.dumps(OWN))
+    asked = ("run", "-m", "sim/qwen3.6-35b", "mail/triage", "--trials", "3", "--seed", "2")
+    runs = []
+    for more in ((), ("--policy", "opencode:opencode.json")):
+        assert cli(*asked, *more).code == 0
+        with closing(SqlStore(str(project / "reports/agenteval.db"))) as store:
+            runs.append(store.load("last"))
+    ours, theirs = runs
+    made = [
+        (call.call.command, call.verdict.allowed) for trial in theirs.trials for call in trial.calls
+    ]
+    assert {*theirs.policies} == {"opencode"}
+    assert (theirs.arm.engine, ours.arm.engine) == ("opencode", "")
+    piped = [allowed for command, allowed in made if command and " | " in command]
+    assert piped
+    assert not any(piped)
+    assert all(
+        allowed for command, allowed in made if command and command.startswith("uv run scripts/")
+        and not {*command} & {*"|&;<>$`"}
+    )  # fmt: skip
+    assert cli("rescore", theirs.id).code == 0
+    assert theirs.options.allowlist == "opencode:opencode.json"
+
+
+@pytest.mark.parametrize("given", ["gone.toml", "opencode:gone.json", "nobody"])
+def test_own_rules_that_are_not_there_are_one_line(cli, project, given) -> None:
+    said = cli("run", "-m", "sim/qwen3.6-35b", "mail/triage", "--allowlist", given)
+    assert (said.code, said.err.count("\n")) == (2, 1)

@@ -75,5 +75,5 @@ def test_a_real_harness_and_its_proxy_leave_these_rates_as_they_are(
     found = {name: rate for name, rate in model["by_class"].items() if rate["count"]}
     assert (run["voids"], run["arrivals"]["faulty"]["count"]) == ([], 0)
     assert {*found} == MADE
-    for kind, known in (("pipe-to-filter", PIPED), ("hallucinated-flag", FLAG)):
-        assert likely(found[kind]["count"], found[kind]["n"], known), found
+    for which, known in (("pipe-to-filter", PIPED), ("hallucinated-flag", FLAG)):
+        assert likely(found[which]["count"], found[which]["n"], known), found
