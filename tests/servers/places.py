@@ -98,6 +98,8 @@ def running(
     try:
         _await(server, ready, log, wait)
         yield
+        if server.poll() is not None:  # what was refused after that says nothing of us
+            raise RuntimeError(_told(server, log, "ended by itself"))
     finally:
         server.terminate()
         try:
@@ -115,5 +117,9 @@ def _await(server: subprocess.Popen[bytes], ready: str, log: Path, wait: float) 
                 return
         except (URLError, OSError):
             time.sleep(0.05)
-    told = log.read_text(errors="replace")[-2000:]
-    raise RuntimeError(f"{server.args!r} is not ready, exit code {server.poll()}: {told}")
+    raise RuntimeError(_told(server, log, "is not ready"))
+
+
+def _told(server: subprocess.Popen[bytes], log: Path, what: str) -> str:
+    last = log.read_text(errors="replace")[-2000:]
+    return f"{server.args!r} {what}, exit code {server.poll()}: {last}"

@@ -10,6 +10,7 @@ import pytest
 from caller import BROKEN, INVENTED
 from played import inside, likely, play
 
+from agenteval.cli.options import TOO_VOID
 from agenteval.config.models import ModelEntry
 from agenteval.core.cards import FREE
 from agenteval.core.malformed import Blame
@@ -19,7 +20,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]  # vLLM starts in a m
 
 SEEDS = 11, 12, 13  # about 690 calls: a rate that is lost, doubled or of another kind is seen
 MISSED = 3  # of six intervals of 95 % more miss in one of ten thousand times
-VOID = 4  # the exit code of a run whose voids pass the limit
 BECOMES = {  # of broken JSON, by server and whether streamed
     ("mlx", True): ("lost-call", Blame.PARSER),
     ("mlx", False): ("lost-call", Blame.PARSER),
@@ -85,6 +85,6 @@ def test_an_error_that_says_nothing_makes_the_rate_impossible_and_is_told(free, 
     server, entry = free
     if server != "transformers":
         pytest.skip("of transformers' server")
-    report = play(project, trials=15, ends=VOID, stream=False, **entry)
+    report = play(project, trials=15, ends=TOO_VOID, stream=False, **entry)
     (run,) = report["runs"]
     assert {one["cause"] for one in run["voids"]} == {"server-error"}
