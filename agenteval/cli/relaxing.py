@@ -15,7 +15,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.workflows.suggest import Suggested
-    from agenteval.workflows.whatif import Relaxed, Trials
+    from agenteval.workflows.whatif import Relaxed, Trials, WhatIf
 
 
 def whatif(
@@ -50,17 +50,24 @@ def whatif(
         output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
                            "is_smallest": is_least})  # fmt: skip
     else:
-        simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
-        typer.echo(f"now{simulated}: {now.rate.per_100()} errors per 100 calls")
-        for one in told:
-            for line in _relaxed(one, now, found.runs):
-                typer.echo(line)
-        if budget is not None and within is None:
-            typer.echo(f"no set of rules has {budget:g} errors per 100 or fewer")
-        elif not is_least:
-            typer.echo("a smaller set may do: there are too many to try all of them")
+        for line in _relaxations(found, told, budget, is_least=is_least):
+            typer.echo(line)
     if budget is not None and within is None:
         raise typer.Exit(1)
+
+
+def _relaxations(
+    found: "WhatIf", told: "Sequence[Relaxed]", budget: float | None, *, is_least: bool
+) -> Iterator[str]:
+    now = found.relaxed(NOTHING)
+    simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
+    yield f"now{simulated}: {now.rate.per_100()} errors per 100 calls"
+    for one in told:
+        yield from _relaxed(one, now, found.runs)
+    if budget is not None and not told:
+        yield f"no set of rules has {budget:g} errors per 100 or fewer"
+    elif not is_least:
+        yield "a smaller set may do: there are too many to try all of them"
 
 
 def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, Session, Skipped
-from agenteval.readers.json_source import LONGEST, lost
+from agenteval.readers.json_source import LONGEST, lost, objects, text_at, words
 from agenteval.readers.log_bytes import regular
-from agenteval.readers.opencode_parts import Object, begun, message_of, of_second
+from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
 
 _SESSION = ("id", "parent_id", "directory", "version", "agent")
@@ -138,7 +138,7 @@ class _Reading:
                 parts = self._parts(store, message)
             else:
                 row = self._payload(store, "session_message", message)
-                found, parts = (None, iter(())) if row is None else of_second(row)
+                found, parts = (None, iter(())) if row is None else _of_second(row)
             if found is not None:
                 message_of(building, {**found, "id": message}, parts)
                 yield from lost(building, self.path, f"message {message}")
@@ -191,3 +191,24 @@ class _Reading:
             raise _SpentError from error
         said = "nested too deep" if isinstance(error, RecursionError) else str(error)
         self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))
+
+
+def _of_second(message: Object) -> tuple[Object, Iterator[Object]]:
+    """A message of OpenCode 2 in the form of 1: its parts stand in it, and are named otherwise."""
+    info = {**message, "role": message.get("type"), "modelID": text_at(message, "model", "id")}
+    return info, (_part_of_second(part) for part in objects(message.get("content")))
+
+
+def _part_of_second(part: Object) -> Object:
+    if part.get("type") != "tool":
+        return part
+    found: Object = {**part, "callID": part.get("id")}
+    if "name" in part:
+        found = {**found, "tool": part["name"]}
+    if isinstance(state := part.get("state"), dict):
+        error, output = state.get("error"), state.get("output")
+        if isinstance(error, dict):
+            error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
+        texts = {"error": error, "output": output or words(state.get("content"))}
+        found = {**found, "state": {**state, **{key: text for key, text in texts.items() if text}}}
+    return found

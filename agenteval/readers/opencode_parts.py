@@ -6,14 +6,14 @@ counts as completed; where every tool is denied, that one is denied too.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, code_at, count_at, objects, text_at, when, words
+from agenteval.readers.json_source import at, code_at, count_at, objects, text_at, when
 
 Object = Mapping[str, Any]
 _DENIED = re.compile(
@@ -58,27 +58,6 @@ def message_of(building: Building, info: Object, parts: Iterable[Object]) -> Non
     turn.usage = _usage(at(info, "tokens"))
     for part in parts:
         part_of(building, turn, part)
-
-
-def of_second(message: Object) -> tuple[Object, Iterator[Object]]:
-    """A message of OpenCode 2 in the form of 1: its parts stand in it, and are named otherwise."""
-    info = {**message, "role": message.get("type"), "modelID": text_at(message, "model", "id")}
-    return info, (_part_of_second(part) for part in objects(message.get("content")))
-
-
-def _part_of_second(part: Object) -> Object:
-    if part.get("type") != "tool":
-        return part
-    found: Object = {**part, "callID": part.get("id")}
-    if "name" in part:
-        found = {**found, "tool": part["name"]}
-    if isinstance(state := part.get("state"), dict):
-        error, output = state.get("error"), state.get("output")
-        if isinstance(error, dict):
-            error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
-        texts = {"error": error, "output": output or words(state.get("content"))}
-        found = {**found, "state": {**state, **{key: text for key, text in texts.items() if text}}}
-    return found
 
 
 def _usage(tokens: object) -> Usage:
