@@ -15,7 +15,7 @@ from agenteval.errors import UsageError
 
 if TYPE_CHECKING:
     from agenteval.workflows.suggest import Suggested
-    from agenteval.workflows.whatif import Relaxed, Trials
+    from agenteval.workflows.whatif import Relaxed, Trials, WhatIf
 
 
 def whatif(
@@ -50,21 +50,24 @@ def whatif(
         output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
                            "is_smallest": is_least})  # fmt: skip
     else:
-        for line in _sets(told, now, found.runs):
+        for line in _relaxations(found, told, budget, is_least=is_least):
             typer.echo(line)
-        if not is_least:
-            typer.echo("a smaller set may do: there are too many to try all of them")
     if budget is not None and within is None:
-        if not as_json:
-            typer.echo(f"no set of rules has {budget:g} errors per 100 or fewer")
         raise typer.Exit(1)
 
 
-def _sets(told: "Sequence[Relaxed]", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:
-    simulated = " SIMULATED" if any(run.simulated for run in runs) else ""
+def _relaxations(
+    found: "WhatIf", told: "Sequence[Relaxed]", budget: float | None, *, is_least: bool
+) -> Iterator[str]:
+    now = found.relaxed(NOTHING)
+    simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
     yield f"now{simulated}: {now.rate.per_100()} errors per 100 calls"
     for one in told:
-        yield from _relaxed(one, now, runs)
+        yield from _relaxed(one, now, found.runs)
+    if budget is not None and not told:
+        yield f"no set of rules has {budget:g} errors per 100 or fewer"
+    elif not is_least:
+        yield "a smaller set may do: there are too many to try all of them"
 
 
 def _relaxed(one: "Relaxed", now: "Relaxed", runs: "Sequence[Trials]") -> Iterator[str]:

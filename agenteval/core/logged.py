@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
@@ -166,6 +167,13 @@ def almost(key: str, name: str) -> bool:
     return len(key) == len(name) and sum(map(str.__ne__, key, name)) == 1
 
 
+@lru_cache(2_000)
+def _misspelt(key: str, names: tuple[str, ...]) -> bool:
+    """Asked of each line of a log, whose lines have few sets of keys."""
+    return any(almost(key, name) for name in names)
+
+
+_LOOKED_AT = 100  # keys of an object, among which a misspelt one is looked for
 _KEYS, _SHOWN = 8, 40  # that are told of an object; characters of each
 PART = 2_000  # turns of a session that are held, and counted as one trial, at most
 HELD = 1 << 25  # characters of their calls, likewise
@@ -192,7 +200,7 @@ class Building:
     def may_have(self, value: Mapping[str, object], *keys: str) -> None:
         """These may be absent, but none stands there with another letter in it."""
         for key in keys:
-            if key not in value and any(almost(key, name) for name in value):
+            if key not in value and _misspelt(key, tuple(value)[:_LOOKED_AT]):
                 self.needs(value, key)
 
     def turn(self, name: str = "") -> LoggedTurn:

@@ -1,7 +1,7 @@
 """OpenCode's database, from 1.2 on: a stranger's, whose views, triggers and damage do no harm.
 
-It is opened as the database of a trial's world is. What cannot be read is named by its row, and
-the rest is read on.
+OpenCode 2 writes into tables of its own, beside those of 1. It is opened as the database of a
+trial's world is. What cannot be read is named by its row, and the rest is read on.
 """
 
 import json
@@ -14,16 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, Session, Skipped
-from agenteval.readers.json_source import LONGEST, lost
+from agenteval.readers.json_source import LONGEST, lost, objects, text_at, words
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
 from agenteval.sandbox.inside.inquiry import FAULTS, LIMITS, allowed, defended
 
-_TABLES = {
-    "session": ("id", "parent_id", "directory", "version", "agent"),
+_SESSION = ("id", "parent_id", "directory", "version", "agent")
+_FIRST = {
+    "session": _SESSION,
     "message": ("id", "session_id", "time_created", "data"),
     "part": ("id", "message_id", "data"),
 }
+_SECOND = {"session_v2": _SESSION, "session_message": ("id", "session_id", "seq", "type", "data")}
 _LIMITS = LIMITS | {
     sqlite3.SQLITE_LIMIT_LENGTH: LONGEST,
     sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER: 1,
@@ -35,7 +37,9 @@ _STEPS = 20_000_000  # of SQLite's machine, and one for each byte; a good store 
 _STRIDE = 100_000  # of them, after which they are counted
 _DECLARED = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?"
 _SESSIONS = "SELECT id FROM session ORDER BY id"
+_SESSIONS_2 = "SELECT id FROM session_v2 ORDER BY id"
 _MESSAGES = "SELECT id FROM message WHERE session_id = CAST(? AS TEXT) ORDER BY time_created, id"
+_MESSAGES_2 = "SELECT id FROM session_message WHERE session_id = CAST(? AS TEXT) ORDER BY seq, id"
 _PARTS = "SELECT id FROM part WHERE message_id = CAST(? AS TEXT) ORDER BY id"
 
 
@@ -77,7 +81,10 @@ def _open(store: Any, reading: "_Reading") -> None:
     store.text_factory = _text
     store.set_progress_handler(reading.stepped, _STRIDE)
     store.executescript(f"{_HEAPS} PRAGMA busy_timeout={_PATIENCE}; BEGIN;")
-    for table, wanted in _TABLES.items():
+    is_second = store.execute(_DECLARED, ("session_v2",)).fetchone() is not None
+    is_first = store.execute(_DECLARED, ("session",)).fetchone() is not None
+    tables = (_FIRST if is_first or not is_second else {}) | (_SECOND if is_second else {})
+    for table, wanted in tables.items():
         (sql,) = store.execute(_DECLARED, (table,)).fetchone() or ("",)
         columns = store.execute(f"PRAGMA table_xinfo({table})").fetchall()
         if not str(sql).startswith("CREATE TABLE ") or any(column[6] for column in columns):
@@ -111,21 +118,32 @@ class _Reading:
         return self.steps > self.left
 
     def sessions(self, store: Any) -> Iterator[Session | Skipped]:
-        for name in self._ids(store, "the sessions", _SESSIONS):
-            info = self._row(store, "session", name)
-            building = Building(Session("")) if info is None else begun(info, self.path)
-            for message in self._ids(store, f"session {name}", _MESSAGES, name):
-                if (whole := building.whole()) is not None:
-                    yield whole
-                if (found := self._payload(store, "message", message)) is not None:
-                    parts = self._parts(store, message)
-                    message_of(building, {**found, "id": message}, parts)
-                    yield from lost(building, self.path, f"message {message}")
-            if info is not None:
-                yield building.session
-            yield from self.faults
-            self.faults.clear()
+        for table, query in (("session", _SESSIONS), ("session_v2", _SESSIONS_2)):
+            names = self._ids(store, "the sessions", query) if table in self.columns else {}
+            for name in names:
+                yield from self._session(store, table, name)
+                yield from self.faults
+                self.faults.clear()
         yield from self.faults
+
+    def _session(self, store: Any, table: str, name: object) -> Iterator[Session | Skipped]:
+        info = self._row(store, table, name)
+        building = Building(Session("")) if info is None else begun(info, self.path)
+        query = _MESSAGES if table == "session" else _MESSAGES_2
+        for message in self._ids(store, f"session {name}", query, name):
+            if (whole := building.whole()) is not None:
+                yield whole
+            if table == "session":
+                found = self._payload(store, "message", message)
+                parts = self._parts(store, message)
+            else:
+                row = self._payload(store, "session_message", message)
+                found, parts = (None, iter(())) if row is None else _of_second(row)
+            if found is not None:
+                message_of(building, {**found, "id": message}, parts)
+                yield from lost(building, self.path, f"message {message}")
+        if info is not None:
+            yield building.session
 
     def _parts(self, store: Any, message: object) -> Iterator[Object]:
         for part in self._ids(store, f"message {message}", _PARTS, message):
@@ -163,7 +181,9 @@ class _Reading:
         except (*FAULTS, TypeError, KeyError, RecursionError) as error:
             self._fault(f"{table} {name}", error, "no JSON: ")
             return None
-        return found if isinstance(found, dict) else {}
+        if not isinstance(found, dict):
+            return {}
+        return {**found, "type": row["type"]} if "type" in row else found
 
     def _fault(self, at: str, error: BaseException, why: str = "") -> None:
         _unless_locked(error)
@@ -171,3 +191,24 @@ class _Reading:
             raise _SpentError from error
         said = "nested too deep" if isinstance(error, RecursionError) else str(error)
         self.faults.append(Skipped(str(self.path), at, f"{why}{said or 'no memory for it'}"))
+
+
+def _of_second(message: Object) -> tuple[Object, Iterator[Object]]:
+    """A message of OpenCode 2 in the form of 1: its parts stand in it, and are named otherwise."""
+    info = {**message, "role": message.get("type"), "modelID": text_at(message, "model", "id")}
+    return info, (_part_of_second(part) for part in objects(message.get("content")))
+
+
+def _part_of_second(part: Object) -> Object:
+    if part.get("type") != "tool":
+        return part
+    found: Object = {**part, "callID": part.get("id")}
+    if "name" in part:
+        found = {**found, "tool": part["name"]}
+    if isinstance(state := part.get("state"), dict):
+        error, output = state.get("error"), state.get("output")
+        if isinstance(error, dict):
+            error = ": ".join(filter(None, (text_at(error, "type"), text_at(error, "message"))))
+        texts = {"error": error, "output": output or words(state.get("content"))}
+        found = {**found, "state": {**state, **{key: text for key, text in texts.items() if text}}}
+    return found

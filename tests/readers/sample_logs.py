@@ -146,6 +146,42 @@ def database(path):
     return store
 
 
+SECOND = [
+    ({"status": "completed", "input": {"command": LISTS}, "content": [{"type": "text", "text": "[]"}]}, "ran"),
+    ({"status": "error", "input": {"command": PIPES}, "error": {"type": "permission", "message": DENIAL}}, "denied"),
+    ({"status": "error", "input": {"command": "ls"}, "error": {"type": "tool.execution", "message": "no"}}, "tool-error"),
+    ({"status": "running", "input": {"command": "w"}}, "pending"),
+]  # fmt: skip
+
+
+def second_database(path):
+    """As OpenCode 2 has it, by what others tell of it: no message has parts elsewhere."""
+    store = sqlite3.connect(path, isolation_level=None)
+    store.execute(
+        "CREATE TABLE IF NOT EXISTS session_v2 (id, parent_id, directory, version, agent, model)"
+    )
+    store.execute("CREATE TABLE IF NOT EXISTS session_message (id, session_id, type, seq, data)")
+    store.execute(
+        "INSERT INTO session_v2 VALUES ('ses_2', NULL, '/srv/two', '2.0.12', 'build', '{}')"
+    )
+    tools = [
+        {"type": "tool", "id": f"c{at}", "name": "shell", "state": state}
+        for at, (state, _) in enumerate(SECOND)
+    ]
+    said = [{"type": "text", "text": "on"}, {"type": "reasoning", "text": "hm"}]
+    model = {"id": "qwen", "providerID": "p"}
+    tokens = {"input": 10, "output": 5, "reasoning": 1, "cache": {"read": 2, "write": 0}}
+    shared = {"agent": "build", "model": model, "tokens": tokens}
+    rows = [("m1", "user", {"text": "go"})]
+    for at, content in enumerate((said + tools[:2], tools[2:])):
+        times = {"created": 1_760_000_000_000 + at, "completed": 1_760_000_000_500 + at}
+        rows.append((f"m{at + 2}", "assistant", {**shared, "time": times, "content": content}))
+    for at, (name, kind, data) in enumerate(rows):
+        row = (name, "ses_2", kind, at, json.dumps(data))
+        store.execute("INSERT INTO session_message VALUES (?, ?, ?, ?, ?)", row)
+    return store
+
+
 def tree(folder):
     """As OpenCode 1.0 and 1.1 have it; the file of the session."""
     files = {"session/p/ses_1.json": INFO}

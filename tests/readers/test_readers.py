@@ -16,10 +16,12 @@ from sample_logs import (
     PIPES,
     RULES,
     SAMPLES,
+    SECOND,
     SWE,
     claude,
     database,
     export,
+    second_database,
     span,
     tree,
 )
@@ -59,6 +61,27 @@ def test_a_database_is_read_with_what_is_only_in_its_wal(tmp_path) -> None:
     sessions, skipped = read("opencode", tmp_path / "opencode.db")
     store.close()
     assert (recorded(sessions), skipped) == ([told for _, told in OPENCODE], [])
+
+
+def test_the_tables_of_opencode_2_are_read(tmp_path) -> None:
+    second_database(tmp_path / "opencode.db").close()
+    ((session,), skipped) = read("opencode", tmp_path / "opencode.db")
+    assert (recorded([session]), skipped) == ([told for _, told in SECOND], [])
+    assert (session.id, session.agent, session.version, session.project) == (
+        "ses_2", "build", "2.0.12", "/srv/two")  # fmt: skip
+    first = session.turns[0]
+    assert (first.model, first.text, first.at) == ("qwen", "on", 1_760_000_000.5)
+    assert first.usage.prompt_tokens == 12
+    assert (session.calls[0].call.command, session.calls[0].said) == (LISTS, "[]")
+    assert session.rules == RULES
+
+
+def test_a_database_of_both_generations_has_the_sessions_of_both(tmp_path) -> None:
+    first = database(tmp_path / "opencode.db")
+    second_database(tmp_path / "opencode.db").close()
+    sessions, skipped = read("opencode", tmp_path / "opencode.db")
+    first.close()
+    assert ([one.id for one in sessions], skipped) == (["ses_1", "ses_2"], [])
 
 
 def test_a_tree_of_files_tells_the_same_as_an_export(tmp_path) -> None:
