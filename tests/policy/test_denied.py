@@ -73,6 +73,7 @@ def policy(folder: Path, text: str) -> Policy:
         ("timeout 5 git push", False),
         ("timeout 5 git p*", False),
         ("nice g* push", False),
+        ("nice -n 5 git p*", False),
         ("nice '' git push", False),
         ("timeout -s KILL 5 git push", False),
         ("nice -n 5 env A=1 git push", False),
@@ -181,6 +182,7 @@ def test_a_program_may_have_any_options_but_some(
         ("timeout ls", False),
         ("timeout x ls", False),
         ("timeout 5 l* ls", False),
+        ("timeout 5 l* --version", False),
     ],
 )
 def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(
