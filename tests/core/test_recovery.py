@@ -76,9 +76,13 @@ def test_a_denial_is_told_with_the_turns_that_were_taken_after_it():
     assert [one.played for one in trial_recovery(ended).aftermaths] == [3, 0]
 
 
-def test_a_denial_without_a_chance_is_not_answerable():
-    found = trial_recovery(trial(denied("ls"), LIST, denied("pwd")))
-    assert [one.recovery for one in found.aftermaths] == [Recovery.SIDESTEPPED, Recovery.NO_CHANCE]
+@pytest.mark.parametrize(
+    ("then", "kind"),
+    [(LIST, Recovery.SIDESTEPPED), (tool("list", path="."), Recovery.ADDRESSED)],
+)
+def test_a_denial_without_a_chance_is_not_answerable(then, kind):
+    found = trial_recovery(trial(denied("ls"), then, denied("pwd")))
+    assert [one.recovery for one in found.aftermaths] == [kind, Recovery.NO_CHANCE]
     assert found.answerable == found.aftermaths[:1]
 
 

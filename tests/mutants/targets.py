@@ -63,9 +63,9 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/store/test_reviews.py",
     ),
     "agenteval/store/summaries.py": (
-        "tests/store/test_summaries.py",
-        "tests/store/test_gate_reads.py",
         "tests/store/test_names.py",
+        "tests/store/test_gate_reads.py",
+        "tests/store/test_summaries.py",
         "tests/store/test_migration.py",
     ),
 }

@@ -73,6 +73,7 @@ def policy(folder: Path, text: str) -> Policy:
         ("timeout 5 git push", False),
         ("timeout 5 git p*", False),
         ("nice g* push", False),
+        ("nice -n 5 git p*", False),
         ("nice '' git push", False),
         ("timeout -s KILL 5 git push", False),
         ("nice -n 5 env A=1 git push", False),
@@ -83,6 +84,10 @@ def policy(folder: Path, text: str) -> Policy:
         ("find . -exec git push '{}' +", False),
         ("find . -exec git '{}' +", False),
         ("xargs git", False),
+        ("xargs git status", False),  # of whatever is read
+        ("xargs ls", True),
+        ("xargs -n 1 ls", True),
+        ("nice ls -l", True),
         ("xargs -n 1 git push", False),
         ("xargs cat secrets/x", False),
         ("ls && git push", False),
@@ -113,6 +118,11 @@ def test_a_denial_names_its_rule(tmp_path: Path) -> None:
         (("env", "-S", "git reset --hard"), "git reset --hard"),
         (("bash", "-c", "ls `"), "git push *"),
         (("nice", "ls"), None),
+        (("/usr/bin/xargs", "git"), "git push *"),
+        (("nice", "", "cat", "secrets/x"), "cat secrets/*"),
+        (("env", "-S", "ls x", "y"), None),
+        (("find", ".", "-exec", "cat", "{}", ";"), "cat secrets/*"),
+        (("find", ".", "-exec", "ls", "{}", ";"), None),
     ],
 )
 def test_a_wrapper_is_denied_by_the_rule_for_what_it_runs_or_the_first_if_that_cannot_be_read(
@@ -165,11 +175,14 @@ def test_a_program_may_have_any_options_but_some(
         ("timeout 5 '' --version", False),
         ("timeout 5 grep a x", True),
         ("timeout 5 grep * x", False),
+        ("nice grep a x", True),
+        ("nice grep * x", False),
         ("nice test x", False),
         ("nice echo ls", False),
         ("timeout ls", False),
         ("timeout x ls", False),
         ("timeout 5 l* ls", False),
+        ("timeout 5 l* --version", False),
     ],
 )
 def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(

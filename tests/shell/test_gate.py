@@ -62,6 +62,7 @@ STOPPED = [
     ("ls 'a", Obstacle.QUOTE, 3),
     ('ls "a', Obstacle.QUOTE, 3),
     ('ls "a\\', Obstacle.QUOTE, 3),
+    (f'ls "{"a" * 999}', Obstacle.QUOTE, 3),
     ("ls \\", Obstacle.BACKSLASH, 3),
     ("if ls", Obstacle.RESERVED, 0),
     ("! ls", Obstacle.RESERVED, 0),
@@ -108,6 +109,8 @@ def test_reading_stops_where_the_text_could_mean_more(text: str, reason: Obstacl
         ("  abc  x", [(2, 5), (7, 8)]),
         ("a bc defg", [(0, 1), (2, 4), (5, 9)]),
         ("'a ' b", [(0, 4), (5, 6)]),
+        ("'a ' \\'", [(0, 4), (5, 7)]),
+        ("a'' b", [(0, 3), (4, 5)]),
         ("l\\\ns  'a b' \"c\" # d", [(0, 4), (6, 11), (12, 15)]),
     ],
 )
