@@ -179,7 +179,14 @@ def answer(
     if execution.limit:
         return f"{output}\n[{_struck(execution.limit, limits)}]".lstrip("\n")
     texts = arm.profile.texts
-    said = (texts.failed if execution.exit_code else texts.ran).format(
+    said = texts.failed if execution.exit_code else texts.ran
+    if "{command}" in texts.empty and not (output or execution.exit_code):
+        said = texts.empty
+    command = ran.text if isinstance(ran, BashRun) else ""
+    if "{command}" in said and not command:  # what names the command is about no other tool
+        said = "{output}"
+    said = said.format(
+        command=command,
         output=output,
         quoted=json.dumps(output),
         code=execution.exit_code,

@@ -118,7 +118,7 @@ def _shown(seen: Captured) -> Iterator[tuple[str, str]]:
         values = {"command": command, "tool": tool}
         match _kind(one):
             case "ran" | "failed" | "empty" as kind:
-                yield kind, _measured(one.reply)
+                yield kind, _measured(one.reply, command)
             case "":
                 continue
             case kind:
@@ -155,7 +155,10 @@ def template(text: str, values: Mapping[str, str]) -> str:
     return _closed(text)
 
 
-def _measured(text: str) -> str:
+def _measured(text: str, command: str) -> str:
+    """With places for what a command gave, and for itself where it is told behind a colon."""
+    told = rf"(?m)(?<=: ){re.escape(command)}$"
+    text = re.sub(told, _SLOT.format("command"), text, count=1)
     for pattern in (_RAN, _FAILED):
         text = pattern.sub(_SLOT.format("output"), text, count=1)
     return _closed(_CODE.sub(lambda found: found[1] + _SLOT.format("code"), text))

@@ -10,10 +10,13 @@ import pytest
 from real import cache
 
 from agenteval.config.arms import arms
+from agenteval.core.call import BashRun, FileRead
 from agenteval.core.prompt.prompt import render_agent
 from agenteval.core.prompt.setting import Setting
 from agenteval.core.prompt.variant import fill
-from agenteval.core.scenario import Agent
+from agenteval.core.scenario import Agent, Limits
+from agenteval.core.trial import Execution
+from agenteval.engine.tool_texts import answer
 from agenteval.errors import UsageError
 from agenteval.harness import capture, recording
 from agenteval.harness.install import installed
@@ -115,6 +118,39 @@ def test_a_captured_arm_is_what_the_harness_sent_and_nothing_else(project) -> No
     assert texts.failed == "{output}Exit code {code}"
     assert texts.unknown.endswith("Available tools: {tools}.")
     assert (arm.engine, arm.words) == ("opencode", "opencode 9.8.7")
+
+
+# As Qwen Code does, which tells the command again with its result.
+TELLS = r"""
+def wordy(command, out, code):
+    return f"Command: {command}\nOutput: {out or '(empty)'}\nExit Code: {code}"
+def result("""
+WORDY = FAKE.replace("\ndef result(", TELLS)
+WORDY = WORDY.replace('return "ls: cannot', 'return wordy(command, "ls: cannot')
+WORDY = WORDY.replace('Exit code 2"', '", 2)')
+WORDY = WORDY.replace(
+    'return "" if command == "true" else', 'return wordy(command, "" if command == "true" else'
+)
+WORDY = WORDY.replace('"agenteval-capture\\n"\n', '"agenteval-capture\\n", 0)\n')
+
+
+def test_a_result_that_names_its_command_names_that_of_each_call(project) -> None:
+    (project / "opencode").write_text(WORDY)
+    assert captured(project, "--", "./opencode", "look").returncode == 0
+    arm = arms((project,))["captured/opencode"]
+    texts = arm.profile.texts
+    assert texts.ran == "Command: {command}\nOutput: {output}\nExit Code: {code}"
+    assert texts.failed == "Command: {command}\nOutput: {output}\nExit Code: {code}"
+    assert texts.empty == "Command: {command}\nOutput: (empty)\nExit Code: {code}"
+
+    def read(output: str, code: int, ran: BashRun | FileRead) -> str:
+        return answer(Execution(code, output, 0.0), Limits(), arm, ran, {})
+
+    bash, file = BashRun("date -u", ("date", "-u"), ()), FileRead("a.md")
+    assert read("Monday\n", 0, bash) == "Command: date -u\nOutput: Monday\n\nExit Code: 0"
+    assert read("no\n", 1, bash) == "Command: date -u\nOutput: no\n\nExit Code: 1"
+    assert read("", 0, bash) == "Command: date -u\nOutput: (empty)\nExit Code: 0"
+    assert read("Monday\n", 0, file) == "Monday\n"
 
 
 def test_what_the_harness_and_our_engine_of_it_judge_differently_is_told(project) -> None:
