@@ -121,10 +121,11 @@ def opened(store: str) -> Iterator[Query]:
 
 
 def _is_current(connection: sqlite3.Connection) -> bool:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     added = """SELECT count(*) FROM sqlite_master
         WHERE name IN ('look', 'imported', 'tags', 'review')"""
-    return bool(version == SCHEMA and connection.execute(added).fetchone()[0] == 4)
+    (tables,) = connection.execute(added).fetchone()
+    return bool(version == SCHEMA and tables == 4)
 
 
 def _widen(store: str) -> None:

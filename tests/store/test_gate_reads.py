@@ -13,6 +13,7 @@ from agenteval.core.run import Conditions, Effort, Look
 from agenteval.core.summary import ImportedCounts, TrialSummary
 from agenteval.core.trial import Execution
 from agenteval.errors import HostError, UsageError
+from agenteval.store import summaries
 from agenteval.store.loading import load_summary
 from agenteval.store.sql import SqlStore
 from agenteval.store.summaries import decoded, opened
@@ -119,6 +120,11 @@ def test_a_store_with_broken_pages_is_a_fault_of_the_host_whoever_asks(tmp_path)
 )
 def test_a_column_is_its_value_also_where_a_model_wrote_half_a_character(column, value):
     assert decoded(column) == value
+
+
+def test_a_store_of_today_is_asked_without_what_widens_older_ones(filled, monkeypatch):
+    monkeypatch.setattr(summaries, "_widen", lambda _: pytest.fail("an ORM is loaded"))
+    assert gated(filled).id == "r1"
 
 
 def test_any_database_is_asked_the_same_way(filled):

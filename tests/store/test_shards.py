@@ -184,6 +184,7 @@ def test_the_seconds_of_a_run_are_from_the_first_shards_coming_to_the_last_ones_
     with stores[0].connect() as connection, connection.begin():
         connection.exec_driver_sql("UPDATE shard SET came = came - 100, seen = seen - 90")
     gone(stores[0], first)
+    assert [run.effort for run in stores[0].runs()] == [None]
     last = arrived(stores[1], 2)
     stores[1].close_part("r1", last, complete=True, second_reader={})
     (run,) = stores[0].runs()
