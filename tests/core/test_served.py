@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from agenteval.core.malformed import FULL
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.served import AsServed, Spread, cut_reply, spread
 from agenteval.core.tally import Tallies
@@ -56,6 +57,7 @@ def test_what_no_server_told_was_not_seen() -> None:
         (asked(Usage(70, 13)), 70, 100, None),
         (asked(Usage(0, 0), Timing(0.5, 10)), 90.0, 100, Ending.CONTEXT),  # pieces, not counted
         (asked(Usage(90, 10)), 90, None, None),
+        (replace(asked(Usage(9, 1)), finish_reason=FULL), 9, None, Ending.CONTEXT),
     ],
 )
 def test_a_reply_that_was_cut_fills_its_context_or_not(turn, prompt, context, ending) -> None:
