@@ -69,7 +69,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "trend": (
         "over_time:trend",
-        "Say how errors per 100 calls went over time: by week, model or version.",
+        "Say how errors per 100 calls went over time: by day, week, model or version.",
     ),
     "import": ("show:imports", "Read what was measured elsewhere."),
     "models": (

@@ -179,8 +179,8 @@ class StreamReader:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
         if self._line:
             self._take([b"".join(self._line)], self._arrivals[-1] if self._arrivals else 0.0)
-        if not self._finish_reason and b"".join(self._raw).lstrip().startswith(b"{"):
-            return read_reply(b"".join(self._raw))
+        if not self._finish_reason and b"".join(self._raw).lstrip().startswith((b"{", b"<")):
+            return read_reply(b"".join(self._raw))  # a document, or a page of a proxy's
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
             raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")

@@ -218,6 +218,7 @@ def order(project: Path, **other: object) -> dict[str, object]:
     )
     given |= {"targets": ["data/pantry-audit"], "model": ["sim/qwen3.6-35b"], "trials": 2}
     given |= {"seed": 5, "concurrency": "2", "rules": "start", "context": "0", "prefork": True}
+    given["allowlist"] = ""
     part = Part(1, 1, job="j", version=__version__, trials=2)
     return {
         "version": __version__,
