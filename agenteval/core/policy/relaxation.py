@@ -87,10 +87,10 @@ def smallest(needs: Mapping[Relaxation, int], wanted: int) -> tuple[Relaxation |
     bit = {item: 1 << at for at, item in enumerate(items)}
     masks = [(sum(bit[item] for item in need.items), count) for need, count in needs.items()]
     search = _Search(best=wanted - 1)
-    for size in range(len(items) + 1):
+    size = 0
+    while search.found is None and search.left > 0:  # all items hold what is wanted
         search.look(0, 0, masks, [], size)
-        if search.found is not None or search.left <= 0:
-            break
+        size += 1
     found = _greedily(masks, wanted) if search.found is None else search.found
     chosen = [item for item in items if bit[item] & found]
     return Relaxation.of(chosen), search.left > 0
