@@ -51,7 +51,13 @@ class SimulatedServer:
         )
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app, http="h11", ws="none", loop="asyncio", lifespan="off", log_config=None
+                app,
+                http="h11",
+                ws="none",
+                loop="asyncio",
+                lifespan="off",
+                log_config=None,
+                timeout_graceful_shutdown=1,  # a request that never ends would be waited for
             )
         )
 

@@ -1,5 +1,6 @@
 """The simulated models, asked over real HTTP as any served model is."""
 
+import asyncio
 import json
 
 import httpx2
@@ -73,6 +74,17 @@ async def test_it_says_which_models_it_serves_and_that_they_are_simulated(http):
     assert [(entry["id"], entry["owned_by"]) for entry in listed["data"]] == [
         (name, "agenteval-simulated") for name in NAMES
     ]
+
+
+async def test_a_request_that_never_ends_does_not_keep_it_from_closing() -> None:
+    """One that waited for it would hang here."""
+    async with SimulatedServer(SCENARIOS) as running:
+        port = int(running.base_url.split(":")[2].partition("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n"
+        writer.write(head + b"expect: 100-continue\r\n\r\n")
+        await reader.readline()  # it is being read
+    writer.close()
 
 
 async def test_it_is_healthy(http, server):
