@@ -50,16 +50,20 @@ def whatif(
         output.print_json({"now": _document(now), "relaxed": [_document(one) for one in told],
                            "is_smallest": is_least})  # fmt: skip
     else:
-        for line in _relaxations(found, told, budget, is_least=is_least):
+        for line in _relaxations(found, now, told, budget, is_least=is_least):
             typer.echo(line)
     if budget is not None and within is None:
         raise typer.Exit(1)
 
 
 def _relaxations(
-    found: "WhatIf", told: "Sequence[Relaxed]", budget: float | None, *, is_least: bool
+    found: "WhatIf",
+    now: "Relaxed",
+    told: "Sequence[Relaxed]",
+    budget: float | None,
+    *,
+    is_least: bool,
 ) -> Iterator[str]:
-    now = found.relaxed(NOTHING)
     simulated = " SIMULATED" if any(run.simulated for run in found.runs) else ""
     yield f"now{simulated}: {now.rate.per_100()} errors per 100 calls"
     for one in told:

@@ -94,12 +94,12 @@ class AppServer:
             self.failure = str(error.get("message") or error)
 
 
-_SHOWING: Final = (  # the options under which a program only shows the files that it is given
-    ("cat", r"-n|--"),
-    ("nl", r"-ba|--"),
-    ("head", r"-\d+|-n|\d+|--"),
-    ("tail", r"-\d+|-n|\d+|--"),
-    ("sed", r"-n|\d+(,\d+)?p|--"),
+# A program that only shows files, with all that may stand before them. A script of sed's that is
+# anything else may run a program or write a file.
+_SHOWING: Final = re.compile(
+    r"(?:cat\0(?:-n\0)?|nl\0(?:-ba\0)?|(?:head|tail)\0(?:-\d+\0|-n\0\d+\0)?"
+    r"|sed\0-n\0\d+(?:,\d+)?p\0)(?P<files>.+)\0",
+    re.DOTALL,
 )
 
 
@@ -130,14 +130,11 @@ def files_read(command: str, folder: str) -> Sequence[str]:
     read = read_simple(command)
     if not isinstance(read, Simple) or read.dynamic:
         return ()
-    known = dict(_SHOWING).get(read.argv[0])
-    if known is None:
+    found = _SHOWING.fullmatch("\0".join((*read.argv, "")))
+    files = found["files"].split("\0") if found else ()
+    if any(file.startswith("-") for file in files):
         return ()
-    words = [word for word in read.argv[1:] if not re.fullmatch(known, word)]
-    is_sed_without_n = read.argv[0] == "sed" and read.argv[1:2] != ("-n",)
-    if is_sed_without_n or any(word.startswith("-") for word in words):
-        return ()
-    return [posixpath.join(folder, word) for word in words]
+    return [posixpath.join(folder, file) for file in files]
 
 
 def _line(**message: Any) -> str:

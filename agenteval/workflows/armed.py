@@ -62,7 +62,9 @@ def arm_card(stages: Sequence[Stage], setting: Setting, harness: str = "") -> Ar
 def _judged(card: ArmCard, stages: Sequence[Stage]) -> ArmCard:
     """With whose rules judge where the user's own stand in place of the scenarios'."""
     engines = {stage.policy.engine.name for stage in stages if stage.policy.engine}
-    return replace(card, engine="".join(engines)) if len(engines) == 1 else card
+    if len(engines) != 1:
+        return card
+    return replace(card, engine=engines.pop())
 
 
 def cost_told(stages: Sequence[Stage], setting: Setting, trials: int) -> str:

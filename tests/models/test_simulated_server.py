@@ -77,13 +77,15 @@ async def test_it_says_which_models_it_serves_and_that_they_are_simulated(http):
 
 
 async def test_a_request_that_never_ends_does_not_keep_it_from_closing() -> None:
-    """One that waited for it would hang here."""
+    """One that waited for it would hang."""
     async with SimulatedServer(SCENARIOS) as running:
         port = int(running.base_url.split(":")[2].partition("/")[0])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: h\r\ncontent-length: 9\r\n"
         writer.write(head + b"expect: 100-continue\r\n\r\n")
         await reader.readline()  # it is being read
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection("127.0.0.1", port)
     writer.close()
 
 
