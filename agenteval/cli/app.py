@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Print the JSON Schema of what `--json` prints: of a report, a list of runs, a verdict.",
     ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
-    "view": ("browse:view", "Look at runs, calls and transcripts in a browser."),
+    "view": ("runs:view", "Look at runs, calls and transcripts in a browser."),
     "store": ("runs:stores", "Look a store through for damage, or make it small."),
     "speed": (
         "machine:speed",

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from agenteval.errors import UsageError
-from agenteval.hook import client, installing, resident
+from agenteval.hook import asking, installing, resident
 from agenteval.hook.production_log import LOG, ProductionLog
 
 app = typer.Typer(
@@ -103,7 +103,7 @@ def run(
     - `agenteval hook run --for claude-code --allowlist demo < call.json`
     """
     words = installing.command(harness, allowlist, observe=observe, fail=fail, log=log)
-    raise typer.Exit(client.main([*words[4:]]))
+    raise typer.Exit(asking.main([*words[4:]]))
 
 
 @app.command()
@@ -113,7 +113,7 @@ def status() -> None:
     Examples:
     - `agenteval hook status`
     """
-    folder = Path(client.folder())
+    folder = Path(asking.folder())
     for name in installing.NAMES:
         for user in (False, True):
             file = installing.file_of(name, user=user)
@@ -144,7 +144,7 @@ def stop() -> None:
     Examples:
     - `agenteval hook stop`
     """
-    pid = _running(Path(client.folder()))
+    pid = _running(Path(asking.folder()))
     if pid:
         os.kill(pid, signal.SIGTERM)
     typer.echo(f"ended {pid}" if pid else "it does not run")
@@ -184,6 +184,6 @@ def guard(  # noqa: PLR0913 -- one parameter for each option
     """
     words = installing.command("guard", allowlist, observe=observe, fail=fail, log=log)
     if write is None:
-        raise typer.Exit(client.main([*words[4:], "--", *shell]))
+        raise typer.Exit(asking.main([*words[4:], "--", *shell]))
     installing.write_shell(write, [*words, "--", *shell])
     typer.echo(f"wrote {write}\nNext: SHELL={write.resolve()} and the program that runs commands")

@@ -55,21 +55,15 @@ def _text(content: object) -> str:
 
 
 def _said(blocks: Sequence[Json]) -> dict[str, Any]:
-    calls = [
-        {
-            "id": block.get("id"),
-            "type": "function",
-            "function": {
-                "name": block.get("name"),
-                "arguments": json.dumps(block.get("input") or {}),
-            },
-        }
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
+    calls = [_called(block) for block in blocks if block.get("type") == "tool_use"]
     text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     message: dict[str, Any] = {"role": "assistant", "content": text}
     return message | ({"tool_calls": calls} if calls else {})
+
+
+def _called(block: Json) -> Json:
+    asked = {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})}
+    return {"id": block.get("id"), "type": "function", "function": asked}
 
 
 def _heard(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,6 @@
-"""A policy where agents really run: begin with `resident`, which answers, and `client`, which asks.
+"""A policy where agents really run: begin with `resident`, which answers, and `asking`.
 
-`payloads` knows what each harness sends and takes, `judging` gives the verdict, and `installing`
-tells a harness of the hook, by the edits of `settings_text`.
+`client` is what a harness starts to ask. `payloads` knows what each harness sends and takes,
+`judging` gives the verdict, and `installing` tells a harness of the hook, by the edits of
+`settings_text`.
 """

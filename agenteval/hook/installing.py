@@ -17,11 +17,11 @@ from agenteval.config.allowlists import find, load_any
 from agenteval.config.roots import roots
 from agenteval.core.shell.words import quoted
 from agenteval.errors import UsageError
-from agenteval.hook import client, settings_text
+from agenteval.hook import settings_text
 
 BACKUP: Final = ".before-agenteval"
 SECONDS: Final = 30  # after which a harness goes on without an answer; our client ends long before
-_CLIENT: Final = str(Path(client.__file__).resolve())
+_CLIENT: Final = str(Path(__file__).resolve().with_name("client.py"))
 _MARK: Final = "/hook/client.py"
 _NOTES: Final = {
     "claude-code": "Sessions that run now have it after /hooks or their next start.",
@@ -126,7 +126,7 @@ def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> C
     file, closed = file_of(harness, user=user), fail == "closed"
     before = _text(file)
     if harness == "opencode":
-        source = Path(client.__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
+        source = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")
         after = plugin(source, words, fails_closed=closed, is_old=_is_old_opencode())
     else:
         line = command_line(words, fails_closed=closed)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from agenteval.hook import client
+from agenteval.hook import asking
 from agenteval.hook.judging import Judging
 from agenteval.hook.production_log import LOG, ProductionLog
 
@@ -108,7 +108,7 @@ def _serve(listening: socket.socket, judging: Judging) -> str:
 def _code() -> float:
     """When the code that runs here was written; 0 where it is gone."""
     try:
-        return Path(client.__file__).stat().st_mtime
+        return Path(asking.__file__).stat().st_mtime
     except OSError:
         return 0.0
 
@@ -116,7 +116,7 @@ def _code() -> float:
 def _answer(talk: socket.socket, judging: Judging) -> None:
     with talk, contextlib.suppress(OSError):
         talk.settimeout(SLOW)
-        peer = talk.getsockopt(*client.PEER)
+        peer = talk.getsockopt(*asking.PEER)
         if int.from_bytes(peer[4:8], sys.byteorder) != os.getuid():
             return
         asked = _read(talk)
@@ -135,7 +135,7 @@ def _read(talk: socket.socket) -> tuple[list[str], bytes] | None:
     told = bytearray()
     while part := talk.recv(1 << 16):
         told += part
-        if len(told) > 2 * client.MOST:
+        if len(told) > 2 * asking.MOST:
             return None
     length, _, rest = bytes(told).partition(b"\n")
     if not length.isdigit() or len(rest) < int(length):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.hook import client
+from agenteval.hook import asking
 from agenteval.hook.installing import command, plugin
 from agenteval.hook.production_log import ProductionLog
 
@@ -267,7 +267,7 @@ console.log(Object.keys(await import(process.argv[2])).join(), plugin.id, typeof
 @pytest.mark.skipif(not shutil.which("node"), reason="no node to run the plug-in with")
 def test_the_plug_in_answers_opencode_2_as_it_is_documented(project, tmp_path, stopped) -> None:
     file, host = tmp_path / "agenteval.mjs", tmp_path / "host.mjs"
-    source = Path(client.__file__).with_name("opencode_plugin.js").read_text()
+    source = Path(asking.__file__).with_name("opencode_plugin.js").read_text()
     file.write_text(plugin(source, words("opencode"), fails_closed=True))
     host.write_text(HOST)
     done = subprocess.run(

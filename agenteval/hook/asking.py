@@ -1,0 +1,160 @@
+"""A hook's question to the resident process: what `client.py` does for each call of a harness.
+
+It imports nothing but what Python has built in: each module of the standard library would add to
+the 8 ms that Python takes to start.
+
+Exit code: 0 where the answer is given, 2 where the call is denied without one, 1 where it goes on
+without one (`--fail open`). For `--for guard` the command takes this process's place.
+"""
+
+import _socket
+import posix
+import sys
+import time
+
+PATIENCE = 8.0  # seconds for an answer, of which a first start of the resident takes some tenths
+MOST = 1 << 24  # bytes of a call: no harness sends as much
+# Who is at the other end: its user stands at the same place of both structures.
+PEER = (
+    (_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)  # struct ucred
+    if hasattr(_socket, "SO_PEERCRED")
+    else (0, 1, 76)  # of macOS: SOL_LOCAL, LOCAL_PEERCRED, struct xucred
+)
+_VARIABLES = ("CLAUDE_PROJECT_DIR",)
+
+
+class NoAnswerError(Exception):
+    """Why there is no answer."""
+
+
+def folder() -> str:
+    """Where the resident process of this user listens, and keeps its log: XDG's state folder."""
+    given = _variable("XDG_STATE_HOME")
+    if given.startswith("/"):
+        return f"{given}/agenteval/hook"
+    home = _variable("HOME")
+    return f"{home or f'/tmp/agenteval-{posix.getuid()}'}/.local/state/agenteval/hook"  # noqa: S108
+
+
+def _variable(name: str) -> str:
+    return posix.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape")
+
+
+def main(words: list[str]) -> int:
+    """Ask about the call on standard input, or behind `--` for a guard."""
+    cut = words.index("--") if "--" in words else len(words)
+    options, shell = words[:cut], words[cut + 1 :]
+    is_guard = _option(options, "--for") == "guard"
+    try:
+        if is_guard:
+            payload = "\0".join(shell).encode("utf-8", "surrogateescape")
+        else:
+            payload = sys.stdin.buffer.read(MOST)
+        code, out, err = ask(options, payload)
+    except (OSError, ValueError, NoAnswerError) as error:
+        return _unanswered(options, shell, str(error))
+    sys.stdout.buffer.write(out)
+    sys.stdout.flush()
+    sys.stderr.buffer.write(err)
+    sys.stderr.flush()
+    if is_guard and not code:
+        _become(shell)
+    return code
+
+
+def _option(options: list[str], name: str) -> str:
+    return options[options.index(name) + 1] if name in options[:-1] else ""
+
+
+def _unanswered(options: list[str], shell: list[str], why: str) -> int:
+    is_open = _option(options, "--fail") == "open"
+    done = "this call is not judged (--fail open)" if is_open else "denied (--fail closed)"
+    sys.stderr.write(f"agenteval hook: no answer: {why}: {done}. See `agenteval hook status`\n")
+    sys.stderr.flush()
+    if is_open and _option(options, "--for") == "guard":
+        _become(shell)
+    return 1 if is_open else 2
+
+
+def _become(shell: list[str]) -> None:
+    """Be the shell that was guarded; bash would run a file that these variables name."""
+    env = {name: text for name, text in posix.environ.items() if name not in (b"BASH_ENV", b"ENV")}
+    for place in _places(shell[0]):
+        try:
+            posix.execve(place, shell, env)
+        except OSError:
+            continue
+    sys.stderr.write(f"agenteval guard: {shell[0]}: cannot be run: name a shell that is there\n")
+
+
+def _places(program: str) -> list[str]:
+    if "/" in program:
+        return [program]
+    path = _variable("PATH") or "/usr/bin:/bin"
+    return [f"{place or '.'}/{program}" for place in path.split(":")]
+
+
+def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
+    """The resident's exit code, and what is to be said on standard output and error."""
+    here, started = posix.getcwd(), False
+    place = folder()
+    _check(place)
+    posix.chdir(place)  # a socket's path may have no more than 107 bytes
+    until = 0.0
+    while (talk := _connected()) is None:
+        if not started:
+            started, until = True, time.monotonic() + PATIENCE
+            _start(place)
+        if time.monotonic() > until:
+            raise NoAnswerError(f"the resident process did not start: see {place}/resident.err")
+        time.sleep(0.01)
+    posix.chdir(here)
+    words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
+    head = "\0".join(words).encode("utf-8", "surrogateescape")
+    talk.settimeout(PATIENCE)
+    talk.sendall(b"%d\n%b%b" % (len(head), head, payload))
+    talk.shutdown(_socket.SHUT_WR)
+    told = b""
+    while part := talk.recv(1 << 16):
+        told += part
+    code, length, rest = told.split(b"\n", 2) if told.count(b"\n") > 1 else (b"", b"", b"")
+    if not code:
+        raise NoAnswerError("the resident process broke off")
+    return int(code), rest[: int(length)], rest[int(length) :]
+
+
+def _check(place: str) -> None:
+    """The folder, made where there is none, is this user's own, and nobody else may open it."""
+    at = ""
+    for part in place.split("/")[1:]:
+        at = f"{at}/{part}"
+        try:
+            posix.mkdir(at, 0o700)
+        except FileExistsError:
+            continue
+    found = posix.stat(place)
+    if found.st_uid != posix.getuid() or found.st_mode & 0o077:
+        raise NoAnswerError(f"{place} is open to others: chmod 700 it, as its owner")
+
+
+def _connected() -> "_socket.socket | None":
+    """The way to the resident process, where there is one and it is this user's."""
+    talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        talk.connect("socket")
+    except (FileNotFoundError, ConnectionRefusedError):
+        return None
+    peer = talk.getsockopt(*PEER)
+    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
+        raise NoAnswerError("the socket is another user's")
+    return talk
+
+
+def _start(place: str) -> None:
+    """Start the resident process, which belongs to nobody's session and holds nobody's files."""
+    null, kept = (posix.POSIX_SPAWN_OPEN, 0, "/dev/null", posix.O_RDONLY, 0), posix.O_WRONLY
+    opened = kept | posix.O_CREAT | posix.O_APPEND
+    files = (null, (posix.POSIX_SPAWN_OPEN, 1, "/dev/null", kept, 0),
+             (posix.POSIX_SPAWN_OPEN, 2, "resident.err", opened, 0o600))  # fmt: skip
+    words = [sys.executable, "-P", "-E", "-m", "agenteval.hook.resident", place]
+    posix.posix_spawn(sys.executable, words, posix.environ, file_actions=files, setsid=True)
