@@ -33,7 +33,8 @@ from agenteval.taxonomy.malformed_arguments import parsed
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
-_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:')  # vLLM's older, FastAPI's
+# vLLM's older, FastAPI's, and what stands behind `event: error`.
+_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"message"\s*:\s*"')
 _NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
 
