@@ -87,6 +87,8 @@ def _arguments(raw: str) -> tuple[str, str]:
 
 def _first(text: str) -> tuple[str, str] | None:
     """The object that a text begins with, when nothing but it and its ends follow."""
+    if text.startswith("{}") and _is_object(text[2:]):
+        return text[2:].strip(), SURPLUS
     text, doubled = (text[1:], True) if text.startswith("{{") else (text, False)
     try:
         found, end = plain.read_from(text, 0)

@@ -32,9 +32,9 @@ def denial(call: ToolCall, verdict: Denied, arm: Arm, policy: Policy) -> str:
     names = profile.names([tool for tool in policy.tools if tool in profile.forms])
     texts, tool = profile.texts, names.get(call.name, call.name)
     match finding.failure_class:
-        case "malformed-arguments":
+        case "malformed-arguments" if call.malformed or call.name.strip():
             text = texts.malformed if call.malformed else texts.invalid
-        case "hallucinated-tool":
+        case "malformed-arguments" | "hallucinated-tool":
             text, tool = texts.unknown, call.name  # which may be one of ours, and none of theirs
         case _:
             text = texts.denied if call.name == BASH else texts.denied_path

@@ -28,10 +28,14 @@ from agenteval.core.served import generated, stretch
 from agenteval.core.trial import Timing, Turn, Usage, timing_of
 from agenteval.models.chat_completions import broken_off, kept, read_reply, readable, said_error
 from agenteval.models.failures import STREAMED, RefusedError
+from agenteval.models.transport import Lines
+from agenteval.taxonomy.malformed_arguments import parsed
 
 REPEATS = "repeats"  # the finish reason of a reply that we stopped reading
 _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
-_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:')  # vLLM's older, FastAPI's
+# vLLM's older, FastAPI's, and what stands behind `event: error`.
+_BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"message"\s*:\s*"')
+_NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
 
 
@@ -49,7 +53,8 @@ class StreamReader:
 
     done: bool = False
     _raw: list[bytes] = field(default_factory=list)
-    _line: list[bytes] = field(default_factory=list)  # of a line whose end is still to come
+    _lines: Lines = field(default_factory=Lines)
+    _begun: list[bytes] = field(default_factory=list)  # of an event that is not whole yet
     _arrivals: list[float] = field(default_factory=list)
     _text: list[str] = field(default_factory=list)
     _reasoning: list[str] = field(default_factory=list)
@@ -68,35 +73,51 @@ class StreamReader:
 
         Raises ReplyError for an event that is no JSON, RefusedError for one that is an error.
         """
-        if not self._raw:
-            part = part.removeprefix(BYTE_ORDER.encode())
         self._raw.append(part)
-        *ended, rest = part.split(b"\n")
-        if ended and self._line:
-            ended[0] = b"".join((*self._line, ended[0]))
-            self._line.clear()
-        if rest:
-            self._line.append(rest)
-        self._take(ended, at)
+        self._take(self._lines.feed(part), at)
 
     def _take(self, lines: Sequence[bytes], at: float) -> None:
         for line in lines:
-            if not line.startswith(b"data:") or self.done:
-                continue
-            payload = line[5:].strip()
-            if payload == b"[DONE]":
-                self.done = True
-            elif payload:
-                self._event(payload, at)
+            if self.done:
+                return
+            if self._begun:
+                self._go_on(line, at)
+            elif line.startswith(b"data:"):
+                self._data(line[5:].strip(), at)
 
-    def _event(self, payload: bytes, at: float) -> None:
+    def _data(self, payload: bytes, at: float) -> None:
+        """The first line of an event, and mostly all of it: some end an event without a blank."""
+        if payload == b"[DONE]":
+            self.done = True
+        elif payload:
+            try:
+                chunk = read_chunk(payload)
+            except ReplyError:
+                self._begun.append(payload)
+            else:
+                self._event(chunk, payload, at)
+
+    def _go_on(self, line: bytes, at: float) -> None:
+        """Another line of an event; one without the name of a field is the rest of a text."""
+        rest = line.removeprefix(b"data:").removeprefix(b" ")
+        if not line or rest == b"[DONE]":
+            self._end_event(at)
+            self.done = bool(line)
+        elif not line.startswith(_NO_DATA):
+            self._begun.append(rest)
+
+    def _end_event(self, at: float) -> None:
+        payload = b"\n".join(self._begun)
+        self._begun.clear()
         try:
-            chunk = read_chunk(payload)
+            self._event(read_chunk(payload), payload, at)
         except ReplyError as error:
             if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
                 raise RefusedError(STREAMED, kept(payload)) from error
             shown = excerpt(kept(payload))
             raise ReplyError(f"a broken event in the stream: {shown}") from error
+
+    def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
         if said := said_error(chunk.error) or _bare_error(chunk, payload):
             raise RefusedError(STREAMED, said)
@@ -153,7 +174,7 @@ class StreamReader:
         call = self._open.get(part.index or 0)
         named = part.function is not None and bool(part.function.name)
         another = named and (part.index is None or bool(part.id))
-        if call is None or (another and part.id != call.id) or (named and _next(call, part)):
+        if call is None or (another and part.id != call.id) or _next(call, part, named=named):
             call = self._open[part.index or 0] = _Call()
             self._calls.append(call)
         return call
@@ -177,10 +198,13 @@ class StreamReader:
 
     def received(self) -> tuple[Received, Usage]:
         """The reply, once everything came. Raises ReplyError when it stops before its end."""
-        if self._line:
-            self._take([b"".join(self._line)], self._arrivals[-1] if self._arrivals else 0.0)
-        if not self._finish_reason and b"".join(self._raw).lstrip().startswith((b"{", b"<")):
-            return read_reply(b"".join(self._raw))  # a document, or a page of a proxy's
+        last = self._arrivals[-1] if self._arrivals else 0.0
+        self._take(self._lines.rest(), last)
+        if self._begun:
+            self._end_event(last)
+        whole = b"".join(self._raw).removeprefix(BYTE_ORDER.encode())
+        if not self._finish_reason and whole.lstrip().startswith((b"{", b"<")):
+            return read_reply(whole)  # a document, or a page of a proxy's
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
             raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")
@@ -215,13 +239,15 @@ def _bare_error(chunk: Chunk, payload: bytes) -> str:
     return kept(payload)
 
 
-def _next(call: _Call, part: Call) -> bool:
-    """Whether a part without any id begins another call: it names one, after a whole one."""
-    if call.id or part.id or part.function is None:
+def _next(call: _Call, part: Call, *, named: bool) -> bool:
+    """Whether a part at the place of a whole call begins another: by a name, or by another id."""
+    if part.function is None or (call.id or part.id if named else part.id in {None, "", call.id}):
         return False
     given, _ = argument_text(part.function.arguments)
+    if not given.startswith("{"):
+        return False
     written = "".join(call.arguments)
-    return given.startswith("{") and written.startswith("{") and written.endswith("}")
+    return written.startswith("{") and written.endswith("}") and (named or bool(parsed(written)))
 
 
 @dataclass(slots=True)

@@ -22,7 +22,14 @@ NAMED = 16  # characters of a criterion that stay on one line
 
 
 def render(view: View, console: Console, *, brief: bool = False) -> None:
-    """Print the view, fitted to the width of the console; brief keeps the tables to a screen."""
+    """Print the view, fitted to the width of the console; brief keeps the tables to a screen.
+
+    Of runs without any trial that is a line.
+    """
+    if view.runs and not any(one.score.trials or one.score.voids for one in view.runs):
+        models = ", ".join(dict.fromkeys(one.run.model.name for one in view.runs))
+        print_lines(console, [f"No trial of {models} was played: there is nothing to show."])
+        return
     for table in summary_tables(view) if brief else detail_tables(view):
         print_table(console, table)
     if lines := missed_lines(view, FEW if brief else None):

@@ -101,7 +101,7 @@ def detail_tables(view: View) -> tuple[Table, ...]:
         *pair_tables(view),
         _outcomes(view.runs),
         _behaviour(view.runs),
-        _scenarios(view.runs),
+        *_scenarios(view.runs),
         *_handshakes(view.runs),
         *agent_tables(view.runs),
         *denial_tables(view.runs),
@@ -189,7 +189,8 @@ def _stretched(view: RunView) -> float:
     return max((one.stretched for one in trials), default=1.0)
 
 
-def _scenarios(views: Sequence[RunView]) -> Table:
+def _scenarios(views: Sequence[RunView]) -> tuple[Table, ...]:
+    """None where no trial counts."""
     played = [{one.name: one for one in view.scenarios} for view in views]
     names = sorted({name for run in played for name in run})
     nothing = Rate(0, 0)
@@ -201,7 +202,7 @@ def _scenarios(views: Sequence[RunView]) -> Table:
         rows.append(row("any of 3 trials, pass@3", (repeated(one.any_of) for one in here)))
         rows.append(row("errors per 100 calls", (per_100(one.errors, own_n=True) for one in here)))
     note = "Trials completed, how surely so again, and errors per 100 calls, with 95 % interval."
-    return Table("By scenario", note, heads(views), tuple(rows))
+    return (Table("By scenario", note, heads(views), tuple(rows)),) if rows else ()
 
 
 def _handshakes(views: Sequence[RunView]) -> list[Table]:

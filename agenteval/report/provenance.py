@@ -257,7 +257,7 @@ def _other_worlds(views: Sequence[RunView]) -> list[str]:
     scenarios = [{world[0] for world in met} for met in worlds]
     if any(one != scenarios[0] for one in scenarios):
         return []
-    strange = [met for met in worlds if not met & worlds[0]]
+    strange = [met for met in worlds if met and not met & worlds[0]]
     seeds = sorted({view.run.seed for view in views})
     if not strange:
         return []

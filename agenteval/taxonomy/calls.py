@@ -21,6 +21,7 @@ from agenteval.taxonomy.residue import left_open, residue, typographic
 @failure_class(
     bad=[
         malformed("bash", '{"command": "uv run scripts/notes.py list'),
+        tool("", command="uv run scripts/notes.py list"),
         tool("bash", cmd="uv run scripts/notes.py list"),
         tool("todo", items="buy milk"),
         "",
@@ -34,8 +35,10 @@ def malformed_arguments(call: DeniedCall) -> Seen | None:
     """Arguments that are no JSON object, or not what the tool takes.
 
     Nothing can run: the text is cut off, or breaks the tool's schema. A bash call without
-    any command in it belongs here too.
+    any command in it belongs here too, and one whose name was lost on its way.
     """
+    if not call.call.name.strip():
+        return Seen(call.whole, "it names no tool")
     if call.call.arguments is None:
         return Seen(call.whole)
     rule = call.policy.tool(call.call.name)

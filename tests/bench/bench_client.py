@@ -11,6 +11,7 @@ more costs: the difference of a run of few trials and one of many, by their call
 command is told by itself: CPU until the first byte, and the least peak memory of a run.
 
     python tests/bench/bench_client.py [--repeats 5] [--trials 40] [--turns 10 50] [--crowds 32 512]
+    python tests/bench/bench_client.py --pieces        # what a streamed piece costs, with spread
 """
 
 import argparse
@@ -23,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -31,7 +32,7 @@ from pathlib import Path
 from statistics import median
 
 import aiohttp
-from mock_server import SECONDS, TOKENS_PER_SECOND, mock
+from mock_server import CHUNKS, LAST, PIECE, SECONDS, TOKENS_PER_SECOND, mock
 from peer_places import PEERS, Peer, made
 
 from agenteval.config.models import ModelEntry
@@ -39,6 +40,7 @@ from agenteval.core.prompt.arm import STRICT
 from agenteval.core.trial import Message
 from agenteval.engine.tool_texts import schemas
 from agenteval.models.openai_client import OpenAIModel
+from agenteval.models.stream import StreamReader
 from agenteval.store.sql import SqlStore
 
 SCENARIO = "notes/append"
@@ -268,12 +270,32 @@ async def per_chunk(url: str) -> dict[str, float]:
         started = time.perf_counter()
         ours = await measured(_streams(lambda: model.ask(TASK, TOOLS, seed=1)), chunks)
         seconds = time.perf_counter() - started
+    alone = await measured(_fed(), chunks)
     return {
         "a piece of 16 streams of 150 tokens/s, ms of CPU": ours,
         "the same, read and dropped, ms of CPU": bare,
         "what reading a piece adds, ms of CPU": ours - bare,
+        "the arrival layer alone, of a piece, ms of CPU": alone,
         "these 16 streams, % of a core": ours * chunks / seconds / 10,
     }
+
+
+def in_a_run(each: Mapping[tuple[str, str], Cost], name: str = "agenteval run") -> float:
+    """A piece of a call that came in 33 writes at once: the call's cost beside that of a whole."""
+    return (each[name, "33 pieces"].own - each[name, "whole"].own) / CHUNKS
+
+
+async def _fed() -> None:
+    """The same streams from memory, to the reader that a reply of a server goes to."""
+    pieces = TOKENS_PER_SECOND * SECONDS
+    for _ in range(STREAMS):
+        reader = StreamReader()
+        for at in range(pieces):
+            reader.feed(PIECE, at / TOKENS_PER_SECOND)
+        reader.feed(LAST, SECONDS)
+        received, _ = reader.received()
+        if (received.text, reader.pieces) != ("word " * pieces, pieces):
+            raise SystemExit("the reader lost pieces")
 
 
 async def _streams(ask: Callable[[], Awaitable[object]]) -> None:
@@ -301,6 +323,10 @@ async def figures(
         for (name, form), spent in each.items():
             found[f"{name}, {form}, {many} turns, ms of own CPU a call"] = spent.own
             found[f"{name}, {form}, {many} turns, ms in processes it started"] = spent.others
+        found[f"a piece in a run, {many} turns, ms of own CPU"] = in_a_run(each)
+        if "openai" not in failed:
+            bare = in_a_run(each, "openai")
+            found[f"a piece in a bare SDK loop, {many} turns, ms of own CPU"] = bare
         for form in ("whole", "33 pieces"):
             if "openai" in failed:
                 continue
@@ -324,13 +350,30 @@ async def bench(
     return {name: median(one[name] for one in every) for name in every[-1]}
 
 
+async def pieces(repeats: int, trials: int) -> dict[str, list[float]]:
+    """What a streamed piece costs, so many times."""
+    async with mock() as url:
+        every = []
+        for _ in range(repeats):
+            each = await asyncio.to_thread(per_call, url, 10, trials, (), {})
+            found = {"a piece in a run, 10 turns, ms of own CPU": in_a_run(each)}
+            every.append(found | await per_chunk(url))
+    return {name: [one[name] for one in every] for name in every[-1]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--trials", type=int, default=40, help="more than the few of the start")
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 50])
     parser.add_argument("--crowds", type=int, nargs="*", default=CROWDS)
+    parser.add_argument("--pieces", action="store_true", help="only what a streamed piece costs")
     asked = parser.parse_args()
+    if asked.pieces:
+        for name, seen in asyncio.run(pieces(asked.repeats, asked.trials)).items():
+            spread = f"[{min(seen):.3g}, {max(seen):.3g}]"
+            sys.stdout.write(f"{name}\t{median(seen):.3g}\t{spread}\n")
+        return
     failed: dict[str, str] = {}
     found = asyncio.run(bench(asked.repeats, asked.turns, asked.trials, asked.crowds, failed))
     for name, value in found.items():

@@ -27,6 +27,9 @@ def _event(delta: object, finish: str | None = None) -> bytes:
     return f"data: {json.dumps(chunk)}\n\n".encode()
 
 
+PIECE, LAST = _event({"content": "word "}), _event({}, "stop")  # of model "paced"
+
+
 def _usage(tokens: int) -> dict[str, int]:
     # No count of the prompt: one that stays the same is taken for a context that was cut.
     return {"prompt_tokens": 0, "completion_tokens": tokens, "total_tokens": tokens}
@@ -97,11 +100,11 @@ class _Mock(asyncio.Protocol):
     async def _pace(self) -> None:
         self.transport.write(_head())
         loop, tokens = asyncio.get_running_loop(), TOKENS_PER_SECOND * SECONDS
-        started, one = loop.time(), _event({"content": "word "})
+        started, one = loop.time(), PIECE
         for at in range(tokens):
             await asyncio.sleep(started + at / TOKENS_PER_SECOND - loop.time())
             self.transport.write(b"%x\r\n%b\r\n" % (len(one), one))
-        for last in (_event({}, "stop"), b"data: [DONE]\n\n"):
+        for last in (LAST, b"data: [DONE]\n\n"):
             self.transport.write(b"%x\r\n%b\r\n" % (len(last), last))
         self.transport.write(b"0\r\n\r\n")
 

@@ -158,7 +158,7 @@ JOINED = Received(
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 def test_the_deltas_are_joined_wherever_the_network_cuts_them(size, end) -> None:
     body = b"".join(events(*INTERLEAVED)).replace(b"\n", end.encode())
     reader = read(body, size)
@@ -167,6 +167,32 @@ def test_the_deltas_are_joined_wherever_the_network_cuts_them(size, end) -> None
         body.decode(),
         True,
     )
+
+
+def test_a_byte_order_mark_is_none_of_the_text_wherever_it_is_cut() -> None:
+    body = b"".join(events({"content": "Done."}, finish="stop"))
+    for size in (1, 2, 1 << 20):
+        assert read(b"\xef\xbb\xbf" + body, size).received()[0].text == "Done."
+
+
+EVENT = b'{"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]}'
+SPLIT = {
+    "over two fields": EVENT.replace(b' "delta"', b'\ndata: "delta"'),
+    "at each blank, without blanks": EVENT.replace(b" ", b"\ndata:"),
+    "around fields of other names": EVENT.replace(b' "delta"', b'\nid: 1\n: ping\ndata: "delta"'),
+}
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\r", b"\ndata: [DONE]\n", b"\n", b""])
+@pytest.mark.parametrize("event", SPLIT.values(), ids=SPLIT)
+def test_an_event_may_have_its_document_over_several_fields(event, end, size) -> None:
+    assert read(b"data: " + event + end, size).received()[0].text == "a"
+
+
+def test_a_line_end_inside_a_text_is_read_as_one() -> None:
+    body = b"data: " + EVENT.replace(b'"a"', b'"a\rb\nc"') + b"\n\n"
+    assert read(body).received()[0].text == "a\nb\nc"
 
 
 NUMBERINGS = {
