@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import signal
 import socketserver
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from agenteval.config.roots import shipped
 # Both are told by the clock, and a busy machine is no fault of the code.
 settings.register_profile("here", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("here")
+
+# What a shell starts with `&` ignores Ctrl-C, and so would every command that a test starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _http(status: str, kind: str, body: str | bytes, *, length: int | None = None) -> bytes:
