@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from agenteval.core.arrival import LEGACY
+from agenteval.core.arrival import LEGACY, REPEATED
 from agenteval.core.chunk import (
     BYTE_ORDER,
     Call,
@@ -174,7 +175,11 @@ class StreamReader:
         call = self._open.get(part.index or 0)
         named = part.function is not None and bool(part.function.name)
         another = named and (part.index is None or bool(part.id))
-        if call is None or (another and part.id != call.id) or _next(call, part, named=named):
+        if (
+            call is None
+            or (another and part.id != call.id and not _goes_on(call, part))
+            or _next(call, part, named=named)
+        ):
             call = self._open[part.index or 0] = _Call()
             self._calls.append(call)
         return call
@@ -212,13 +217,7 @@ class StreamReader:
         received = Received(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            calls=tuple(
-                ReceivedCall(
-                    *(call.name, "".join(call.arguments), call.id, call.as_object),
-                    mends=((LEGACY, call.name),) if self._legacy else (),
-                )
-                for call in self._calls
-            ),
+            calls=tuple(_received(call, legacy=self._legacy) for call in self._calls),
             finish_reason=self._finish_reason,
             completion_tokens=used.completion_tokens,
             hidden_tokens=used.reasoning_tokens,
@@ -237,6 +236,24 @@ def _bare_error(chunk: Chunk, payload: bytes) -> str:
     if chunk.choices is not None or not _BARE_ERROR.search(payload):
         return ""
     return kept(payload)
+
+
+def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
+    """The call of all its parts; of some gateways each part has all before it once more."""
+    raw, mends = "".join(call.arguments), ((LEGACY, call.name),) if legacy else ()
+    sent = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
+    grows = len(sent) > 1 and all(later.startswith(part) for part, later in pairwise(sent))
+    if grows and parsed(raw) is None and parsed(sent[-1]) is not None:
+        mends, raw = (*mends, (REPEATED, raw)), sent[-1]
+    return ReceivedCall(call.name, raw, call.id, call.as_object, mends=mends)
+
+
+def _goes_on(call: _Call, part: Call) -> bool:
+    """Whether a part with another id is the rest of a call: some make an id for each part."""
+    given, _ = argument_text(part.function.arguments) if part.function else ("", False)
+    is_rest = part.index is not None and bool(given) and not given.startswith("{")
+    written = "".join(call.arguments)
+    return is_rest and bool(written) and parsed(written) is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:

@@ -21,10 +21,11 @@ def _mends(received: Received, kind: str, blame: Blame, why: str) -> Iterator[Si
 def repeated_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
     """Arguments that came twice, one behind the other.
 
-    Some parsers send a whole call once more at the end of its stream. It is read once.
+    Some parsers send a whole call once more at the end of its stream, and some gateways in each
+    part of a stream all that came before it. It is read once.
     """
     del asked
-    why = "the same object stands there again, and nothing else"
+    why = "the same text stands there again, and nothing else"
     yield from _mends(received, arrival.REPEATED, Blame.PARSER, why)
 
 
