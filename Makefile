@@ -90,6 +90,7 @@ bench-gate: $(READY) ## how long `agenteval gate` takes on 2,000 calls, start-up
 
 bench-ingest: $(READY) ## how long 1,000,000 logged calls take to be taken in (minutes)
 	@$(BIN)/python tests/bench/bench_ingest.py
+	@$(BIN)/python tests/bench/bench_ingest.py --different 20000000
 
 bench-sandbox: $(READY) ## what a sandbox costs, beside a plain subprocess (a minute or two)
 	@$(BIN)/python tests/bench/bench_sandbox.py
