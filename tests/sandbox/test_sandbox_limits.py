@@ -123,12 +123,17 @@ def deepest(pids):
 
 
 async def test_where_no_new_world_comes_up_the_fault_is_the_hosts(monkeypatch):
-    monkeypatch.setattr(world, "KILL_SECONDS", 0.0)
-    backend = Namespaces()
-    async with backend.open({}, Limits()) as sandbox:
+    monkeypatch.setattr(session, "WALL_SECONDS", 0.0)
+    others = family(os.getpid())
+    async with Namespaces().open({}, replace(Limits(), call_seconds=0.5)) as sandbox:
+        for pid in (runners := deepest(family(os.getpid()) - others)):
+            os.kill(pid, signal.SIGSTOP)
+        monkeypatch.setattr(session, "GRACE_SECONDS", 0.0)
         monkeypatch.setattr(session, "START_SECONDS", 0.0)
         with pytest.raises(InfrastructureError, match="did not answer"):
-            await sandbox.run(["sh", "-c", "sleep 300 &"])
+            await sandbox.run(["true"])
+    for pid in runners:
+        os.kill(pid, signal.SIGKILL)
 
 
 def test_a_kernel_that_does_not_count_sockets_strikes_no_limit(monkeypatch, tmp_path):
