@@ -141,7 +141,17 @@ def test_the_list_of_runs_says_which_are_simulated(cli) -> None:
 )
 def test_what_ends_a_run_leaves_a_store_that_can_be_read(project, ended_by, at_ctrl_c) -> None:
     running = subprocess.Popen(
-        [sys.executable, "-m", "agenteval", "run", "-m", "sim/qwen3.5-27b", "--trials", "500"],
+        [
+            sys.executable,
+            "-m",
+            "agenteval",
+            "run",
+            "-m",
+            "sim/qwen3.5-27b",
+            "--trials",
+            "500",
+            "ralf",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, at_ctrl_c),  # noqa: PLW1509 -- no thread

@@ -141,6 +141,7 @@ def test_the_key_of_the_trial_is_its_world(filled):
 def test_either_table_of_a_later_day_may_be_lacking(filled, table):
     with sqlite3.connect(filled.url.removeprefix("sqlite:///")) as connection:
         connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version=2")
     connection.close()
     assert gated(filled, "r").id == "r1"
 
