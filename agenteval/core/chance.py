@@ -64,6 +64,9 @@ class Chance:
         return (start + timedelta(days=days)).isoformat()
 
 
+DRAWS = frozenset({"integer", "number", "choice", "sample", "shuffled", "day"})  # for templates
+
+
 Value = str | int | float | list[str | int]
 
 

@@ -46,16 +46,22 @@ class Bubblewrap:
         self._prefork = prefork
         self._python = interpreter()
         self.launcher = Launcher(self._python)
+        self._plans: dict[Limits, Plan] = {}  # the machine is looked at once, not for each trial
 
     def open(
         self, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
-        return self.open_with(NOBODY, files, limits)
+        if limits not in self._plans:
+            self._plans[limits] = self._plan(NOBODY, limits)
+        return Session(partial(launched, self.launcher, self._plans[limits]), files, limits)
 
     def open_with(
         self, guest: Guest, files: Mapping[str, bytes], limits: Limits
     ) -> AbstractAsyncContextManager[Sandbox]:
         """Implements `protocols.Host`."""
+        return Session(partial(launched, self.launcher, self._plan(guest, limits)), files, limits)
+
+    def _plan(self, guest: Guest, limits: Limits) -> Plan:
         program = shutil.which("bwrap")
         if program is None:
             raise InfrastructureError("sandbox: no program bwrap on PATH")
@@ -66,9 +72,7 @@ class Bubblewrap:
             | {"SECCOMP": syscall_filter(loopback=limits.loopback)},
             "prefixes": [*filter(None, [self._python.prefix]), *_folders(guest)],
         }
-        runner = _runner(world, limits, prefork=self._prefork)
-        plan = Plan("program", build, runner)
-        return Session(partial(launched, self.launcher, plan), files, limits)
+        return Plan("program", build, _runner(world, limits, prefork=self._prefork))
 
 
 def _folders(guest: Guest) -> Iterator[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -50,13 +51,18 @@ GRACE_SECONDS = 15.0  # beyond the runner's own limits, before we call it stuck
 OpenWorld = Callable[[], AbstractAsyncContextManager[Link]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """How the launcher makes a world, what is built there, and what its runner is told."""
 
     kind: Literal["namespaces", "program", "none"]
     build: Reply
     runner: Reply
+
+    @cached_property
+    def first(self) -> bytes:
+        """What is said first to each world of this plan."""
+        return wire.request(self.build) + wire.request(self.runner)
 
 
 class Session:
@@ -206,8 +212,7 @@ async def launched(launcher: Launcher, plan: Plan) -> AsyncGenerator[Link]:
     except OSError as error:
         raise InfrastructureError(f"sandbox: {error}") from error
     try:
-        first = wire.request(plan.build) + wire.request(plan.runner)
-        await greet(link, first, launcher.complaints)
+        await greet(link, plan.first, launcher.complaints)
         launcher.groups.began(link.group)
         yield link
     finally:

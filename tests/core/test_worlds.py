@@ -52,7 +52,25 @@ def test_another_seed_and_another_scenario_are_other_worlds() -> None:
     images = {seed: database(one, seed) for seed in range(6)}
     assert {seed: database(other, seed) for seed in range(6)} == images
     assert len(set(images.values())) > 1
-    assert {seed: database(one, seed) for seed in range(6)} == images  # the first is made anew
+    assert {seed: database(one, seed) for seed in range(6)} == images
+
+
+@pytest.mark.parametrize(
+    "reached",
+    ["chance._key", "chance.__class__", "chance.integer.__globals__", "words.__class__",
+     "''.__class__.__mro__", "''.join.__self__.__class__", "words.first.append(1)"],
+)  # fmt: skip
+def test_a_script_reaches_draws_and_words_and_nothing_behind_them(reached) -> None:
+    script = WORLD + "SELECT '{{ " + reached + " }}';"
+    with pytest.raises(WorldError):
+        database(replace(asking({"first": ["a"]}), world=script), 1)
+
+
+def test_a_scenario_that_is_read_again_has_the_worlds_that_are_made() -> None:
+    first, again, other = (asking({"first": word}) for word in ("a", "a", "b"))
+    image = database(first, 11)
+    assert database(replace(again, title="Another"), 11) is image
+    assert database(other, 11) != image
 
 
 def test_what_is_asked_of_a_fresh_world_changes_no_later_one() -> None:

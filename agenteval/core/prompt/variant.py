@@ -10,10 +10,20 @@ from typing import Any
 from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateRuntimeError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from agenteval.core.chance import Chance, Value
+from agenteval.core.chance import DRAWS, Chance, Value
 from agenteval.core.scenario import Check, Scenario
 
-_TEMPLATES = ImmutableSandboxedEnvironment(
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Jinja's own; what worlds name at every line it need not look for again."""
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        if type(obj) is Chance:
+            return attr in DRAWS
+        return super().is_safe_attribute(obj, attr, value)
+
+
+_TEMPLATES = _Sandbox(
     loader=DictLoader({}),  # no file is ever included
     undefined=StrictUndefined,
     autoescape=False,  # the reader is a model and no browser
