@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from agenteval.core.alike import READS, REMOVES, WRITES, Command
 from agenteval.core.call import ToolCall
 from agenteval.core.intent import Intent, intent_of, likeness, same_intent
 
@@ -61,6 +62,44 @@ def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denie
 )
 def test_another_script_or_another_subcommand_is_another_intent(denied, allowed):
     assert not same(denied, allowed)
+
+
+NOTES = Command("notes", "list")
+
+
+def of(name, *words, numbers=()):
+    return Command(name, words=frozenset(words), numbers=frozenset(numbers))
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("uv run notes.py list", [NOTES]),
+        ("uv run notes.py > out.txt list", [NOTES]),
+        ("uv run notes.py list 2> err.txt", [NOTES]),
+        ("timeout -k 5 30 uv run notes.py list", [NOTES]),
+        ("cd /srv && uv run notes.py list", [NOTES]),
+        ("uv run notes.py list <<EOF\nrm x\nEOF", [NOTES]),
+        ("uv run notes.py list --title=tea", [Command("notes", "list", frozenset({"tea"}))]),
+        ("-n list", [Command("n", "list")]),
+        ("sudo", [of("sudo")]),
+        ("cd /srv", [of("cd", "srv")]),
+        ("uv run a.py || cat log", [of("a"), of(READS, "log")]),
+        ("cat a | grep b | wc -l; ls", [of(READS, "a"), of("(list)")]),
+        ("head -n 5 a.txt", [of(READS, "a.txt")]),
+        ("echo hi > /tmp/a", [of(WRITES, "/tmp/a")]),
+        ("echo hi > /dev/null", [Command("echo", "hi")]),
+        ("rm -rf build", [of(REMOVES, "build")]),
+        ("FOO=1 ls src", [of("(list)", "src")]),
+        ("python -c 'print(1)'", [of("(code)", "print", "1")]),
+        (
+            "python3 run-export.py --page 2 --command next",
+            [Command("runexport", "next", frozenset("2"), frozenset("2"))],
+        ),
+    ],
+)
+def test_what_a_call_does_is_told_without_what_starts_and_prepares_it(command, expected):
+    assert list(intent_of(bash(command)).commands) == expected
 
 
 @pytest.mark.parametrize(
