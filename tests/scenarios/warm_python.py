@@ -6,7 +6,7 @@ folder and the exit code that a new Python would have given it.
 
 import argparse  # noqa: F401 -- here and below: had by the scripts
 import contextlib
-import datetime  # noqa: F401
+import gc
 import gettext  # noqa: F401
 import json  # noqa: F401
 import os
@@ -16,19 +16,20 @@ import runpy
 import shutil  # noqa: F401
 import socket
 import sqlite3  # noqa: F401
-import subprocess  # noqa: F401
+import subprocess
 import sys
-import typing  # noqa: F401
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
+# Streams 4 to 6 are its own: printf has another of its own while it is read.
 # The end of the connection, and not the code on it, tells that the script's process is over.
 SHELL = """() {
     local code
-    exec 3<>"/dev/tcp/127.0.0.1/$WARM_PYTHON" || return 125
+    exec 3<>"/dev/tcp/127.0.0.1/$WARM_PYTHON" 4<&0 5>&1 6>&2 || return 125
     printf '%s\\0' "$#" "$BASHPID" "$PWD" "${@:2}" >&3
     IFS= read -r -d '' -u 3 code
-    exec 3>&-
+    exec 3>&- 4<&- 5>&- 6>&-
     return "${code:-125}"
 }"""
 
@@ -48,7 +49,9 @@ def serving(environment: dict[str, str]) -> Iterator[str]:
 
 def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        print(listener.getsockname()[1], flush=True)
+        sys.stdout.write(f"{listener.getsockname()[1]}\n")
+        sys.stdout.flush()
+        gc.freeze()  # else each would copy what it looks through
         while True:
             asked, _ = listener.accept()
             if os.fork() == 0:
@@ -67,13 +70,15 @@ def _play(asked: socket.socket) -> None:
         arguments = _words(lines, int(count) - 1)
     os.chdir(folder)
     for number, mode in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)):
-        os.dup2(os.open(f"/proc/{shell}/fd/{number}", mode | os.O_APPEND), number)
+        os.dup2(os.open(f"/proc/{shell}/fd/{number + 4}", mode | os.O_APPEND), number)
     sys.argv[:] = arguments
     script = Path(arguments[0]).absolute()
     sys.path[0] = str(script.parent)
     try:
         runpy.run_path(str(script), run_name="__main__")
         asked.sendall(b"0")
+        sys.stdout.flush()
+        os._exit(0)  # to take all modules apart would cost half as much again
     except SystemExit as ended:
         told = isinstance(ended.code, str)
         asked.sendall(str(1 if told else ended.code or 0).encode())
@@ -83,7 +88,7 @@ def _play(asked: socket.socket) -> None:
         raise
 
 
-def _words(lines: typing.BinaryIO, count: int) -> list[str]:
+def _words(lines: BinaryIO, count: int) -> list[str]:
     """The next words, each of which ends with a null byte."""
     found = []
     for _ in range(count):
