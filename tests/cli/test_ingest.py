@@ -325,15 +325,9 @@ def test_skipped_parts_are_named_with_file_and_place(here) -> None:
         (["opencode", "x", "--since", "soon"], "--since soon: no day or time"),
     ],
 )
-def test_what_a_user_gets_wrong_is_told_in_a_line(here, arguments, told) -> None:
-    found = subprocess.run(
-        [sys.executable, "-m", "agenteval", "ingest", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=here,
-    )
-    assert (found.returncode, told in found.stderr, found.stderr.count("\n")) == (2, True, 1)
+def test_what_a_user_gets_wrong_is_told_in_a_line(cli, arguments, told) -> None:
+    found = cli("ingest", *arguments)
+    assert (found.code, told in found.err, found.err.count("\n")) == (2, True, 1)
 
 
 def test_an_ingest_that_is_killed_leaves_no_session_half_and_is_taken_up(here) -> None:

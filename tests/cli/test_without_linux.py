@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -90,9 +91,10 @@ def function(command):
 RULES = ["--allowlist", "claude-code:claude.json"]
 
 
-@pytest.fixture
-def stored(tmp_path):
+@pytest.fixture(scope="module")
+def taken_in(tmp_path_factory):
     """A folder with a store of two models' logs."""
+    tmp_path = tmp_path_factory.mktemp("logs")
     (tmp_path / "claude.json").write_text('{"permissions": {"allow": ["Bash(ls:*)"]}}')
     for model, commands in (("a", ["ls", "ls -l"] * 9), ("b", ["ls", "rm x | head"] * 9)):
         (tmp_path / f"{model}.jsonl").write_text(log(model, *commands))
@@ -102,6 +104,13 @@ def stored(tmp_path):
     _, shown = agenteval(tmp_path, "show", "--store", "s.db")
     first = {name: re.search(rf"\S+-openai-{name}\b", shown).group() for name in "ab"}
     return tmp_path, first
+
+
+@pytest.fixture
+def stored(tmp_path, taken_in):
+    """A copy of it: a command may write there, or hold something open."""
+    folder, first = taken_in
+    return shutil.copytree(folder, tmp_path / "logs"), first
 
 
 @pytest.mark.parametrize(

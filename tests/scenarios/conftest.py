@@ -3,13 +3,17 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 import pytest
+import warm_python
 from clocks import awake
 
-Play = Callable[[str], subprocess.CompletedProcess[str]]
+
+class Play(Protocol):
+    def __call__(self, command: str, *, warm: bool = True) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture
@@ -24,21 +28,28 @@ def workspace(tmp_path: Path) -> Callable[[Mapping[str, bytes]], Path]:
     return build
 
 
-@pytest.fixture
-def play(tmp_path: Path) -> Play:
-    """Run a command of a scenario with bash, `uv run` being this Python."""
-    tools = tmp_path / "tools"
-    tools.mkdir()
-    uv = tools / "uv"
-    uv.write_text(f'#!/bin/sh\nshift\nexec "{sys.executable}" "$@"\n')
-    uv.chmod(0o755)
-    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONDONTWRITEBYTECODE": "1"}
+@pytest.fixture(scope="session")
+def environments() -> Iterator[dict[bool, dict[str, str]]]:
+    """Those of a bash whose `uv run` is a process forked from a Python, and a new Python."""
+    common = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"}
+    new = f'() {{ "{sys.executable}" "${{@:2}}"; }}'
+    with warm_python.serving(common) as port:
+        yield {
+            True: common | {"WARM_PYTHON": port, "BASH_FUNC_uv%%": warm_python.SHELL},
+            False: common | {"BASH_FUNC_uv%%": new},
+        }
 
-    def run(command: str) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture
+def play(tmp_path: Path, environments: dict[bool, dict[str, str]]) -> Play:
+    """Run a command of a scenario with bash, `uv run` being this Python."""
+
+    def run(command: str, *, warm: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             ["bash", "-c", command],
             cwd=tmp_path / "workspace",
-            env=environment,
+            env=environments[warm],
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=30,
