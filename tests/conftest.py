@@ -82,15 +82,21 @@ def reply():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
-    """A project of the user's own, and the current folder: the shipped parts, to be changed."""
-    for name in ("allowlists", "fixtures", "scenarios"):
-        shutil.copytree(shipped() / name, tmp_path / name)
+    """A project of the user's own, and the current folder: what is not there is the shipped one's."""
     (tmp_path / "agenteval.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     for name in ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "AGENTEVAL_MODEL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path
+
+
+@pytest.fixture
+def own_project(project) -> Path:
+    """The same, with the shipped parts in it, to be changed."""
+    for name in ("allowlists", "fixtures", "scenarios"):
+        shutil.copytree(shipped() / name, project / name)
+    return project
 
 
 @pytest.fixture(scope="session")
