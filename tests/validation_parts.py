@@ -258,14 +258,19 @@ def _end(pair, spent) -> tuple[GateVerdict, int]:
     return verdict, played
 
 
-def asked_again(repetitions: int) -> Iterator[tuple[str, str, Rate, Rate]]:
+NEWCOMERS: Mapping[str, float] = {"the same": 0.0, "at the margin": MARGIN.margin}
+
+
+def asked_again(
+    repetitions: int, newcomers: Mapping[str, float] = NEWCOMERS
+) -> Iterator[tuple[str, str, Rate, Rate]]:
     """A gate asked at a quarter, a half and the end of a run: promoted, by its memory and without.
 
     The trials are drawn here, beta-binomial, by none of agenteval's simulation.
     """
     rng = np.random.default_rng(SEED)
     for trials, icc in product((60, 160), (0.0, 0.1)):
-        for name, worse in (("the same", 0.0), ("at the margin", MARGIN.margin)):
+        for name, worse in newcomers.items():
             passed = np.zeros(2, dtype=int)
             for _ in range(repetitions):
                 runs = [_beta_binomial(trials, RATE + more, icc, rng) for more in (0.0, worse)]

@@ -29,22 +29,45 @@ def harness(request, monkeypatch) -> str:
     return request.param
 
 
-def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(*words: str, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*AGENTEVAL, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+        [*AGENTEVAL, *words],
+        cwd=folder,
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
 
 
+@pytest.fixture
+def home(tmp_path) -> Path:
+    """A user's home: whoever reads the settings there fails."""
+    home = tmp_path / "home"
+    for name in (".claude.json", ".config/opencode/opencode.json", ".codex/config.toml"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("this is no config")
+    return home
+
+
+def seen(home: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+
+
 @pytest.mark.slow
-def test_the_program_plays_and_both_verdicts_of_each_call_are_kept(harness, tmp_path) -> None:
-    asked = ("-m", MODEL, "--harness", harness, "mail/draft", "mail/triage", "--trials", "2")
-    done = run("run", *asked, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_the_program_plays_both_verdicts_of_each_call_are_kept_and_no_home_is_looked_into(
+    harness, home, tmp_path
+) -> None:
+    before = seen(home)
+    asked = ("-m", MODEL, "--harness", harness, "mail/draft", "mail/triage", "--trials", "1")
+    done = run("run", *asked, folder=tmp_path, HOME=str(home))
+    assert (done.returncode, seen(home)) == (0, before), done.stderr
     store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
     stored = store.load(store.meant("last"))
     calls = [call for trial in stored.trials for call in trial.calls]
     assert [trial.outcome for trial in stored.trials if trial.scenario == "mail/draft"] == [
-        "completed", "completed"]  # fmt: skip
+        "completed"]  # fmt: skip
     assert stored.protocol.count(f"played by {harness}") == 1
     translated = "translated to chat completions" in stored.protocol
     assert translated == (harness in {"claude-code", "codex"})
@@ -95,21 +118,6 @@ def test_codex_asks_about_what_no_rule_allows_and_is_told_no(tmp_path, monkeypat
     assert all("rejected by user" in reply for reply in replies)
     told = run("harness", "verdicts", "last", folder=tmp_path).stdout
     assert "for it was told yes: the list lets these files be read: `cat notes/" in told
-
-
-@pytest.mark.slow
-def test_nothing_of_the_users_home_is_read_or_written(harness, tmp_path) -> None:
-    home = tmp_path / "home"
-    home.mkdir()
-    for name in (".claude.json", ".config/opencode/opencode.json", ".codex/config.toml"):
-        (home / name).parent.mkdir(parents=True, exist_ok=True)
-        (home / name).write_text("this is no config: who reads it fails")
-    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
-    words = [*AGENTEVAL, "run", "-m", MODEL, "--harness", harness, "mail/draft", "--trials", "1"]
-    env = {**os.environ, "HOME": str(home)}
-    done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300,
-                          check=False)  # fmt: skip
-    assert (done.returncode, {p: p.stat().st_mtime_ns for p in home.rglob("*")}) == (0, before)
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """The hook in a harness's settings: put in, put in again, taken out, and every byte as it was."""
 
+import io
 import json
 import os
 import subprocess
@@ -10,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agenteval.__main__ import main
 from agenteval.errors import UsageError
 from agenteval.hook.installing import entry_of
 from agenteval.hook.settings_text import with_hook, without_hook
 
-AGENTEVAL = [sys.executable, "-m", "agenteval"]
 MARK = "/hook/client.py"
 ENTRY = entry_of(f"python 'a b{MARK}' --for x", seconds=30, matcher="*")
 SETTINGS = """\
@@ -89,11 +90,20 @@ def project(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def hook(*words: str, code: int = 0) -> str:
-    done = subprocess.run([*AGENTEVAL, "hook", *words], capture_output=True, text=True,
-                          check=False, stdin=subprocess.DEVNULL)  # fmt: skip
-    assert done.returncode == code, done.stderr
-    return done.stderr if code else done.stdout
+@pytest.fixture
+def hook(project, monkeypatch, capsys):
+    """The command as a user types it, and what it prints; of an error, what it complains."""
+
+    def typed(*words: str, code: int = 0) -> str:
+        monkeypatch.setattr("sys.argv", ["agenteval", "hook", *words])
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert (ended.value.code or 0) == code, said.err
+        return said.err if code else said.out
+
+    return typed
 
 
 PUT = ("--allowlist", "rules.toml", "--yes")
@@ -106,7 +116,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("place", ["--project", "--user"])
-def test_where_nothing_was_nothing_is_left(name, place, project) -> None:
+def test_where_nothing_was_nothing_is_left(name, place, hook, project) -> None:
     file = project / FILES[name][place == "--user"]
     shown = hook("install", "--for", name, place, *PUT)
     assert f"+++ {file}" in shown
@@ -118,7 +128,7 @@ def test_where_nothing_was_nothing_is_left(name, place, project) -> None:
 
 
 @pytest.mark.parametrize("text", [SETTINGS, "{}", '{"hooks": {"PreToolUse": []}}\r\n', "\n"])
-def test_settings_are_restored_and_the_backup_goes(text, project) -> None:
+def test_settings_are_restored_and_the_backup_goes(text, hook, project) -> None:
     file = project / ".claude" / "settings.json"
     file.parent.mkdir()
     file.write_bytes(text.encode())
@@ -134,7 +144,7 @@ def test_settings_are_restored_and_the_backup_goes(text, project) -> None:
     assert file.stat().st_mode & 0o777 == 0o640
 
 
-def test_settings_behind_a_link_are_changed_where_they_are(project) -> None:
+def test_settings_behind_a_link_are_changed_where_they_are(hook, project) -> None:
     (project / "dotfiles.json").write_text("{}")
     (project / ".claude").mkdir()
     (project / ".claude/settings.json").symlink_to("../dotfiles.json")
@@ -143,7 +153,7 @@ def test_settings_behind_a_link_are_changed_where_they_are(project) -> None:
     assert "client.py" in (project / "dotfiles.json").read_text()
 
 
-def test_the_command_denies_where_python_is_gone(project) -> None:
+def test_the_command_denies_where_python_is_gone(hook, project) -> None:
     hook("install", "--for", "claude-code", *PUT)
     settings = json.loads((project / ".claude/settings.json").read_text())
     line = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
@@ -160,7 +170,7 @@ def test_the_command_denies_where_python_is_gone(project) -> None:
         (("install", "--for", "codex", "-a", "rules.toml"), "give --yes"),
     ],
 )
-def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, project) -> None:
+def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, hook, project) -> None:
     told = hook(*words, code=2)
     assert (told.count("\n"), said in told) == (1, True), told
     assert not (project / ".codex").exists()
@@ -171,7 +181,7 @@ def test_what_cannot_be_put_in_is_one_line_with_the_cure(words, said, project) -
     [("1.0.152", True), ("1.18.28", True), ("1.18.29", False), ("2.0.3", False), ("local", False)],
 )
 def test_an_old_opencode_gets_a_function_and_a_new_one_an_object(
-    version, is_function, project, monkeypatch
+    version, is_function, hook, project, monkeypatch
 ) -> None:
     (project / "bin").mkdir()
     program = project / "bin/opencode"
@@ -184,7 +194,7 @@ def test_an_old_opencode_gets_a_function_and_a_new_one_an_object(
         not is_function, is_function)  # fmt: skip
 
 
-def test_a_plug_in_of_that_name_by_somebody_else_is_not_taken_away(project) -> None:
+def test_a_plug_in_of_that_name_by_somebody_else_is_not_taken_away(hook, project) -> None:
     file = project / ".opencode/plugin/agenteval.js"
     file.parent.mkdir(parents=True)
     file.write_text("export const Mine = 1\n")

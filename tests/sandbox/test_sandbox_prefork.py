@@ -8,11 +8,18 @@ from witness import WITNESS
 from agenteval.core.prompt.prompt import render
 from agenteval.core.scenario import Limits
 from agenteval.core.shell.simple_command import read_simple
+from agenteval.sandbox.backends import AUTOMATIC
 from agenteval.workflows.stages import load_stages
 
 STAGES = load_stages([])
 SCENARIOS = [stage.scenario.name for stage in STAGES]
 FIXTURES = {stage.scenario.fixture: stage for stage in reversed(STAGES)}
+
+
+def dealt(names):
+    """One backend each, by turns: which script is forked is for none of them another question."""
+    return [(AUTOMATIC[at % len(AUTOMATIC)], name) for at, name in enumerate(names)]
+
 
 ARGUMENTS = [[], ["--help"], ["-x", "a b", "ü", "\udcff", "", "$HOME", "*"]]
 
@@ -40,26 +47,24 @@ def tried(stage, seed, *, wrong=False):
         argv = list(read_simple(step.arguments["command"]).argv)
         if wrong:
             yield [*argv, "--nosuch"]
-            yield [*argv[:3], *argv[4:]]
             yield argv[:-1]
             yield [*argv[:-1], ""]
-            yield [*argv[:4], "--help"]
         yield argv
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fixture", FIXTURES)
+@pytest.mark.parametrize(("backend_name", "fixture"), dealt(FIXTURES), indirect=["backend_name"])
 async def test_every_shipped_script_gives_the_same_bytes(backend, forking, fixture):
     stage = FIXTURES[fixture]
     files = awake(stage.files(0))
     scripts = [path for path in files if path.endswith(".py")]
-    wrong = [[], ["--help"], ["-h"], ["--nosuch"], ["nosuch"], [""], ["--"], ["list"], ["x", "ü"]]
+    wrong = [[], ["--help"], ["--nosuch"], ["nosuch"], ["x", "ü"]]
     calls = [["uv", "run", path, *arguments] for path in scripts for arguments in wrong]
     await forked_is_executed(backend, forking, files, [*calls, *tried(stage, 0, wrong=True)])
     assert scripts
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(("backend_name", "name"), dealt(SCENARIOS), indirect=["backend_name"])
 async def test_every_solution_gives_the_same_bytes(backend, forking, name):
     stage = STAGES[SCENARIOS.index(name)]
     for seed in range(1, 1 + min(2, len(stage.scenario.variants))):
