@@ -82,7 +82,7 @@ def reply():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch) -> Path:
-    """A project of the user's own, and the current folder: what is not there is the shipped one's."""
+    """A project of the user's own, and the current folder; its parts are the shipped ones."""
     (tmp_path / "agenteval.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     for name in ("AGENTEVAL_BASE_URL", "OPENAI_BASE_URL", "AGENTEVAL_MODEL", "OPENAI_API_KEY"):

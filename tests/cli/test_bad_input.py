@@ -162,20 +162,17 @@ def test_the_environment_goes_before_the_file_and_a_flag_before_both(
         ("fixtures/ralf/world.sql", "CREATE TABLE", "CREATE TABEL", ["world.sql", "TABEL"]),
     ],
 )
-def test_a_file_that_is_broken(cli, project, path, old, new, parts) -> None:
-    file = project / path
+def test_a_file_that_is_broken(cli, own_project, path, old, new, parts) -> None:
+    file = own_project / path
     file.write_text(file.read_text().replace(old, new, 1) if old else new)
     line = one_line(cli(*SIM, "ralf/handshake"))
     assert [part for part in parts if part not in line] == []
 
 
-def test_a_fixture_that_is_gone(cli, project) -> None:
-    shutil.rmtree(project / "fixtures" / "ralf")
-    (project / "scenarios" / "ralf/handshake" / "scenario.toml").write_text(
-        (project / "scenarios" / "ralf/handshake" / "scenario.toml")
-        .read_text()
-        .replace('fixture = "ralf"', 'fixture = "gone"')
-    )
+def test_a_fixture_that_is_gone(cli, own_project) -> None:
+    shutil.rmtree(own_project / "fixtures" / "ralf")
+    file = own_project / "scenarios/ralf/handshake/scenario.toml"
+    file.write_text(file.read_text().replace('fixture = "ralf"', 'fixture = "gone"'))
     assert "'gone'" in one_line(cli(*SIM, "ralf/handshake"))
 
 

@@ -35,12 +35,12 @@ def unsteady_server():
 
 
 @pytest.fixture
-def unsteady(project):
+def unsteady(own_project):
     """`notes/append` in a world that cannot be made for about a third of the seeds."""
-    path = project / "fixtures/notes/world.sql"
+    path = own_project / "fixtures/notes/world.sql"
     whole = path.read_text()
     path.write_text(SLIP.replace("FACE", "1") + whole)
-    return project
+    return own_project
 
 
 def test_a_slip_of_a_scenario_costs_its_trials_and_the_run_says_so_by_its_exit_code(

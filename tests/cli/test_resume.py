@@ -232,10 +232,10 @@ def test_options_that_say_the_same_again_are_welcome(cli) -> None:
         ("allowlists/{policy}.toml", "allow list '{policy}' has changed"),
     ],
 )
-def test_what_changed_meanwhile_is_refused_by_its_name(cli, project, path, said) -> None:
+def test_what_changed_meanwhile_is_refused_by_its_name(cli, own_project, path, said) -> None:
     begin(cli)
-    (policy,) = stored(project).policies
-    file = project / path.format(policy=policy)
+    (policy,) = stored(own_project).policies
+    file = own_project / path.format(policy=policy)
     text = file.read_text()
     if file.suffix == ".md":
         file.write_text(text + "\nBe quick.\n")

@@ -196,11 +196,11 @@ def test_a_shard_that_would_play_another_run_is_refused_in_one_line(cli, options
     ],
 )
 def test_a_shard_with_another_suite_or_allow_list_is_refused_by_its_name(
-    cli, project, path, said
+    cli, own_project, path, said
 ) -> None:
     cli(*FEW, "--shard", "1/2")
     (policy,) = stored().policies
-    file = project / path.format(policy=policy)
+    file = own_project / path.format(policy=policy)
     text = file.read_text()
     changed = (
         text.replace('"kitchen", ', "", 1) if file.suffix == ".toml" else f"{text}\nBe quick.\n"
