@@ -166,7 +166,7 @@ def _command(tokens: Sequence[str]) -> Command:
     action = _ACTIONS.get(base)
     if base == "sed" and any(word.startswith("-i") for word in rest):
         action = WRITES
-    sizes = {value for option, value in pairwise(rest) if option in _SIZES}
+    sizes = {value for option, value in pairwise(rest) if option in _SIZES and value.isdecimal()}
     operands = [word for word in rest if word[0] != "-" and word not in sizes]
     if action in OF_FILES:
         files = (_bare(word) for word in operands)
