@@ -87,8 +87,9 @@ async def test_without_isolation_the_watched_limits_still_strike():
 async def test_what_cannot_be_killed_in_time_ends_its_call_and_the_world_is_a_new_one(
     backend, monkeypatch
 ):
-    monkeypatch.setattr(world, "KILL_SECONDS", 0.0)  # so nothing that is left dies in time
-    async with backend.open({"notes.txt": b"one\n"}, Limits()) as sandbox:
+    monkeypatch.setattr(world, "KILL_SECONDS", -1.0)  # so nothing that is left dies in time
+    limits = replace(Limits(), call_seconds=29.0)  # no other test's: a plan is kept by its limits
+    async with backend.open({"notes.txt": b"one\n"}, limits) as sandbox:
         whole = await sandbox.run(["sh", "-c", "rm notes.txt; touch mark; echo did"])
         stuck = await sandbox.run(["sh", "-c", "sleep 300 & echo said"])
         after = await sandbox.run(["ls"])
