@@ -1,11 +1,13 @@
 """Broken replies drawn by chance, the whole way; `make fuzz` sends a hundred thousand."""
 
+import pytest
 from fuzz_replies import asked, parsed, struck
 from reply_path import drawn
 
 from agenteval.core.outcome import Outcome
 
 
+@pytest.mark.slow
 def test_no_reply_ends_its_way_with_an_exception() -> None:
     seen = parsed(400, seed=1)
     assert (seen.complaints, seen.turns > 200, seen.refused > 20) == ([], True, True)

@@ -59,6 +59,7 @@ async def rates(setting: Setting) -> dict[str, float]:
 HEREDOCS = ("heredoc", "heredoc-to-file")
 
 
+@pytest.mark.slow
 async def test_both_taught_arms_raise_what_they_ask_for_over_the_easy_one():
     strict, tools, shell = [
         await rates(load_setting(name, None, "start", "0"))
@@ -99,6 +100,7 @@ def test_who_searches_begins_and_goes_on_by_what_the_prompt_tells(system, begins
     assert sum(one > 1 for one in begun) / len(begun) == pytest.approx(many, abs=0.03)
 
 
+@pytest.mark.slow
 async def test_the_two_sentences_at_a_wall_reach_the_model_and_are_told_apart():
     found = await at_walls(6, ["ralf/handshake"])
     told = {name: [*(one.outcome for one in trials)] for name, trials in found.items()}

@@ -181,6 +181,7 @@ def closed(name: str) -> float:
     return sum(any(text.partition(" ")[2] in last for text, _ in t) for t in denied) / len(denied)
 
 
+@pytest.mark.slow
 def test_after_a_denial_the_large_fast_model_often_never_closes_and_the_dense_one_does():
     shares = {name: closed(name) for name in NAMES}
 
@@ -332,6 +333,7 @@ def test_a_sum_that_nothing_shows_may_be_wrong_and_a_value_that_the_task_tells_i
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_closing_value_is_as_often_wrong_as_the_persona_says(name):
     """Of trials without a denial, whose last call has something to find out."""

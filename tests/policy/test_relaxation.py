@@ -129,6 +129,7 @@ def _gives_up(search, *_):
     search.left = 0
 
 
+@pytest.mark.slow
 def test_a_large_log_is_searched_for_no_longer_than_a_bound() -> None:
     rng = Random(3)
     names = [f"p{number}" for number in range(60)]

@@ -42,6 +42,7 @@ def of_binomial(rng, rate, trials):
     return list(zip(rng.binomial(8, rate, trials).tolist(), [8] * trials, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [False, True])
 def test_a_new_run_of_the_calls_advised_settles_it_four_times_in_five(half):
     """One of three claims, if the truth is 12 against 5.6 as seen, or half as far apart."""
@@ -200,6 +201,7 @@ def test_pairs_that_resemble_each_other_need_fewer_calls():
     assert paired.calls_needed < compare(first, second, seed=1).calls_needed
 
 
+@pytest.mark.slow
 def test_equal_models_with_clustered_errors_are_rarely_told_apart():
     """Nominal 5 % over 200 repetitions: the standard error is 1.5 points."""
     rng = np.random.default_rng(11)

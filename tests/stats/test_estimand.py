@@ -133,6 +133,7 @@ def test_each_interval_covers_what_it_is_about(scenarios, trials):
     assert all(0.91 <= count / 300 <= 0.985 for count in covered.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("paired", [True, False])
 def test_models_that_are_equal_over_scenarios_like_these_are_told_apart_one_time_in_twenty(paired):
     """Each scenario is harder for one of the two; over these alone they do differ."""

@@ -143,6 +143,7 @@ def in_turn(scenarios, trials):
     return strata([str(at % scenarios) for at in range(trials)])
 
 
+@pytest.mark.slow
 @given(one_more(), LEVELS, SCENARIOS)
 @settings(max_examples=60, deadline=None)
 def test_no_bound_of_a_rate_falls_by_an_error_more(runs, level, scenarios):

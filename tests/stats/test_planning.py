@@ -39,6 +39,7 @@ def test_the_gate_promotes_the_same_and_rarely_one_at_the_margin_or_twice_as_bad
     assert set(same.criteria) == {"margin", "budgets.errors"}
 
 
+@pytest.mark.slow
 def test_the_margin_alone_is_judged_as_the_gate_judges_it():
     rehearsed = rehearsal(60, Rules(0.03, about=Estimand.LIKE), pairs=400)
     whole = rehearsed.characteristics(TRUTH, np.random.default_rng(3)).passed.value
@@ -83,6 +84,7 @@ def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(mon
     assert size.power.value >= 0.8
 
 
+@pytest.mark.slow
 def test_a_margin_too_narrow_has_no_size():
     tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE))
     assert tiny.needed(np.random.default_rng(5)) is None
@@ -116,6 +118,7 @@ def test_what_is_told_of_a_gate_is_what_it_does_to_runs_drawn_otherwise(times, v
     assert 0.2 < share.value == pytest.approx(seen / 300, abs=0.12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", [False, True])
 def test_a_new_run_of_so_many_trials_settles_it_with_the_power_said(half):
     """If the truth is what was seen, that the two are the same, or half as far from the limit."""

@@ -10,6 +10,7 @@ import validation_parts as validate
 from agenteval.stats.estimand import Estimand
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "repetitions"),
     [
@@ -29,6 +30,7 @@ def reaches(found) -> bool:
     return found.low - low <= found.share.value <= found.high + high
 
 
+@pytest.mark.slow
 def test_scarce_errors_reject_no_more_than_they_can():
     for found, enough in validate.scarce(60):
         assert found.share.value <= 0.05 * enough + 3 * (0.06 * 0.94 / 60) ** 0.5
@@ -45,6 +47,7 @@ def test_a_gate_that_is_asked_again_promotes_no_more_at_the_margin():
     assert by_memory < without  # of the same runs: equal where the memory is not used
 
 
+@pytest.mark.slow
 def test_looking_early_saves_trials_and_promotes_no_more():
     same, margin, _ = validate.early_looks(60)
     _, promoted, failed, played = same
