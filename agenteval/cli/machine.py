@@ -16,9 +16,8 @@ from agenteval.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agenteval.sandbox.probe import Probe
     from agenteval.workflows.hostile_worlds import Tried
-    from agenteval.workflows.inspect import KernelLimits
+    from agenteval.workflows.inspect import Inspected, KernelLimits
     from agenteval.workflows.preflight import Listed
 
 
@@ -125,7 +124,7 @@ def doctor(*, as_json: AsJson = False) -> None:
     if as_json:
         print_json(found.document())
     else:
-        _print_sandboxes(found.probes, found.chosen)
+        _print_sandboxes(found)
         _print_limits(found.control_groups)
         _print_inbound(found.inbound)
         layer = f"version {found.landlock}" if found.landlock else "this kernel has none"
@@ -137,8 +136,8 @@ def doctor(*, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-def _print_sandboxes(probes: "Sequence[Probe]", chosen: str | None) -> None:
-    for seen in probes:
+def _print_sandboxes(found: "Inspected") -> None:
+    for seen in found.probes:
         typer.echo(f"sandbox {seen.backend}: {'works' if seen.works else 'fails'}")
         if not seen.works:
             typer.echo(f"  why   {seen.reason}")
@@ -146,8 +145,9 @@ def _print_sandboxes(probes: "Sequence[Probe]", chosen: str | None) -> None:
         for attempt, stopped_by in seen.blocked:
             typer.echo(f"  blocked  {attempt}: {stopped_by}")
     typer.echo("sandbox none: isolates nothing")
-    typer.echo("container and none are used only when asked for: --sandbox NAME")
-    typer.echo(f"A run uses: {chosen or 'nothing, it refuses to start'}")
+    asked = "none is" if found.chosen == "container" else "container and none are"
+    typer.echo(f"{asked} used only when asked for: --sandbox NAME")
+    typer.echo(f"A run uses: {found.chosen or 'nothing, it refuses to start'}")
 
 
 def _print_limits(groups: "KernelLimits") -> None:
@@ -160,7 +160,8 @@ def _print_limits(groups: "KernelLimits") -> None:
             typer.echo("  mend  processors: Delegate=cpu memory pids in user@.service")
     else:
         typer.echo(f"  no control groups: {groups.lacking}")
-        typer.echo(f"  mend  {groups.cure or 'first mend the sandbox'}")
+        if groups.cure:
+            typer.echo(f"  mend  {groups.cure}")
 
 
 def _print_inbound(inbound: "Sequence[Tried]") -> None:

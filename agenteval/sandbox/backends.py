@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -203,6 +204,11 @@ AUTOMATIC = ("bubblewrap", "namespaces")
 ISOLATING = (*AUTOMATIC, "container")
 
 
+def automatic() -> tuple[str, ...]:
+    """What a run chooses from by itself: on macOS a container engine, which has a Linux there."""
+    return AUTOMATIC if sys.platform == "linux" else (Container.name,)
+
+
 async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBackend:
     """The backend of this name, or the first that works here; `prefork`: see README.md.
 
@@ -215,9 +221,9 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
     if name == Bare.name:
         return Bare(prefork=prefork)
     failed = []
-    for candidate in AUTOMATIC if name is None else (name,):
+    for candidate in automatic() if name is None else (name,):
         backend = known[candidate](prefork=prefork)
-        seen = await probe(backend)
+        seen = await _probed(backend)
         if seen.works:
             return backend
         failed.append(seen)
@@ -227,7 +233,14 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
 async def probe_all() -> list[Probe]:
     """What every backend that isolates shows here, in the order of choice."""
     shipped = [BACKENDS[name] for name in ISOLATING]
-    return [await probe(backend()) for backend in (*shipped, *_plugged().values())]
+    return [await _probed(backend()) for backend in (*shipped, *_plugged().values())]
+
+
+async def _probed(backend: SandboxBackend) -> Probe:
+    if backend.name in automatic() or backend.name not in AUTOMATIC:
+        return await probe(backend)
+    reason = f"it is made of Linux's namespaces, and this is {sys.platform}"
+    return Probe(backend.name, works=False, reason=reason, cure="podman or docker: a run uses them")
 
 
 async def groups_of(name: str) -> Groups:

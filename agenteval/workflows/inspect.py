@@ -7,7 +7,7 @@ from typing import Any
 
 from agenteval.core.call import BashRun
 from agenteval.engine.second_reader import SecondReader
-from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, groups_of, probe_all
+from agenteval.sandbox.backends import AUTOMATIC, BACKENDS, automatic, groups_of, probe_all
 from agenteval.sandbox.groups import cure
 from agenteval.sandbox.inside.linux import landlock_version
 from agenteval.sandbox.probe import Probe
@@ -63,7 +63,7 @@ class Inspected:
 
 def _chosen(probes: Sequence[Probe]) -> str | None:
     working = {seen.backend for seen in probes if seen.works}
-    return next((name for name in AUTOMATIC if name in working), None)
+    return next((name for name in automatic() if name in working), None)
 
 
 def inspect() -> Inspected:
@@ -79,7 +79,9 @@ async def _inspect() -> Inspected:
 async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
     name = _chosen(probes)
     if name is None:
-        return KernelLimits(lacking="no sandbox works here")
+        return KernelLimits(lacking="no sandbox works here", cure="first mend the sandbox")
+    if name not in AUTOMATIC:
+        return KernelLimits(lacking="the container engine makes its own")
     groups = await groups_of(name)
     return KernelLimits(groups.held, groups.lacking, cure(groups.lacking))
 

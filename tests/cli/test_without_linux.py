@@ -1,6 +1,7 @@
 """What needs no sandbox works where Linux's own calls are missing, as on macOS."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ WITHOUT = """
 import _socket, asyncio, ctypes, multiprocessing.context, os, posix, resource, socket, sqlite3
 import select, subprocess, sys, sysconfig, tempfile, types, urllib.request, uuid, webbrowser
 sysconfig.get_config_vars()
+tempfile._O_TMPFILE_WORKS = False
 sys.modules["_scproxy"] = types.ModuleType("_scproxy")
 sys.modules["_scproxy"]._get_proxies = sys.modules["_scproxy"]._get_proxy_settings = dict
 names = (
@@ -38,6 +40,7 @@ def bound(what, most, setrlimit=resource.setrlimit):
 resource.setrlimit = bound
 sys.platform = "darwin"
 """
+IMAGE = "AGENTEVAL_CONTAINER_IMAGE"
 COMMAND = "import sys; sys.argv[0] = 'agenteval'; from agenteval.__main__ import main; main()"
 
 
@@ -52,6 +55,7 @@ def agenteval(tmp_path, *words, given=""):
         cwd=tmp_path,
         check=False,
         env={
+            **{name: value for name, value in os.environ.items() if name == IMAGE},
             "HOME": str(tmp_path),
             "PATH": "/usr/bin:/bin",
             "XDG_STATE_HOME": str(tmp_path / "state"),
@@ -138,3 +142,13 @@ def test_a_store_of_logs_is_worked_with(stored, words, code) -> None:
 def test_a_command_is_classified(tmp_path) -> None:
     ended, told = agenteval(tmp_path, "classify", "rm -rf x | head")
     assert (ended, "pipe-to-filter" in told) == (0, True), told
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(IMAGE not in os.environ, reason=f"{IMAGE} names no image")
+def test_a_run_plays_through_a_container_engine_and_the_doctor_says_so(tmp_path) -> None:
+    ended, told = agenteval(tmp_path, "doctor")
+    assert (ended, "A run uses: container\n" in told) == (0, True), told
+    words = ["--model", "sim/qwen3.5-27b", "--trials", "1", "notes/append"]
+    ended, told = agenteval(tmp_path, "run", *words)
+    assert (ended, "goal reached, of trials     1  100.0%" in told) == (0, True), told

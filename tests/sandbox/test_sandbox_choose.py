@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import tempfile
 from dataclasses import asdict, replace
 from functools import partial
@@ -31,6 +32,18 @@ async def test_every_backend_that_is_installed_works_and_blocks_the_battery():
     expected = [name for name in AUTOMATIC if name != "bubblewrap" or shutil.which("bwrap")]
     assert [name for name in AUTOMATIC if seen[name].works] == expected
     assert [len(seen[name].blocked) for name in expected] == [14 for _ in expected]
+
+
+async def test_elsewhere_than_on_linux_a_run_takes_a_container_engine_and_says_why(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    monkeypatch.setenv("AGENTEVAL_CONTAINER_ENGINE", "no-such-engine")
+    with pytest.raises(UsageError) as refused:
+        await choose()
+    with pytest.raises(UsageError) as named:
+        await choose("bubblewrap")
+    assert "; nothing is run. container: no program no-such-engine" in str(refused.value)
+    assert "bubblewrap" not in str(refused.value)
+    assert "and this is darwin (podman or docker: a run uses them)" in str(named.value)
 
 
 class Leaky(Namespaces):
@@ -222,7 +235,11 @@ def layer(version: int) -> str:
             inspect.KernelLimits((), "/x is not this user's", group_cure("/x is not this user's")),
             "  no control groups: /x is not this user's\n  mend  start agenteval in a group of",
         ),
-        (inspect.KernelLimits((), "no sandbox works here"), "works here\n  mend  first mend the"),
+        (
+            inspect.KernelLimits((), "no sandbox works here", "first mend the sandbox"),
+            "works here\n  mend  first mend the sandbox\ninbound",
+        ),
+        (inspect.KernelLimits((), "the engine's own"), "groups: the engine's own\ninbound"),
     ],
 )
 def test_doctor_says_which_limits_the_kernel_keeps(inspected, monkeypatch, groups, words):
