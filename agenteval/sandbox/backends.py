@@ -201,7 +201,6 @@ BACKENDS: dict[str, Backend] = {
     "none": Bare,
 }
 AUTOMATIC = ("bubblewrap", "namespaces")
-ISOLATING = (*AUTOMATIC, "container")
 
 
 def automatic() -> tuple[str, ...]:
@@ -227,20 +226,20 @@ async def choose(name: str | None = None, *, prefork: bool = False) -> SandboxBa
         if seen.works:
             return backend
         failed.append(seen)
-    raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(told, failed))}")
+    raise UsageError(f"no sandbox works here; nothing is run. {' | '.join(map(str, failed))}")
 
 
 async def probe_all() -> list[Probe]:
     """What every backend that isolates shows here, in the order of choice."""
-    shipped = [BACKENDS[name] for name in ISOLATING]
-    return [await _probed(backend()) for backend in (*shipped, *_plugged().values())]
+    known = [*(BACKENDS[name] for name in (*AUTOMATIC, Container.name)), *_plugged().values()]
+    return [await _probed(backend()) for backend in known]
 
 
 async def _probed(backend: SandboxBackend) -> Probe:
     if backend.name in automatic() or backend.name not in AUTOMATIC:
         return await probe(backend)
-    reason = f"it is made of Linux's namespaces, and this is {sys.platform}"
-    return Probe(backend.name, works=False, reason=reason, cure="podman or docker: a run uses them")
+    why = f"it is made of Linux's namespaces, and this is {sys.platform}"
+    return Probe(backend.name, works=False, reason=why, cure="podman or docker: a run uses them")
 
 
 async def groups_of(name: str) -> Groups:
@@ -257,8 +256,3 @@ def _plugged() -> dict[str, Backend]:
         plugins.leave_out(GROUP, name, "there is a sandbox of that name")
         del found[name]
     return found
-
-
-def told(seen: Probe) -> str:
-    """A failed probe as one line."""
-    return f"{seen.backend}: {seen.reason}" + (f" ({seen.cure})" if seen.cure else "")

@@ -170,6 +170,10 @@ class Probe:
     cure: str = ""
     blocked: tuple[tuple[str, str], ...] = ()
 
+    def __str__(self) -> str:
+        """Of one that failed, as a line."""
+        return f"{self.backend}: {self.reason}" + (f" ({self.cure})" if self.cure else "")
+
 
 async def probe(backend: SandboxBackend) -> Probe:
     """Run real commands and the battery in a sandbox of this backend."""
