@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Most of a quick test is waiting: three at a time for each core; slow ones wait less. Without bytecode each compiles all tests.
+# Half of a quick test is waiting: two at a time for each core; slow ones wait less. Without bytecode each compiles all tests.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
 PYTEST_HERE = env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n
 PURE := agenteval/core/*,agenteval/dialects/*/engine.py,agenteval/dialects/*/engine/*,agenteval/taxonomy/*,agenteval/stats/*
@@ -24,10 +24,10 @@ demo: $(READY) ## three simulated models through three scenarios, and the table
 	@$(BIN)/agenteval run --model sim/qwen3.6-35b --model sim/qwen3.5-27b --model sim/qwen3.5-122b ralf/handshake media/rendered-plot data/pantry-audit
 
 test: $(READY) ## all tests but the slow ones (minutes); COVER=1 for `make coverage`
-	@$(PYTEST_HERE) $(or $(WORKERS),$(shell echo $$((3 * $(CORES))))) -m "not slow" $(if $(COVER),--cov --cov-report=) $(PYTEST)
+	@$(PYTEST_HERE) $(or $(WORKERS),$(shell echo $$((2 * $(CORES))))) -m "not slow" $(if $(COVER),--cov --cov-report=) $(PYTEST)
 
 test-slow: $(READY) ## the others: campaigns in short form, every page and scenario, real servers, kills
-	@$(PYTEST_HERE) $(or $(WORKERS),$(shell echo $$(($(CORES) + 1)))) -m slow $(PYTEST)
+	@$(PYTEST_HERE) $(or $(WORKERS),$(shell echo $$(($(CORES) + 1)))) --dist loadgroup -m slow $(PYTEST)
 
 lowest: $(READY) ## tests with the lowest version of each dependency that pyproject.toml allows
 	@sh .ci/lowest $(PYTEST)

@@ -25,6 +25,9 @@ BASH = {
 }
 SAID = [Message("system", "You keep notes."), Message("user", "Look at every note.")]
 
+# The proxy takes many seconds of processor to start: one does for all.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("proxied")]
+
 
 @pytest.fixture
 def key(monkeypatch) -> None:
@@ -64,13 +67,11 @@ async def test_a_key_that_the_proxy_does_not_know_is_the_users_error(proxied) ->
         await ask(proxied, api_key_env="NO_SUCH_KEY")
 
 
-@pytest.mark.slow
 async def test_the_proxy_tells_that_it_is_one(proxied, key) -> None:
     owner = (await served(entry(proxied)))["markov"]
     assert (await told(entry(proxied), owner))["server"].startswith("LiteLLM 1.")
 
 
-@pytest.mark.slow
 def test_the_report_finds_the_rates_through_the_proxy(llama, proxied, project, key) -> None:
     # Whole replies: LiteLLM keeps the connections that llama.cpp hangs up on behind a stream, and
     # then answers 500 to some requests.

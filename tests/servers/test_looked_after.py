@@ -45,6 +45,8 @@ async def test_a_reply_that_llama_cpp_cuts_at_its_end_fills_the_context_that_it_
     assert turn.usage.prompt_tokens + turn.usage.completion_tokens == 16_384
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("proxied")
 async def test_a_proxy_has_a_page_that_asks_no_model(proxied, monkeypatch) -> None:
     monkeypatch.setenv("LITELLM_KEY", KEY)
     entry = ModelEntry(base_url=f"{proxied}/v1", model="markov", api_key_env="LITELLM_KEY")

@@ -160,6 +160,7 @@ def test_what_a_grammar_hides_is_marked_and_left_out_of_comparisons(split, proje
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("proxied")
 async def test_a_grammar_is_seen_through_a_proxy(llama, proxied, monkeypatch) -> None:
     monkeypatch.setenv("LITELLM_KEY", KEY)
     entry = at_url(f"{proxied}/v1", "markov").model_copy(update={"api_key_env": "LITELLM_KEY"})
