@@ -40,6 +40,7 @@ def same(one, other):
         (other("read", path="/data/notes.md"), other("read", path="notes.md")),
         (bash("cat notes.md"), other("read", path="notes.md")),
         (malformed('{"command": "uv run notes.py list'), bash("uv run notes.py list")),
+        (bash("uv run pantry-inventry.py list tea"), bash("uv run pantry-inventory.py list tea")),
     ],
 )
 def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denied, allowed):
@@ -52,6 +53,7 @@ def test_the_same_thing_without_the_offending_construct_is_the_same_intent(denie
         (bash("ls -la"), bash("uv run notes.py list")),
         (bash("uv run notes.py list | head"), bash("uv run notes.py show 3")),
         (bash("uv run food.py list"), bash("uv run notes.py list")),
+        (bash("uv run calendar-event.py show tea"), bash("uv run calendar-events.py show rice")),
         (bash("uv run python -c 'print(1)'"), bash("uv run notes.py list")),
         (other("read", path="/data/a.png"), other("read", path="notes.md")),
         (bash("ls"), bash("")),

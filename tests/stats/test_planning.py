@@ -47,6 +47,15 @@ def test_the_margin_alone_is_judged_as_the_gate_judges_it():
     assert alone == pytest.approx(whole, abs=0.1)
 
 
+def test_a_model_that_hardly_errs_passes_a_margin_and_one_that_errs_often_does_not():
+    rehearsed, rng = (
+        rehearsal(40, Rules(0.03, about=Estimand.LIKE), pairs=40),
+        np.random.default_rng(4),
+    )
+    assert rehearsed.passes(TRUTH.with_errors(0.001), rng).count > 35
+    assert rehearsed.passes(TRUTH.worse(4), rng).count == 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("over", [Estimand.LIKE, Estimand.THESE])
 def test_the_size_that_is_needed_has_the_power_and_much_less_has_not(over):
@@ -84,9 +93,8 @@ def test_a_size_that_the_search_found_too_small_grows_until_it_has_the_power(mon
     assert size.power.value >= 0.8
 
 
-@pytest.mark.slow
 def test_a_margin_too_narrow_has_no_size():
-    tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE))
+    tiny = rehearsal(30, Rules(1.01, ratio=True, about=Estimand.THESE), pairs=30)
     assert tiny.needed(np.random.default_rng(5)) is None
 
 
