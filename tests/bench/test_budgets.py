@@ -130,10 +130,10 @@ async def test_a_call_with_all_its_work_costs_about_what_a_bare_loop_of_the_sdk_
         found = []
         with recorded(url, 10) as trial:
             for _ in range(3):
-                own = [agenteval(url, 10, count, stream=stream) for count in (FEW, 6 * FEW)]
+                own = [agenteval(url, 10, count, stream=stream) for count in (FEW, 4 * FEW)]
                 bare = [
                     peer_played(OWN_OPENAI, url, trial, 10, count, stream=stream)
-                    for count in (FEW, 6 * FEW)
+                    for count in (FEW, 4 * FEW)
                 ]
                 found.append(cost(*own).own / cost(*bare).own)
         return found
