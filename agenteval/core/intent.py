@@ -45,6 +45,7 @@ _FILTERS = names("head tail grep wc jq sort uniq awk sed cut less more tr column
 _PRINTS = frozenset({"echo", "printf", "cat"})
 _NAMED = frozenset({"--command", "--action"})  # options whose value is a subcommand
 _SIZES = names("-n --limit --max --top --lines --head --tail --count")
+_SIZE = re.compile(r"[+-]?[0-9]+[a-zA-Z]*")  # of tail -n +20 too; no word, as in grep -n tea
 
 # One name for all that does the same to files, as programs and as tools.
 _ACTIONS = {
@@ -166,7 +167,9 @@ def _command(tokens: Sequence[str]) -> Command:
     action = _ACTIONS.get(base)
     if base == "sed" and any(word.startswith("-i") for word in rest):
         action = WRITES
-    sizes = {value for option, value in pairwise(rest) if option in _SIZES and value.isdecimal()}
+    sizes = {
+        value for option, value in pairwise(rest) if option in _SIZES and _SIZE.fullmatch(value)
+    }
     operands = [word for word in rest if word[0] != "-" and word not in sizes]
     if action in OF_FILES:
         files = (_bare(word) for word in operands)

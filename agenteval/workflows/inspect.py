@@ -81,7 +81,7 @@ async def _kernel_limits(probes: Sequence[Probe]) -> KernelLimits:
     if name is None:
         return KernelLimits(lacking="no sandbox works here", cure="first mend the sandbox")
     if name not in AUTOMATIC:
-        return KernelLimits(lacking="the container engine makes its own")
+        return KernelLimits(lacking="of our own, as the container engine makes them")
     groups = await groups_of(name)
     return KernelLimits(groups.held, groups.lacking, cure(groups.lacking))
 

@@ -89,6 +89,7 @@ def of(name, *words, numbers=()):
         ("uv run a.py || cat log", [of("a"), of(READS, "log")]),
         ("cat a | grep b | wc -l; ls", [of(READS, "a"), of("(list)")]),
         ("head -n 5 a.txt", [of(READS, "a.txt")]),
+        ("tail -n +20 a.txt", [of(READS, "a.txt")]),
         ("grep -n tea notes.md", [of("(search)", "tea", "notes.md")]),
         ("echo hi > /tmp/a", [of(WRITES, "/tmp/a")]),
         ("echo hi > /dev/null", [Command("echo", "hi")]),
