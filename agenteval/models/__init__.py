@@ -4,8 +4,8 @@ from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.models import server_probe, server_questions
-else:  # a list of models asks nothing, and is quicker without them
+    from agenteval.models import server_probe, server_questions, simulated
+else:  # few commands need them: a list of models asks nothing, and a served one is no simulation
     __getattr__ = submodules(__name__)
 
-__all__ = ["server_probe", "server_questions"]
+__all__ = ["server_probe", "server_questions", "simulated"]

@@ -1,4 +1,4 @@
-"""A served model, asked with the key and the headers that the openai SDK would send.
+"""A served model, asked with the key and the settings that the openai SDK would send.
 
 What is sent and what comes are bytes: its `create` would walk every message of a request, its
 parser every piece of a reply, and neither keeps what a server did wrong. Nothing is sent again: a
@@ -6,6 +6,7 @@ retried 500 can be a model's own mistake, and would flatter it.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,7 +16,6 @@ from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
-from openai import DefaultHttpxClient, OpenAI
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.cards import FIELD
@@ -41,6 +41,7 @@ from agenteval.protocols import ToolSchema
 
 COUNT_SECONDS = 3.0  # for the count of tokens behind a whole reply; some hold the connection open
 OK = 200  # and what else begins with a 2; a redirect is not followed
+GIVEN = {"OPENAI_API_KEY", "OPENAI_BASE_URL"}  # what an entry says itself
 LINGER_SECONDS = 1.0  # for the end of a body after `[DONE]`; some servers never send it
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -163,7 +164,19 @@ class OpenAIModel:
 
 
 def _headers(entry: ModelEntry) -> dict[str, str]:
-    """What the SDK sends beside a body: the key, and what its settings in the environment ask."""
+    """What goes beside a body: the key, and what settings of the SDK in the environment ask."""
+    if not any(name.startswith("OPENAI_") and name not in GIVEN for name in os.environ):
+        return {
+            "authorization": f"Bearer {key_of(entry.api_key_env)}",
+            "accept": "application/json",
+            "content-type": "application/json",
+            "user-agent": "agenteval",
+        }
+    from openai import (  # noqa: PLC0415 -- 16 MB and 0.5 s that few need
+        DefaultHttpxClient,
+        OpenAI,
+    )
+
     # It sends nothing itself. By default it reads all certificates of the system, for 20 ms.
     silent = DefaultHttpxClient(verify=SSLContext(PROTOCOL_TLS_CLIENT))
     with OpenAI(

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import cache
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Connection, Engine, bindparam, insert, text, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Engine, Executable, bindparam, insert, text, update
 from sqlmodel import SQLModel
 
 from agenteval.core.trial import CallRecord, Trial, Turn
@@ -23,10 +25,6 @@ from agenteval.store.rows import CallRow, TrialRow, TurnRow
 
 _ID = SQLModel.metadata.tables[str(TrialRow.__tablename__)].c.id
 _TRIAL = insert(TrialRow).returning(_ID)
-_CLAIM = {  # of several processes the first one has the trial
-    "postgresql": postgresql.insert(TrialRow).on_conflict_do_nothing().returning(_ID),
-    "sqlite": sqlite.insert(TrialRow).on_conflict_do_nothing().returning(_ID),
-}
 _NEW_TRIAL = {  # made here, as a row object for each trial takes as long as all else of its start
     name: column.default
     for name, column in TrialRow.model_fields.items()
@@ -37,6 +35,14 @@ _ENDED = update(TrialRow).where(bindparam("trial") == _ID, _IN_FORCE)
 # Also where another process of the same run kept it, or this one for another trial.
 _MESSAGE = text("""INSERT INTO message (run_id, digest, data) VALUES (:run_id, :digest, :data)
     ON CONFLICT DO NOTHING""")
+
+
+@cache
+def _claim(database: str) -> Executable:
+    """Of several processes the first one has the trial."""
+    dialect: Any = import_module(f"sqlalchemy.dialects.{database}")  # PostgreSQL's takes 2 MB
+    claim: Executable = dialect.insert(TrialRow).on_conflict_do_nothing().returning(_ID)
+    return claim
 
 
 def judged_by(scenario: str, agent: str = "") -> str:
@@ -74,7 +80,7 @@ class RunRecorder:
 
     def begin(self, key: TrialKey) -> bool:
         values = _NEW_TRIAL | {"run_id": self.run_id, "shard": self.shard, **asdict(key)}
-        begins = _TRIAL if self.shard is None else _CLAIM[self.connection.dialect.name]
+        begins = _TRIAL if self.shard is None else _claim(self.connection.dialect.name)
         made = usable(self.connection).execute(begins, values).scalar_one_or_none()
         if made is not None:
             self._ids[key] = made

@@ -12,13 +12,13 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import islice
 
+from agenteval import models
 from agenteval.core.chance import Chance
 from agenteval.core.outcome import Ending
 from agenteval.core.prompt.setting import Earlier, Setting
 from agenteval.core.trial import AgentPart, Message, Trial
 from agenteval.engine.orchestrator import trial_seed
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.workflows.prove import played
@@ -85,7 +85,9 @@ async def _played(
 ) -> Mapping[TrialKey, Trial]:
     bare, trials = replace(setting, context=0), dict[TrialKey, Trial]()
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(SimulatedServer([one.scenario for one in known]))
+        server = await stack.enter_async_context(
+            models.simulated.SimulatedServer([one.scenario for one in known])
+        )
         for at, name in enumerate(PLAYERS):
             model = await stack.enter_async_context(OpenAIModel(server.entry(name)))
             mine = [key for key in keys if key.number % len(PLAYERS) == at]

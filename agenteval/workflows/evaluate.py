@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agenteval import workflows
+from agenteval import models, workflows
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.cards import ModelCard
@@ -21,7 +21,6 @@ from agenteval.models.endpoints import Endpoints, health_of, model_of
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.persona import load_persona
 from agenteval.models.power import Spent, power_meter
-from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import Health, Progress, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
@@ -164,7 +163,8 @@ class Session:
         if entry is not None:
             yield entry
             return
-        async with SimulatedServer([stage.scenario for stage in self.stages]) as server:
+        scenarios = [stage.scenario for stage in self.stages]
+        async with models.simulated.SimulatedServer(scenarios) as server:
             yield server.entry(name)
 
     async def _measured(self, model: OpenAIModel | Endpoints, asked: Setting) -> Setting:

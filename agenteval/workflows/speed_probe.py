@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+from agenteval import models
 from agenteval.config.models import SIMULATED, ModelEntry, load_models, resolve
 from agenteval.config.roots import roots
 from agenteval.core.chance import Chance
@@ -14,7 +15,6 @@ from agenteval.core.trial import Message, Turn
 from agenteval.errors import InfrastructureError, UsageError, first
 from agenteval.models.identity import SIMULATOR
 from agenteval.models.openai_client import OpenAIModel
-from agenteval.models.simulated import SimulatedServer
 from agenteval.protocols import Model
 from agenteval.report.speed import Served
 from agenteval.stats.speeds import speed_of
@@ -157,7 +157,7 @@ async def _serving(name: str, base_url: str | None) -> AsyncIterator[ModelEntry]
             raise UsageError(f"{name}: measure one server at a time, with --base-url")
         yield entry
         return
-    async with SimulatedServer([]) as server:
+    async with models.simulated.SimulatedServer([]) as server:
         yield server.entry(name)
 
 

@@ -1,5 +1,8 @@
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 
 import pytest
@@ -125,10 +128,8 @@ async def test_a_turn_says_when_it_had_come(answering, reply) -> None:
     assert began <= turn.ended <= datetime.now(UTC).timestamp()
 
 
-async def test_the_key_and_the_settings_of_the_sdk_go_with_a_request(monkeypatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "secret")
-    monkeypatch.setenv("OPENAI_ORG_ID", "ours")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-route: a\nUSER-AGENT: mine")
+async def heard_by_a_server() -> list[str]:
+    """The head of a request, as it came, in lower case."""
     heard: list[str] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -139,11 +140,44 @@ async def test_the_key_and_the_settings_of_the_sdk_go_with_a_request(monkeypatch
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         turn = await ask(f"http://127.0.0.1:{port}/v1/")
-
     assert turn.calls == (CALL,)
     assert heard[0] == "post /v1/chat/completions http/1.1"
-    wanted = {"authorization: bearer secret", "openai-organization: ours", "x-route: a"}
-    wanted |= {"user-agent: mine", "content-type: application/json", "accept-encoding: identity"}
-    assert wanted <= set(heard)
     names = [line.partition(":")[0] for line in heard[1:]]
     assert len(names) == len(set(names))
+    return heard
+
+
+async def test_the_key_and_the_settings_of_the_sdk_go_with_a_request(monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_ORG_ID", "ours")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "x-route: a\nUSER-AGENT: mine")
+    wanted = {"authorization: bearer secret", "openai-organization: ours", "x-route: a"}
+    wanted |= {"user-agent: mine", "content-type: application/json", "accept-encoding: identity"}
+    assert wanted <= {*await heard_by_a_server()}
+
+
+@pytest.mark.parametrize("key", ["", "secret", " with-an-end\n"])
+async def test_without_settings_a_request_is_the_sdks_but_for_what_that_tells_of_itself(
+    key, monkeypatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("OPENAI_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    ours = {line for line in await heard_by_a_server() if not line.startswith("user-agent")}
+    monkeypatch.setenv("OPENAI_LOG", "")  # a setting, which asks for nothing
+    theirs = await heard_by_a_server()
+    assert any(line.startswith("x-stainless") for line in theirs)
+    wanted = {line for line in theirs if not line.startswith(("x-stainless", "user-agent"))}
+    assert ours - of_this_connection(ours) == wanted - of_this_connection(wanted)
+    assert f"authorization: bearer {key.strip() or 'none'}" in ours
+
+
+def of_this_connection(lines: set[str]) -> set[str]:
+    return {line for line in lines if line.startswith("host:")}
+
+
+def test_a_run_that_has_no_settings_of_the_sdk_does_not_import_it() -> None:
+    """16 MB and half a second."""
+    asked = "import sys, agenteval.workflows.evaluate; print('openai' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
