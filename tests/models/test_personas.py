@@ -126,6 +126,7 @@ def test_a_persona_has_the_counts_of_the_article(name, calls, errors, rows):
     assert sum(persona.weights().values()) == pytest.approx(persona.rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_large_count_of_errors_lies_inside_its_interval(name):
     per_trial = [(sum(slip for _, slip in trial), len(trial)) for trial in played(name)]
@@ -164,6 +165,7 @@ def rate_after(name: str, *, denied: bool) -> float:
     return sum(following) / len(following)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_what_follows_a_denial_is_denied_as_often_as_the_recovery_says(name):
     persona = load_persona(name)

@@ -68,6 +68,7 @@ def test_a_killed_evaluator_leaves_no_process(name, user, shared_copy, rootless)
     assert (said, seen >= 4, wait_until_gone(pids), alive(mark)) == ("running\n", True, set(), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("user", USERS)
 def test_a_folder_of_a_killed_evaluator_goes_at_the_next_start_of_containers(
     user, shared_copy, rootless
