@@ -109,6 +109,16 @@ def cluster() -> Iterator[Cluster]:
 
 
 if __name__ == "__main__":
-    subprocess.run([sys.executable, "-m", "venv", str(PLACE)], check=True)
-    pip = [str(PLACE / "bin/python"), "-m", "pip", "install", "--quiet"]
-    subprocess.run([*pip, f"ray=={VERSION}", f"{PROJECT}[postgres]"], check=True)
+    uv = str(Path(sys.executable).parent / "uv")
+    made = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(PLACE)]
+    subprocess.run(made, check=True)
+    put = [
+        uv,
+        "pip",
+        "install",
+        "--quiet",
+        "--compile-bytecode",
+        "--python",
+        str(PLACE / "bin/python"),
+    ]
+    subprocess.run([*put, f"ray=={VERSION}", f"{PROJECT}[postgres]"], check=True)

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,10 +29,13 @@ from agenteval.workflows.ray_cluster import shares
 from agenteval.workflows.ray_worker import Shown, Worker, suite_of
 from agenteval.workflows.stages import options_of, plan_of
 
+pytestmark = pytest.mark.xdist_group("ray")  # one cluster serves all
+
 OVER = ("--executor", "ray", "--lease", "3")
 ENDED = "SELECT count(*) FROM trial WHERE outcome != '' AND NOT replaced"
 ROWS = "SELECT count(*) FROM trial WHERE NOT replaced"
-WORKERS = "SELECT count(DISTINCT shard) FROM trial"
+BOTH_PLAY = """SELECT count(DISTINCT shard) > 1 FROM trial
+    WHERE NOT replaced AND outcome = '' AND id IN (SELECT trial_id FROM call)"""
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +48,12 @@ def ray() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> list[object]:
+    return played_alone(tmp_path_factory.mktemp("alone"), ARGUMENTS)
+
+
+def played_alone(folder: Path, words: Sequence[str]) -> list[object]:
     """What one process plays of it."""
-    folder = tmp_path_factory.mktemp("alone")
-    with begun(folder) as running:
+    with begun(folder, *words) as running:
         assert running.wait(200) == 0
     return seen(stored(folder))
 
@@ -80,36 +86,63 @@ def test_over_a_cluster_the_same_calls_are_made_and_told_in_one_place(project, r
     run = stored(project)
     calls = sum(len(trial.calls) for trial in run.trials)
     assert (running.returncode, seen(run), run.complete) == (0, alone, True), said
-    assert (asked(project, WORKERS), told[-1:]) == (2, [("6", str(calls))])
+    assert told[-1:] == [("6", str(calls))]
+
+
+@contextmanager
+def held() -> Iterator[tuple[tuple[str, ...], threading.Event]]:
+    """A run of a model that waits for a word from the test after the first call of a trial."""
+    go = threading.Event()
+
+    def model(messages):
+        if messages[0]["role"] != "system":
+            return "ok"  # asked before the run what the server does to calls
+        if answers(messages):
+            go.wait(200)
+        return bash("ls") if answers(messages) < 3 else "It is done."
+
+    at = ARGUMENTS.index("sim/qwen3.6-35b")
+    with scripted(model) as url:
+        yield (*ARGUMENTS[:at], "m", "--base-url", url, *ARGUMENTS[at + 1 :]), go
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> list[object]:
+    with held() as (words, go):
+        go.set()
+        return played_alone(tmp_path_factory.mktemp("undisturbed"), words)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_node_that_is_killed_in_a_run_loses_and_doubles_no_trial(project, ray, alone) -> None:
-    """The head is no node that plays: whose call came first is on one of the others."""
-    node = ray.nodes[-1]
-    with driving(ray, project) as running:
-        until_calls(project, running, "SELECT count(*) > 3 FROM call")
-        kill_all(node.pid)
+def test_a_node_that_is_killed_in_a_run_loses_and_doubles_no_trial(
+    ray, undisturbed, tmp_path
+) -> None:
+    with held() as (words, go), driving(ray, tmp_path, *words, *OVER) as running:
+        until_calls(tmp_path, running, BOTH_PLAY)
+        kill_all([one.pid for one in ray.nodes if one.poll() is None][-1])
+        go.set()
         said = running.communicate()[1]
     ray.node()
-    run = stored(project)
-    assert (running.returncode, seen(run), run.complete) == (0, alone, True), said
-    assert (asked(project, ROWS), set(run.replaced)) == (len(run.trials), {"interrupted"})
+    run = stored(tmp_path)
+    assert (running.returncode, seen(run), run.complete) == (0, undisturbed, True), said
+    assert (asked(tmp_path, ROWS), set(run.replaced)) == (len(run.trials), {"interrupted"})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_run_whose_driver_is_killed_goes_on_over_the_cluster(project, ray, alone) -> None:
-    with driving(ray, project) as running:
-        until_calls(project, running, "SELECT count(*) > 3 FROM call")
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-    with driving(ray, project, "run", "--resume", "last", *OVER) as running:
-        said = running.communicate()[1]
-    run = stored(project)
-    assert (running.returncode, seen(run), run.complete) == (0, alone, True), said
-    assert asked(project, ROWS) == len(run.trials)
+def test_a_run_whose_driver_is_killed_goes_on_over_the_cluster(ray, undisturbed, tmp_path) -> None:
+    with held() as (words, go):
+        with driving(ray, tmp_path, *words, *OVER) as running:
+            until_calls(tmp_path, running, BOTH_PLAY)
+            running.send_signal(signal.SIGKILL)
+            running.wait()
+        go.set()
+        with driving(ray, tmp_path, "run", "--resume", "last", *OVER) as running:
+            said = running.communicate()[1]
+    run = stored(tmp_path)
+    assert (running.returncode, seen(run), run.complete) == (0, undisturbed, True), said
+    assert asked(tmp_path, ROWS) == len(run.trials)
 
 
 @pytest.mark.slow
@@ -155,23 +188,28 @@ OTHER_SUITE = "mount --bind {other} {project}"
     ],
 )
 def test_a_worker_that_may_not_play_is_left_out_by_name_and_the_others_play(
-    project, ray, alone, first, said, tmp_path_factory
+    own_project, ray, undisturbed, first, said, tmp_path_factory
 ) -> None:
     other = tmp_path_factory.mktemp("other") / "project"
-    copytree(project, other)
+    copytree(own_project, other)
     instructions = other / "scenarios/data/pantry-audit/instructions.md"
     instructions.write_text(f"{instructions.read_text()}\nBe quick.\n")
-    does = first.format(other=other, project=project)
+    does = first.format(other=other, project=own_project)
     if os.geteuid() or subprocess.run(["unshare", "-Urm", "true"], check=False).returncode:
         pytest.skip("needs root, and a namespace of its own")
     node = ray.node("unshare", "-Urm", "sh", "-c", f'{does} && exec "$@"', "sh")
     try:
-        concurrent = (*ARGUMENTS, *OVER, "--concurrency", "3")
-        with driving(ray, project, *concurrent) as running:
-            told = running.communicate()[1]
+        with held() as (words, go):
+            concurrent = (*words, *OVER, "--concurrency", "3")
+            with driving(ray, own_project, *concurrent) as running:
+                told = ""
+                for line in running.stderr:
+                    told += line
+                    if "It is left out" in line:
+                        go.set()
     finally:
         kill_all(node.pid)
-    assert (running.returncode, seen(stored(project))) == (0, alone), told
+    assert (running.returncode, seen(stored(own_project))) == (0, undisturbed), told
     (line,) = [one for one in told.splitlines() if "It is left out" in one]
     assert (line.startswith("worker "), f" on {os.uname().nodename}: " in line, said in line) == (
         True,
