@@ -46,7 +46,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "runs": ("runs:app", "Label stored runs, remove them, or carry them to another store."),
     "view": ("runs:view", "Look at runs, calls and transcripts in a browser."),
-    "store": ("runs:stores", "Look a store through for damage, or make it small."),
+    "store": (
+        "runs:stores",
+        "Look a store through for damage, make it small, or copy it into a file.",
+    ),
     "speed": (
         "machine:speed",
         "Say how fast a model is served, by how many requests it has at the same time.",

@@ -121,7 +121,7 @@ def finish(
 
 
 stores = typer.Typer(
-    help="Look a store through for damage, or make it small.",
+    help="Look a store through for damage, make it small, or copy it into a file.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -129,7 +129,7 @@ stores = typer.Typer(
 
 @stores.callback()
 def _stores() -> None:
-    """Look a store through for damage, or make it small."""
+    """Look a store through for damage, make it small, or copy it into a file."""
 
 
 @stores.command()
@@ -158,6 +158,26 @@ def vacuum(*, store: o.Store = o.DEFAULT_STORE) -> None:
     before, after = workflows.shelf.vacuumed(store)
     sizes = f": {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB now" if before else ""
     typer.echo(f"compacted{sizes}")
+
+
+@stores.command("export")
+def export_all(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"{o.RUN_WORDS}. Without one: all of them.", show_default=False),
+    ] = None,
+    *,
+    file: Annotated[Path, typer.Option("--file", help="Write it there, to a new file.")],
+    store: o.Store = o.DEFAULT_STORE,
+) -> None:
+    """Write the whole store, or some runs of it, into one new SQLite file.
+
+    Examples:
+    - `agenteval store export --store postgresql://HOST/runs --file copy.db`
+    """
+    ids = output.chosen(runs, store) if runs else workflows.shelf.every_id(store)
+    workflows.shelf.exported(ids, file, store)
+    typer.echo(f"wrote {len(ids)} runs to {file}")
 
 
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]

@@ -62,11 +62,26 @@ def _kept(connection: Connection) -> int:
     return int(number) if number.isdecimal() else 0
 
 
+# Processes that open a new database of PostgreSQL at once make its tables one after another: what
+# its catalogue says to the later one has no fixed form. The number is nobody else's.
+_LOCK = "SELECT pg_advisory_xact_lock(7161118931)"
+
+
 def make_tables(engine: Engine) -> None:
-    with engine.connect() as connection:
-        whole = _kept(connection) == SCHEMA  # the number is written last
-    if whole:
+    if _is_whole(engine):
         return _summarize(engine)
+    with engine.connect() as holding:
+        if engine.dialect.name == "postgresql":
+            holding.exec_driver_sql(_LOCK)
+        return _made(engine)
+
+
+def _is_whole(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return _kept(connection) == SCHEMA  # the number is written last
+
+
+def _made(engine: Engine) -> None:
     for _ in range(STEPS):
         try:
             _widen(engine)

@@ -38,10 +38,11 @@ _PLAYED = """SELECT id FROM run WHERE id IN (SELECT run_id FROM shard WHERE job 
     ORDER BY started, id"""
 _LET_GO = "UPDATE shard SET seen = -abs(seen) WHERE job = :job"
 # Without a shard it was begun by one process alone, which is gone: it would hold the whole run.
+# One that was seen later than now was seen before the clock was put back, and not since.
 _TAKES_OVER = """UPDATE trial SET replaced = true, ending = :broken, outcome = :void,
     reason = :reason, cause = :cause
     WHERE run_id = :run AND NOT replaced AND outcome = '' AND (shard IS NULL OR shard IN
-    (SELECT id FROM shard WHERE run_id = :run AND seen + lease < {clock}))"""
+    (SELECT id FROM shard WHERE run_id = :run AND abs({clock} - seen) > lease))"""
 _IN_FLIGHT = """SELECT count(*) FROM trial
     WHERE run_id = :run AND NOT replaced AND outcome = ''"""
 
@@ -66,6 +67,10 @@ class Part:
     trials: int = 0  # at a time, of a worker of a cluster; others have each as many as the run
     before: int = 0  # how many at a time the workers before it have
     run: str = ""  # that the workers are to go on with, whatever its job
+
+    def others_before(self, at_a_time: int) -> int:
+        """How many trials those before it play at a time, where a shard plays so many."""
+        return self.before if self.trials else (self.number - 1) * at_a_time
 
     @property
     def told(self) -> str:

@@ -1,5 +1,6 @@
 """Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from sqlmodel import Session, col, create_engine, select
 
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.errors import UsageError, fault, is_damage
+from agenteval.errors import AgentevalError, UsageError, fault, is_damage
 from agenteval.store import bound_rows, ingesting, loading, run_mapping
 from agenteval.store.location import Location, meant
 from agenteval.store.migration import check_schema, make_tables
@@ -37,7 +38,8 @@ class SqlStore:
     def __init__(self, url: str) -> None:
         """Open the database at a SQLAlchemy URL or a plain file path, making it when new.
 
-        Raises UsageError when it cannot be opened or was written by a newer version's schema.
+        Raises UsageError when it cannot be opened or was written by a newer version's schema, and
+        HostError when its file is damaged or its server is away.
         """
         where = Location(url)
         self.url, self.shown = where.url, str(where)
@@ -49,18 +51,7 @@ class SqlStore:
             check_schema(self._engine, self.shown)
             make_tables(self._engine)
         except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            if is_damage(reason):
-                raise fault(self.shown, reason) from error
-            cure = (
-                "install its driver (for PostgreSQL: agenteval-gate[postgres])"
-                if isinstance(error, ModuleNotFoundError)
-                else ("give a file path or a database URL such as sqlite:///runs.db")
-            )
-            raise UsageError(
-                f"--store {self.shown}: cannot be opened ({reason}); {cure}"
-            ) from error
-
+            raise _unopened(self.shown, error) from error
         _tell_of_faults(self._engine, self.shown)
 
     def close(self) -> None:
@@ -256,6 +247,27 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _settings(connection: Any, _record: Any) -> None:
         for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
             connection.execute(f"PRAGMA {setting}")
+
+
+# What libpq says of a server that is down, starts or is full; not of a name that it does not know.
+_AWAY = re.compile(
+    "Is the server running|the database system is|timeout expired|closed the connection"
+    "|too many clients|remaining connection slots"
+)
+
+
+def _unopened(shown: str, error: Exception) -> AgentevalError:
+    """The user's error, unless the file is damaged or the server is away for now."""
+    said = str(error)
+    reason = said.splitlines()[0]
+    if is_damage(reason) or _AWAY.search(said):
+        return fault(shown, reason)
+    cure = (
+        "install its driver (for PostgreSQL: agenteval-gate[postgres])"
+        if isinstance(error, ModuleNotFoundError)
+        else "give a file path or a database URL such as sqlite:///runs.db"
+    )
+    return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")
 
 
 def _tell_of_faults(engine: Engine, shown: str) -> None:

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,7 +69,8 @@ class Worker:
 
     def play(self, order: Order, told: Any) -> None:
         """Until every trial has ended, whoever played it. Raises UsageError and HostError."""
-        part = Part(**order["part"])
+        known = {one.name for one in fields(Part)}  # another version's may have more
+        part = Part(**{name: one for name, one in order["part"].items() if name in known})
         check_like_driver(part, order)
         if Path(order["folder"]).is_dir():
             os.chdir(order["folder"])

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from agenteval.core.run import Options, Run
 from agenteval.errors import HostError, UsageError, first
 from agenteval.protocols import TrialKey
+from agenteval.store.location import Location
 from agenteval.store.recorder import Hold
 from agenteval.store.shards import BEATS, Part, Shard
 from agenteval.store.sql import SqlStore
@@ -136,6 +137,7 @@ def _from(left: Sequence[TrialKey], part: Part) -> list[TrialKey]:
 
 def finish(word: str, url: str) -> Run:
     """Close a run whose trials have all ended, and that nobody closed. Raises UsageError."""
+    Location(url).check_there()
     with closing(SqlStore(url)) as store:
         run_id = store.meant(word, whatever=True)
         with store.claimed(run_id):

@@ -130,10 +130,15 @@ def exported(ids: Sequence[str], file: Path, store: str) -> None:
 
 def imported(file: Path, store: str) -> Sequence[str]:
     """Take all runs of another store into this one; their ids. Raises UsageError."""
-    with opened(str(file)) as query:
-        ids = [run.id for run in known(query)] + tables_known(query)
+    ids = every_id(str(file))
     _copy(str(file), store, ids)
     return ids
+
+
+def every_id(store: str) -> Sequence[str]:
+    """Of its runs and imported counts, newest first. Raises UsageError."""
+    with opened(store) as query:
+        return [*(run.id for run in known(query)), *tables_known(query)]
 
 
 def _copy(source: str, target: str, ids: Sequence[str]) -> None:

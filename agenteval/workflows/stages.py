@@ -76,7 +76,8 @@ class Plan:
     @property
     def before(self) -> int:
         """How many trials others play at a time, before those of this process."""
-        return self.part.before if self.part else 0
+        first = int(self.options.concurrency.partition(",")[0])
+        return self.part.others_before(first) if self.part else 0
 
 
 def new_run(  # noqa: PLR0913 -- what its numbers depend on

@@ -297,6 +297,13 @@ def test_a_worker_that_would_play_another_run_is_refused_by_its_name(project, ot
         Worker().play(order(project, **other), Told())
 
 
+def test_an_order_of_a_newer_version_is_refused_and_not_misread(project) -> None:
+    newer = order(project, version="99")
+    newer["part"]["pace"] = 2.0
+    with pytest.raises(UsageError, match="and the driver's is 99"):
+        Worker().play(newer, Told())
+
+
 def test_the_workers_share_what_is_played_at_a_time_and_start_behind_one_another() -> None:
     parts = shares(Part(1, 1), 4, 6)
     assert [(one.number, one.of, one.trials, one.before) for one in parts] == [

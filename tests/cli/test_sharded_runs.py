@@ -41,6 +41,12 @@ def alone(tmp_path_factory) -> list[object]:
     return seen(stored(str(folder / STORE)))
 
 
+def test_a_run_of_a_store_that_is_not_there_is_not_closed_and_makes_none(cli, project) -> None:
+    refused = cli("finish", "last", "--store", "typo.db")
+    there = Path("typo.db").exists()
+    assert (refused.code, "no such file" in refused.err, there) == (2, True, False)
+
+
 @contextmanager
 def shard(folder: Path, which: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     command = [*PROGRAM, *ARGUMENTS, "--shard", which, "--lease", "2", *words]

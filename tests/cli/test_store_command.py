@@ -127,6 +127,20 @@ def test_a_store_that_is_not_there_is_refused(cli, project, what) -> None:
     )
 
 
+def test_a_store_is_copied_whole_or_in_part_into_a_new_file(cli, project) -> None:
+    for seed in ("1", "2"):
+        cli("run", "-m", "sim/qwen3.6-35b", "--trials", "1", "--seed", seed, "data/pantry-audit")
+    cli("store", "export", "--file", "whole.db")
+    cli("store", "export", "last", "--file", "part.db")
+    with closing(SqlStore(STORE)) as store, closing(SqlStore("whole.db")) as whole:
+        runs = store.runs()
+        assert (whole.runs(), whole.load(runs[0].id)) == (runs, store.load(runs[0].id))
+    with closing(SqlStore("part.db")) as part:
+        assert part.runs() == runs[:1]
+    again = cli("store", "export", "--file", "part.db")
+    assert (again.code, "is there already" in again.err) == (2, True)
+
+
 def test_a_store_in_postgresql_is_looked_through_and_made_small_too(cli, project, postgres) -> None:
     url = postgres.url(postgres.new())
     SqlStore(url).close()

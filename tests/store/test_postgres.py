@@ -1,9 +1,12 @@
 """The store in a real PostgreSQL: every older schema, claims, and trials that are played again."""
 
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from postgres import FAST, serving
 from schemas import VERSIONS, postgres_schema
 from sqlalchemy.exc import DBAPIError
 from sqlmodel import SQLModel
@@ -12,11 +15,11 @@ from test_sql_store import KEY, TRIAL, commits, play
 from test_sql_store import RUN as NEW_RUN
 
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.errors import Cause, UsageError
+from agenteval.errors import Cause, HostError, UsageError
 from agenteval.store.loading import load_summary
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
-from agenteval.store.summaries import opened
+from agenteval.store.summaries import known, opened
 
 VOID = replace(TRIAL, outcome=Outcome.VOID, ending=Ending.BROKEN, cause=Cause.CRASHED)
 COLUMNS = """SELECT table_name, column_name FROM information_schema.columns
@@ -138,6 +141,47 @@ def test_opening_it_twice_changes_nothing(postgres) -> None:
         with closing(SqlStore(postgres.url(database))) as store:
             read.append(store.load("r1"))
     assert read == [RUN, RUN]
+
+
+OPENS = """import sys
+from agenteval.store.sql import SqlStore
+print("ready", flush=True)
+sys.stdin.readline()
+SqlStore(sys.argv[1]).close()
+"""
+
+
+def test_processes_that_open_a_new_database_at_once_make_its_tables_together(postgres) -> None:
+    those = [
+        subprocess.Popen(
+            [sys.executable, "-c", OPENS, postgres.url(database)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for database in [postgres.new()] * 5
+    ]  # fmt: skip
+    for one in those:
+        one.stdout.readline()
+    for one in those:
+        one.stdin.write("\n")
+        one.stdin.flush()
+    ends = [(one.communicate()[1], one.returncode) for one in those]
+    assert ends == [("", 0)] * 5
+
+
+def test_a_server_that_is_down_is_the_machine_s_fault_and_a_name_it_does_not_know_is_ours() -> None:
+    with serving(FAST) as server:
+        there = server.url(server.new())
+        with pytest.raises(UsageError, match=r'cannot be opened.*"nobody" does not exist'):
+            SqlStore(server.url("nobody"))
+        server.kill()
+        for opening in (SqlStore, ids):
+            with pytest.raises(HostError, match="bring the database back"):
+                opening(there)
+
+
+def ids(url: str) -> list[str]:
+    with opened(url) as query:
+        return [run.id for run in known(query)]
 
 
 def test_a_run_comes_back_as_it_was_with_every_character(store) -> None:

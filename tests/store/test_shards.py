@@ -75,6 +75,25 @@ def test_a_shard_that_is_silent_beyond_its_lease_is_taken_for_gone_and_else_is_n
     assert (other.in_flight(), stores[1].played("r1")) == (1, {("s", 2)})
 
 
+@pytest.mark.parametrize(("hours", "left"), [(-2, 0), (2, 0), (0, 1)])
+def test_a_clock_that_was_put_back_or_forward_keeps_no_trial_with_the_dead(
+    stores, hours, left
+) -> None:
+    dead, other = arrived(stores[0], 1), arrived(stores[1], 2)
+    written(stores[0], dead).begin(KEY)
+    with stores[0].connect() as connection:
+        put = f"UPDATE shard SET seen = seen + {hours * 3600} WHERE number = 1"
+        connection.exec_driver_sql(put)
+        connection.commit()
+    other.take_over()
+    assert other.in_flight() == left
+
+
+def test_a_shard_counts_what_those_before_it_play_at_a_time() -> None:
+    shards = [Part(at, 3).others_before(4) for at in (1, 2, 3)]
+    assert (shards, Part(2, 3, trials=1, before=2).others_before(4)) == ([0, 4, 8], 2)
+
+
 def test_one_that_was_only_slow_changes_nothing_any_more(stores) -> None:
     slow, other = (arrived(store, at) for at, store in enumerate(stores, 1))
     late, again = written(stores[0], slow), written(stores[1], other)
