@@ -4,6 +4,7 @@ A model's mistake is never an exception: it is a measurement (`core.call.Finding
 
     AgentevalError
      +-- UsageError            the user's: one line that says what, where and how to mend it; exit 2
+     |    +-- UnansweredError  no server is there
      +-- InfrastructureError   the machine's or the server's: the trial it struck becomes void
      +-- HostError             the machine's, and nothing can go on: one line; exit 4
      +-- OutgrownError         the conversation outgrew the model's context: how its trial ends
@@ -48,6 +49,10 @@ class AgentevalError(Exception):
 
 class UsageError(AgentevalError):
     """The user can mend this. The message is the whole line he reads: what, where, what to do."""
+
+
+class UnansweredError(UsageError):
+    """No server answers at this URL, or none that is in order."""
 
 
 class InfrastructureError(AgentevalError):

@@ -23,6 +23,10 @@ from agenteval.protocols import ToolSchema
 
 AGAIN = 30.0  # seconds until one that was left out is tried again
 _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not taken
+# What a proxy says of a dead engine, or an engine that cannot work: at once, so that such a server
+# has always the fewest trials. One request may be the reason itself; two trials' are not.
+_FAILING = frozenset({Cause.BUSY, Cause.SERVER_ERROR, Cause.CRASHED, Cause.TIMEOUT, Cause.LOST})
+FAILURES = 2  # trials that fail one after another, with no reply between
 
 
 @dataclass(slots=True)
@@ -31,6 +35,7 @@ class _Endpoint:
     model: OpenAIModel
     trials: int = 0  # that are here and have not ended
     left_out: float | None = None  # when, by the loop's clock
+    failed: set[int] = field(default_factory=set)  # seeds of trials since its last reply
 
     def usable(self) -> bool:
         now = asyncio.get_running_loop().time()
@@ -96,8 +101,8 @@ class Endpoints:
             except InfrastructureError as error:
                 error.endpoint = one.url
                 gone = isinstance(error, UnservedError) and error.cause in _GONE
-                if gone:
-                    self._leave_out(one, error)
+                if gone or self._is_failing(one, seed, error):
+                    self._leave_out(one, f"{'does not answer' if gone else 'fails'} ({error})")
                 tried.append(one)
                 if not gone or len(tried) == len(self._all):
                     raise
@@ -116,15 +121,22 @@ class Endpoints:
             self._seats[seed] = seat
         return seat
 
-    def _leave_out(self, one: _Endpoint, error: InfrastructureError) -> None:
+    def _is_failing(self, one: _Endpoint, seed: int, error: InfrastructureError) -> bool:
+        if error.cause in _FAILING and not isinstance(error, UnservedError):  # that is asked again
+            one.failed.add(seed)
+        others = any(other.usable() for other in self._all if other is not one)
+        return others and len(one.failed) >= FAILURES
+
+    def _leave_out(self, one: _Endpoint, why: str) -> None:
         if one.left_out is None:
-            self.note(f"{one.url} is left out, as it does not answer ({error})")
+            self.note(f"{one.url} is left out, as it {why}")
         one.left_out = asyncio.get_running_loop().time()
 
     def _take_in(self, one: _Endpoint) -> None:
         if one.left_out is not None:
             self.note(f"{one.url} answers again")
         one.left_out = None
+        one.failed.clear()
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from agenteval.config.models import ModelEntry
 from agenteval.core.plain import excerpt, legible
-from agenteval.errors import UsageError
+from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.failures import RefusedError, refusal
 
 Told = Mapping[str, str]
@@ -68,7 +68,8 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
         return {}
     if status >= 400:
         refused = RefusedError(status, body)
-        raise UsageError(str(refusal(entry, refused, first=True, known=False)))
+        said = str(refusal(entry, refused, first=True, known=False))
+        raise (UnansweredError if status >= 500 else UsageError)(said)
     try:
         listed = json.loads(body)["data"]
         named = ((one["id"], one.get("owned_by", "")) for one in listed)
@@ -80,8 +81,8 @@ async def served(entry: ModelEntry) -> Mapping[str, str]:
         ) from error
 
 
-def _absent(url: str, cause: str) -> UsageError:
-    return UsageError(
+def _absent(url: str, cause: str) -> UnansweredError:
+    return UnansweredError(
         f"no OpenAI-compatible server answers at {url} ({cause}). Start one, for example "
         f"`vllm serve MODEL --enable-auto-tool-choice --tool-call-parser "
         "qwen3_coder` or `llama-server -m FILE.gguf --jinja --port 8000`; or name another "

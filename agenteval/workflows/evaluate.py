@@ -26,7 +26,7 @@ from agenteval.sandbox.backends import choose
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
 from agenteval.workflows.armed import cost_told
-from agenteval.workflows.preflight import preflight, served_card
+from agenteval.workflows.preflight import answering, served_card
 from agenteval.workflows.resuming import check_served
 from agenteval.workflows.sharding import joined, play_beside_others
 from agenteval.workflows.stages import (
@@ -133,7 +133,8 @@ class Session:
                 self._serving(name, entry) as ready,
                 model_of(ready, self.progress.note, self.plan.before) as model,
             ):
-                card = await served_card(name, ready, self.progress.note, again=self.plan.resume)
+                asks = partial(served_card, again=self.plan.resume, some=self.plan.joins)
+                card = await asks(name, ready, self.progress.note)
                 setting = await self._measured(model, put)
                 for level in self.levels:
                     make = partial(self._new_run, card, backend, setting, level)
@@ -154,8 +155,7 @@ class Session:
             load_persona(name)
             return None
         entry = resolve(name, configured, self.plan.options.base_url)
-        for one in entry.each:
-            await preflight(one)
+        await answering(entry, self.progress.note, some=self.plan.joins)
         return entry
 
     @asynccontextmanager

@@ -15,7 +15,7 @@ from agenteval.config.models import ModelEntry, at_url, load_models
 from agenteval.config.roots import GATE_FILE, PROJECT_FILE, roots, shipped
 from agenteval.core.cards import COST, ModelCard
 from agenteval.core.run import Run
-from agenteval.errors import UsageError
+from agenteval.errors import UnansweredError, UsageError
 from agenteval.models.identity import SIMULATOR, served, told
 from agenteval.models.persona import NAMES
 
@@ -94,24 +94,55 @@ async def preflight(entry: ModelEntry) -> str:
     return known.get(entry.model, "")
 
 
+async def answering(
+    entry: ModelEntry, note: Callable[[str], None], *, some: bool
+) -> Mapping[str, str]:
+    """The URL of each server of the model, and who owns the model there.
+
+    Raises UsageError as `preflight`; with `some`, who does not answer where others do is noted.
+    """
+    found, silent = {}, []
+    for one in entry.each:
+        try:
+            found[one.base_url] = await preflight(one)
+        except UnansweredError as error:
+            silent.append(error)
+    if silent and not (some and found):
+        raise silent[0]
+    for absent in silent:
+        note(f"{absent}. The others play without it until it does")
+    return found
+
+
 async def served_card(
-    name: str, entry: ModelEntry, note: Callable[[str], None], *, again: Run | None = None
+    name: str,
+    entry: ModelEntry,
+    note: Callable[[str], None],
+    *,
+    again: Run | None = None,
+    some: bool = False,
 ) -> ModelCard:
     """What is served, by the user's word and the server's. Raises UsageError as `preflight`.
 
     Before a run begins each server is also asked what it does to its model, and what that took is
-    noted; a simulated one does nothing to it, and one that plays `again` was asked.
+    noted; a simulated one does nothing to it, and one that plays `again` was asked. `some` is as of
+    `answering`.
     """
-    owners = [await preflight(one) for one in entry.each]
-    simulated = SIMULATOR in owners
-    if simulated:
+    owners = await answering(entry, _silently, some=some)
+    if SIMULATOR in owners.values():
         return entry.card(name, simulated=True)
-    pages = [await told(one, owner) for one, owner in zip(entry.each, owners, strict=True)]
+    there = [one for one in entry.each if one.base_url in owners]
+    pages = [await told(one, owners[one.base_url]) for one in there]
     seen = []
-    for one in entry.each if entry.ask and again is None else ():
+    for one in there if entry.ask and again is None else ():
         seen.append(found := await models.server_questions.asked(one))
         note(f"{one.base_url} was asked what it does to calls: {found[COST]}")
     return replace(entry.card(name), told=_each_once(pages), seen=_each_once(seen))
+
+
+def _silently(line: str) -> None:
+    """It was noted when the servers were asked first."""
+    del line
 
 
 def _each_once(facts: Sequence[Mapping[str, str]]) -> Mapping[str, str]:

@@ -74,6 +74,11 @@ class Plan:
     more: Relaxation = NOTHING  # what each allow list has beside its own rules
 
     @property
+    def joins(self) -> bool:
+        """Whether others play it, or played it, so that its servers were there once."""
+        return self.part is not None or self.resume is not None
+
+    @property
     def before(self) -> int:
         """How many trials others play at a time, before those of this process."""
         first = int(self.options.concurrency.partition(",")[0])

@@ -1,10 +1,15 @@
 """A run of one model that several servers have: named by options or by agenteval.toml."""
 
 import json
+import re
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 from scripted_server import answers, bash, scripted
-from test_resume import seen, stored
+from test_resume import STORE, seen, stored
+
+from agenteval.store.sql import SqlStore
 
 RUN = ("run", "--trials", "4", "--concurrency", "2", "--max-turns", "2", "data/pantry-audit")
 
@@ -68,6 +73,28 @@ def test_a_server_that_is_none_is_refused_before_the_run(cli, project, urls, sai
         words = [word for url in urls for word in ("--base-url", url.format(one=one))]
         refused = cli(*RUN, "-m", "m", *words)
     assert (refused.code, said in refused.err, refused.err.count("\n")) == (2, True, 1)
+
+
+def broken_off(project: Path) -> None:
+    """As if it had been ended before its last trials."""
+    with closing(SqlStore(str(project / STORE))) as store, store.connect() as asked:
+        asked.exec_driver_sql("UPDATE trial SET replaced = true WHERE number > 1")
+        asked.exec_driver_sql("UPDATE run SET complete = false")
+        asked.commit()
+
+
+def test_a_run_is_gone_on_with_where_one_of_its_servers_is_gone(cli, project) -> None:
+    with scripted(Scripted()) as one:
+        with scripted(Scripted()) as two:
+            cli(*RUN, "-m", "m", "--base-url", one, "--base-url", two)
+        broken_off(project)
+        again = cli("run", "--resume", "last")
+    run = stored(project)
+    broken_off(project)
+    none = cli("run", "--resume", "last")
+    assert (again.code, run.complete, len(run.trials)) == (0, True, 4), again.err
+    assert re.search(f"answers at {two}.*The others play without it until it does", again.err)
+    assert (none.code, f"answers at {one}" in none.err) == (2, True), none.err
 
 
 def test_the_speed_of_servers_is_measured_one_by_one(cli, project) -> None:

@@ -157,6 +157,49 @@ async def test_where_all_are_gone_the_request_was_not_taken_and_may_be_sent_agai
         assert scene.who(0) == [1]
 
 
+async def failed(scene: Scene, seed: int) -> None:
+    with pytest.raises(InfrastructureError):
+        await scene.ask(seed)
+    scene.model.ended(seed)
+
+
+async def test_one_that_fails_two_trials_one_after_another_gets_no_new_ones_and_is_told() -> None:
+    async with served(2) as scene:
+        scene.servers[0].status = 500
+        await failed(scene, 0)
+        await failed(scene, 1)
+        for seed in range(2, 9):
+            await scene.ask(seed)
+            scene.model.ended(seed)
+    (note,) = scene.notes
+    url = scene.servers[0].url
+    assert note.startswith(f"{url} is left out, as it fails (")
+    assert counts(scene.servers) == [2, 7]
+
+
+async def test_a_trial_that_fails_again_or_a_reply_between_puts_no_server_out() -> None:
+    async with served(2) as scene:
+        broken = scene.servers[0]
+        for seeds in ((0, 0), (2,)):
+            broken.status = 500
+            for seed in seeds:
+                await failed(scene, seed)
+            broken.status = 200
+            await scene.ask(10)
+            scene.model.ended(10)
+    assert (scene.notes, scene.who(10)) == ([], [0])
+
+
+async def test_the_last_server_is_not_left_out_for_failing() -> None:
+    async with served(2) as scene:
+        await scene.servers[0].stop()
+        scene.servers[1].status = 500
+        for seed in range(6):
+            await failed(scene, seed)
+    assert ["does not answer" in note for note in scene.notes] == [True]
+    assert counts(scene.servers) == [0, 6]
+
+
 async def test_a_reply_that_went_wrong_is_asked_for_nowhere_else() -> None:
     async with served(2) as scene:
         scene.servers[0].status = 500
