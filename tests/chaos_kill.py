@@ -1,8 +1,9 @@
 """Kill -9 at random moments of a run, of its evaluator, launcher or runner: what is left, or lost?
 
 A round begins a run against a model of its own, kills one process after a random time, and goes on
-with `--resume` until the run has ended. Then no process, mount or folder of it may be left, and
-each call whose answer the model was sent must be stored.
+with `--resume` until the run has ended. Then no process, mount or folder of it may be left, each
+call whose answer the model was sent must be stored once, the store must be whole, and its figures
+those of a run that nobody disturbed. A campaign that never hit one of them shows nothing: it fails.
 
     python tests/chaos_kill.py ROUNDS [BACKEND]
 """
@@ -19,19 +20,21 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 from scripted_server import answers, bash, scripted
 
 from agenteval.sandbox.backends import AUTOMATIC
 from agenteval.store.sql import SqlStore
+from agenteval.workflows import shelf
 
 WHO = ("evaluator", "launcher", "runner")
 CALLS, LEFT_AFTER = 6, 10.0
 SECONDS = 600.0  # where others use the machine, too, the few of a run become minutes
 STORE = "reports/agenteval.db"
-RUN = ("run", "-m", "m", "--trials", "2", "coding/slug-function")
+RUN = ("run", "-m", "m", "--trials", "2", "--seed", "7", "coding/slug-function")
 
 
 @dataclass
@@ -63,12 +66,18 @@ class Seen:
     ended: bool
     doubled: frozenset[str] = frozenset()
     told: str = ""
+    wrong: tuple[str, ...] = ()  # of what is stored
 
     @property
     def faults(self) -> list[str]:
         lost = [f"lost {ident}" for ident in sorted(self.lost)]
         lost += [f"doubled {ident}" for ident in sorted(self.doubled)]
-        return [*self.left, *lost, *([] if self.ended else [f"the run did not end: {self.told}"])]
+        return [
+            *self.left,
+            *lost,
+            *self.wrong,
+            *([] if self.ended else [f"the run did not end: {self.told}"]),
+        ]
 
 
 def played(backend: str, who: str, chance: random.Random) -> Seen:
@@ -81,7 +90,35 @@ def played(backend: str, who: str, chance: random.Random) -> Seen:
             killed = strike(who, running.pid, chance.uniform(0, 1.5))
             ending(running)
         ended = any(resumed(folder, url) for _ in range(3))
-        return looked(folder, model, killed, ended=ended)
+        seen = looked(folder, model, killed, ended=ended)
+        return replace(seen, wrong=tuple(wrong(folder / STORE, backend))) if ended else seen
+
+
+def wrong(store: Path, backend: str) -> Iterator[str]:
+    """Damage of a store, and whether its run has other figures than one that was let alone."""
+    yield from shelf.faults(str(store))
+    if figures(store) != undisturbed(backend):
+        yield "other figures than of an undisturbed run"
+
+
+def figures(store: Path) -> list[object]:
+    """All that the statistics of its last run come from."""
+    with closing(SqlStore(str(store))) as opened:
+        run = opened.load("last")
+    return [
+        (trial.scenario, trial.number, trial.seed, trial.outcome, trial.ending, run.complete,
+         [(one.turn, one.position, one.call.raw, one.verdict, one.reply) for one in trial.calls])
+        for trial in run.trials
+    ]  # fmt: skip
+
+
+@cache
+def undisturbed(backend: str) -> list[object]:
+    with tempfile.TemporaryDirectory(prefix="chaos-") as name, scripted(Model()) as url:
+        (Path(name) / "tmp").mkdir()
+        with begun(Path(name), *RUN, "--base-url", url, "--sandbox", backend) as running:
+            ending(running)
+        return figures(Path(name) / STORE)
 
 
 def looked(folder: Path, model: Model, killed: str, *, ended: bool, store: str = "") -> Seen:
@@ -244,16 +281,20 @@ def planned(rounds: int, backends: Sequence[str]) -> list[tuple[str, str]]:
 def main(rounds: int, *backends: str) -> int:
     chance, faults = random.Random(rounds), 0
     killed: Counter[str] = Counter()
+    spared = {who for _, who in planned(rounds, backends or working())}
     for number, (backend, who) in enumerate(planned(rounds, backends or working()), 1):
         seen = played(backend, who, chance)
         killed[f"{seen.killed or 'nobody, it had ended'} ({backend})"] += 1
         faults += len(seen.faults)
-        told = "; ".join(seen.faults) or "nothing left, nothing lost"
+        spared.discard(seen.killed)
+        told = "; ".join(seen.faults) or "nothing left, nothing lost, the same figures"
         sys.stdout.write(f"{number} of {rounds}, {backend}, {seen.killed or 'ended'}: {told}\n")
         sys.stdout.flush()
     hit = ", ".join(f"{count} {who}" for who, count in sorted(killed.items()))
     sys.stdout.write(f"killed: {hit}; faults: {faults}\n")
-    return 1 if faults else 0
+    if spared:
+        sys.stdout.write(f"never killed, so nothing is shown of it: {', '.join(sorted(spared))}\n")
+    return 1 if faults or spared else 0
 
 
 if __name__ == "__main__":
