@@ -8,7 +8,7 @@ it twice, or half of it, does no harm.
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Engine, Inspector, inspect
-from sqlalchemy.exc import OperationalError, ProgrammingError
+from sqlalchemy.exc import IntegrityError, OperationalError, ProgrammingError
 from sqlmodel import Session, SQLModel, col, select
 
 from agenteval.core.recovery import COUNTING
@@ -70,8 +70,8 @@ def make_tables(engine: Engine) -> None:
     for _ in range(STEPS):
         try:
             _widen(engine)
-        except (OperationalError, ProgrammingError):
-            continue  # another process made this step between look and change
+        except (IntegrityError, OperationalError, ProgrammingError):
+            continue  # another process made this step between look and change, or makes it now
         return None
     return _widen(engine)
 

@@ -1,5 +1,7 @@
 """The store in a real PostgreSQL: every older schema, claims, and trials that are played again."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
@@ -176,3 +178,18 @@ def test_a_run_is_claimed_by_one_at_a_time(store) -> None:
                         raise AssertionError("claimed twice")
         with other.claimed("r1"):
             pass
+
+
+def test_an_empty_database_may_be_opened_by_many_at_once(postgres) -> None:
+    """As the shards of a scheduler do: one of two was refused, by a table that was there."""
+    for _ in range(3):
+        url = postgres.url(postgres.new())
+        together = threading.Barrier(6)
+
+        def opened(url: str = url, together: threading.Barrier = together) -> int:
+            together.wait()
+            with closing(SqlStore(url)) as store:
+                return len(store.runs())
+
+        with ThreadPoolExecutor(6) as pool:
+            assert [one.result() for one in [pool.submit(opened) for _ in range(6)]] == [0] * 6
