@@ -1,8 +1,10 @@
 """Budgets of what things cost, each a ratio to a reference measured in the same rounds.
 
-CPU, never the clock, and the median of interleaved rounds: work beside this moves both. Each bound
-is about twice what `make bench` shows, so that it fails where something became slow and not where
-the machine is.
+CPU, never the clock, and the median of interleaved rounds: work beside this moves both. The bounds
+of a verdict, a command and a call are 2 to 2.3 times the newest ratios of docs/benchmarks.md, so
+that they fail where something became slow and not where the machine is. The other two are of a
+kind: a call on a Python that is there costs less than one that starts its own, and four times the
+calls cost no square of that.
 """
 
 import asyncio
@@ -89,8 +91,8 @@ def test_a_command_that_needs_no_model_starts_without_the_client_of_models() -> 
         },
         "bare",
     )
-    assert found["classify"] < 35, found
-    assert found["show"] < 40, found
+    assert found["classify"] < 25, found
+    assert found["show"] < 25, found
     assert max(found["classify"], found["show"]) < found["openai"], found
 
 
@@ -120,7 +122,7 @@ async def test_a_call_on_a_python_that_is_there_costs_less_than_a_start() -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("stream", "most"), [(False, 1.2), (True, 1.2)], ids=["whole", "pieces"])
+@pytest.mark.parametrize(("stream", "most"), [(False, 1.1), (True, 0.7)], ids=["whole", "pieces"])
 async def test_a_call_with_all_its_work_costs_about_what_a_bare_loop_of_the_sdk_does(
     stream, most
 ) -> None:

@@ -5,6 +5,7 @@ A fence says in its info string what is done with it; readers of the page do not
     console run     each line that begins with `$ ` is run; the lines below it are what it prints
     sh run          every line is run, and shows nothing
     toml file=NAME  written to NAME, in the folder where the page's commands run
+    sh from=PATH    the text of this file of the project
 
 `exit=3` is the exit code of the block's last command, `exit=0,1,3` any of these; `width=100` the
 columns of its terminal; `quick="--trials 1 mail"` is added to each `agenteval run`, so that seconds

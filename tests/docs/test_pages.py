@@ -127,6 +127,14 @@ def test_every_link_of_a_page_leads_to_a_file(name: str) -> None:
     assert [link for link in links if not (folder / link).exists()] == []
 
 
+def test_a_fence_of_a_file_is_its_text() -> None:
+    shown = [block for text in TEXTS.values() for block in blocks(text) if "from" in block.flags]
+    files = {block.flags["from"]: "\n".join(block.lines) + "\n" for block in shown}
+    assert files == {name: (PROJECT / name).read_text() for name in files}
+    examples = (PROJECT / "examples" / "shards").iterdir()
+    assert {*files} == {str(path.relative_to(PROJECT)) for path in examples}
+
+
 @pytest.mark.parametrize("name", TEXTS)
 def test_every_target_of_a_page_is_in_the_makefile(name: str) -> None:
     makefile = (PROJECT / "Makefile").read_text()
