@@ -95,7 +95,7 @@ class Endpoints:
         """Of the trial's own server, or of another one where that does not take it."""
         tried: list[_Endpoint] = []
         while True:
-            one = self._seat(seed, tried)
+            one, began = self._seat(seed, tried), asyncio.get_running_loop().time()
             try:
                 turn = await ask(one.model)
             except InfrastructureError as error:
@@ -107,7 +107,7 @@ class Endpoints:
                 if not gone or len(tried) == len(self._all):
                     raise
             else:
-                self._take_in(one)
+                self._take_in(one, began)
                 return turn
 
     def _seat(self, seed: int, tried: Sequence[_Endpoint]) -> _Endpoint:
@@ -132,8 +132,11 @@ class Endpoints:
             self.note(f"{one.url} is left out, as it {why}")
         one.left_out = asyncio.get_running_loop().time()
 
-    def _take_in(self, one: _Endpoint) -> None:
+    def _take_in(self, one: _Endpoint, began: float) -> None:
+        """A reply that was asked for before the server was left out says nothing of it now."""
         if one.left_out is not None:
+            if began <= one.left_out:
+                return
             self.note(f"{one.url} answers again")
         one.left_out = None
         one.failed.clear()

@@ -52,8 +52,9 @@ class Server:
     async def _answer(self, request: web.Request) -> web.Response:
         self.seeds.append(json.loads(await request.read())["seed"])
         self.asked.set()
-        await self.free.wait()
-        return web.json_response(REPLY, status=self.status)
+        status, free = self.status, self.free  # as they are when it is asked
+        await free.wait()
+        return web.json_response(REPLY, status=status)
 
     async def _alive(self, request: web.Request) -> web.Response:
         del request
@@ -175,6 +176,24 @@ async def test_one_that_fails_two_trials_one_after_another_gets_no_new_ones_and_
     url = scene.servers[0].url
     assert note.startswith(f"{url} is left out, as it fails (")
     assert counts(scene.servers) == [2, 7]
+
+
+async def test_a_late_reply_of_before_takes_no_server_in_again() -> None:
+    async with served(2) as scene:
+        failing, sound = scene.servers
+        for server in scene.servers:
+            server.free.clear()
+        async with asyncio.TaskGroup() as group:
+            for seed, server in enumerate(scene.servers):
+                group.create_task(scene.ask(seed))
+                await server.asked.wait()
+            late, failing.status, failing.free = failing.free, 500, asyncio.Event()
+            failing.free.set()
+            for seed in (2, 3):
+                await failed(scene, seed)
+            late.set()
+            sound.free.set()
+    assert [note.split()[1:4] for note in scene.notes] == [["is", "left", "out,"]]
 
 
 async def test_a_trial_that_fails_again_or_a_reply_between_puts_no_server_out() -> None:
