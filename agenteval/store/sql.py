@@ -101,6 +101,14 @@ class SqlStore:
             session.add(row)
             session.commit()
 
+    def served_at(self, run_id: str, base_url: str) -> None:
+        """Add servers, by their URLs with a space between, to those that the run names."""
+        with Session(self._engine) as session:
+            row = session.get_one(RunRow, run_id)
+            each = dict.fromkeys(f"{row.card.get('base_url', '')} {base_url}".split())
+            row.card = {**row.card, "base_url": " ".join(each)}
+            session.commit()
+
     def close_run(
         self,
         run_id: str,

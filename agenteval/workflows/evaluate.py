@@ -27,7 +27,7 @@ from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
 from agenteval.workflows.armed import cost_told
 from agenteval.workflows.preflight import answering, served_card
-from agenteval.workflows.resuming import check_served
+from agenteval.workflows.resuming import serve_on
 from agenteval.workflows.sharding import joined, play_beside_others
 from agenteval.workflows.stages import (
     Plan,
@@ -193,7 +193,7 @@ class Session:
         """The run as it is stored now. Raises UsageError when it cannot be gone on with."""
         if self.plan.resume:
             run, _ = self.store.summarized(run.id)  # another process may just have ended it
-            check_served(run, card)
+            serve_on(run, card, self.store)
         else:
             if self.watch:
                 self.watch.check(run, self.progress.note)

@@ -77,6 +77,13 @@ def check_same(
         )
 
 
+def serve_on(run: Run, card: ModelCard, store: SqlStore, who: str = "") -> None:
+    """The run names the servers that go on with it, too. Raises UsageError as `check_served`."""
+    check_served(run, card, who)
+    if not card.simulated:  # that server is at another port each time
+        store.served_at(run.id, card.base_url)
+
+
 def check_served(run: Run, card: ModelCard, who: str = "") -> None:
     """Raises UsageError when another model, or one asked in another way, would go on with it."""
     who = who or resuming(run)

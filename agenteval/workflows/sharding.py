@@ -15,7 +15,7 @@ from agenteval.store.location import Location
 from agenteval.store.recorder import Hold
 from agenteval.store.shards import BEATS, Part, Shard
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.resuming import agreed, check_same, check_served
+from agenteval.workflows.resuming import agreed, check_same, serve_on
 
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _ALONE = {
@@ -65,6 +65,7 @@ def joined(store: SqlStore, shard: Shard, make: Callable[[], Run]) -> Iterator[R
         else:
             run, _ = store.summarized(found)
             check_alike(run, new, shard)
+            serve_on(run, new.model, store, f"{shard.part}, run {run.id}")
         shard.arrive(run.id)
     with store.claimed(run.id, Hold.TOGETHER):
         yield run
@@ -77,7 +78,6 @@ def check_alike(run: Run, new: Run, shard: Shard) -> None:
     if new.options:
         agreed(run, new.options, [*Options.__dataclass_fields__], who)
     check_same(run, new.policies, new.scenarios, new.protocol, who)
-    check_served(run, new.model, who)
 
 
 async def play_beside_others(

@@ -97,6 +97,23 @@ def test_a_run_is_gone_on_with_where_one_of_its_servers_is_gone(cli, project) ->
     assert (none.code, f"answers at {one}" in none.err) == (2, True), none.err
 
 
+def named(cli) -> list[str]:
+    return json.loads(cli("show", "last", "--json").out)["runs"][0]["model"]["base_url"].split()
+
+
+def test_a_run_names_the_servers_that_a_later_start_or_shard_brings(cli, project) -> None:
+    with scripted(Scripted()) as one, scripted(Scripted()) as two:
+        cli(*RUN, "-m", "m", "--base-url", one)
+        broken_off(project)
+        cli("run", "--resume", "last", "--base-url", two)
+        resumed = named(cli)
+        shard = (*RUN, "-m", "m", "--job", "j", "--shard")
+        for number, url in ((1, two), (2, one), (2, one)):
+            cli(*shard, f"{number}/2", "--base-url", url)
+        shared = named(cli)
+    assert (resumed, shared) == ([one, two], [two, one])
+
+
 def test_the_speed_of_servers_is_measured_one_by_one(cli, project) -> None:
     urls = '["http://localhost:1/v1", "http://localhost:2/v1"]'
     (project / "agenteval.toml").write_text(f'[models.mine]\nbase_url = {urls}\nmodel = "m"\n')
