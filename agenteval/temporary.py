@@ -32,7 +32,10 @@ def _held() -> tuple[Path, int]:
     """A new folder and the descriptor that locks it; another one where it was just swept away."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            continue
         fcntl.flock(held, fcntl.LOCK_EX)
         if folder.exists():
             return folder, held

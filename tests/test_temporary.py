@@ -61,6 +61,21 @@ def test_a_link_of_another_is_not_followed(tmp_path, monkeypatch) -> None:
     assert kept.is_dir()
 
 
+def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made, make = [], temporary.tempfile.mkdtemp
+
+    def swept(prefix: str) -> str:
+        made.append(make(prefix=prefix))
+        if len(made) == 1:
+            os.rmdir(made[0])
+        return made[-1]
+
+    monkeypatch.setattr(temporary.tempfile, "mkdtemp", swept)
+    with temporary.temporary_folder() as folder:
+        assert (len(made), made[-1]) == (2, str(folder))
+
+
 def test_a_folder_that_was_swept_before_it_was_locked_is_made_again(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made, lock = [], temporary.fcntl.flock
