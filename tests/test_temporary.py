@@ -68,7 +68,7 @@ def test_a_folder_that_was_swept_before_it_was_opened_is_made_again(tmp_path, mo
     def swept(prefix: str) -> str:
         made.append(make(prefix=prefix))
         if len(made) == 1:
-            os.rmdir(made[0])
+            Path(made[0]).rmdir()
         return made[-1]
 
     monkeypatch.setattr(temporary.tempfile, "mkdtemp", swept)

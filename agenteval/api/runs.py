@@ -83,15 +83,20 @@ def run(model: str, scenarios: Sequence[str] = (), **settings: Unpack[Settings])
 
 
 def rescore(
-    run: RunResult | str = "last", *, allowlist: str | None = None, store: str | None = None
+    run: RunResult | str = "last",
+    *,
+    allowlist: str | None = None,
+    own: bool = False,
+    store: str | None = None,
 ) -> RunResult:
     """Judge a stored run's calls again, without a model: by today's taxonomy or another allow list.
 
-    Both judgements are kept, the new one is in force. Raises UsageError, also where the allow list
-    that judged the run has changed and no other is named.
+    `own` takes those that the run was played under, as they are today. Both judgements are kept,
+    the new one is in force. Raises UsageError, also where the allow list that judged the run has
+    changed and neither is given.
     """
     (name,), where = named([run], store)
-    return load(judged_again(name, where, allowlist=allowlist).run_id, store=where)
+    return load(judged_again(name, where, allowlist=allowlist, own=own).run_id, store=where)
 
 
 async def run_async(

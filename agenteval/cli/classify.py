@@ -167,20 +167,26 @@ def rescore(
         str | None,
         typer.Option("--allowlist", "-a", help="Another allow list, as `classify` takes it."),
     ] = None,
+    own: Annotated[
+        bool, typer.Option("--own", help="The allow lists that the run was played under, as today.")
+    ] = False,
     store: Store = DEFAULT_STORE,
 ) -> None:
     """Judge the stored calls of runs again, by today's taxonomy or another allow list.
 
-    No model is asked. The judgement before is kept beside the new one, with the versions of both.
-    How a trial ended, and what its calls did, stays as it happened.
+    Without --allowlist and --own, by the allow lists that judged them last. No model is asked. The
+    judgement before is kept beside the new one, with the versions of both. How a trial ended, and
+    what its calls did, stays as it happened.
 
     Examples:
     - `agenteval rescore last`
 
     - `agenteval rescore last --allowlist allowlists/demo.toml`
+
+    - `agenteval rescore last --own`
     """
     for run in runs:
-        done = workflows.rescore.rescore(run, store, allowlist=allowlist)
+        done = workflows.rescore.rescore(run, store, allowlist=allowlist, own=own)
         typer.echo(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
         for (before, now), count in sorted(done.moves.items(), key=lambda move: -move[1]):
             typer.echo(f"  {count:6}  {before} -> {now}")

@@ -4,15 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agenteval.core.cards import (
-    GRAMMAR,
-    NOT_OBSERVABLE,
-    REAL,
-    ArmCard,
-    ModelCard,
-    Source,
-    departs,
-)
+from agenteval.core.cards import GRAMMAR, REAL, ArmCard, ModelCard, Source, departs
 from agenteval.core.trial import Trial
 
 
@@ -34,6 +26,7 @@ class Look:
     rules: str  # digest of the gate's rules
     at: str = ""  # ISO 8601, UTC
     data: str = ""  # digest of the worlds that both had played
+    judged: str = ""  # digest of what judged their calls; empty where nobody kept it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +66,18 @@ class Effort:
     joules: float | None = None
 
 
+def judged_by(scenario: str, agent: str = "") -> str:
+    """Whose calls an allow list judges in `Run.judged`: of a scenario, or of a sub-agent in it."""
+    return f"{scenario}:{agent}" if agent else scenario
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run as stored. `policies` maps each allow list used to its digest.
+    """One run as stored.
+
+    `policies` maps each allow list used to its digest; `judged` maps each scenario, and each
+    sub-agent of it, to the digest of the one that judges its calls. It is empty of a run of logs,
+    and where nobody kept it.
 
     `prefork` says whether unchanged scripts of the fixture ran in a fork of a warm Python.
     `second_reader` counts how often that reader agreed, objected, failed and timed out.
@@ -100,6 +102,7 @@ class Run:
     protocol: str  # version of prompts and denial texts
     taxonomy: str  # version of the taxonomy
     policies: Mapping[str, str]
+    judged: Mapping[str, str] = field(default_factory=dict)
     prefork: bool = False
     complete: bool = False
     second_reader: Mapping[str, int] = field(default_factory=dict)
@@ -132,10 +135,9 @@ Texts = Mapping[str, str]  # by its name; empty is not known, and differs from n
 OUR_LOOP = "our own loop"  # what plays where no harness does
 # All of them in "prompts".
 READ_BY_THE_MODEL = ("arm", "harness", "prompt variant", "rules", "context")
-TAXONOMY = "taxonomy version"
+TAXONOMY, ALLOW_LISTS = "taxonomy version", "allow lists"  # what `rescore` can make alike
+AS_RECORDED = "as recorded"
 SEEN_ALIKE = (GRAMMAR, "calls come")  # of what was seen, what is the server's and not the model's
-NAMED = 3  # scenarios
-TOLD_WITH_VALUES = 60  # characters; a longer one says no more than that it differs
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ class Conditions:
 
     asked: Texts = field(default_factory=dict)
     policies: Texts = field(default_factory=dict)
+    judged: Texts = field(default_factory=dict)  # as `Run.judged`; empty where nobody kept it
     scenarios: Texts = field(default_factory=dict)
     other: Texts = field(default_factory=dict)
     told: Texts = field(default_factory=dict)
@@ -172,7 +175,8 @@ class Conditions:
     def of(cls, run: Run) -> "Conditions":
         return cls(
             asked=_asked(run),
-            policies={f"allow list {name}": digest for name, digest in run.policies.items()},
+            policies=_lists(run),
+            judged=_judged(run),
             scenarios=run.scenarios,
             other=_other(run),
             told=_told(run.model),
@@ -180,71 +184,15 @@ class Conditions:
         )
 
 
-def differing_arms(conditions: Sequence[Conditions]) -> list[str]:
-    """In what unlike things were read by the models, with the values where they are short."""
-    found = _differing([one.asked for one in conditions])
-    named = [name for name in READ_BY_THE_MODEL if name in found] or ["prompts"]
-    return [_with_values(name, found[name]) for name in named if name in found]
+def _lists(run: Run) -> Texts:
+    """Sessions of logs are all judged alike: by one list, or as it was recorded."""
+    if run.source is None or run.policies:
+        return run.policies
+    return {AS_RECORDED: AS_RECORDED}
 
 
-def differing_asked(conditions: Sequence[Conditions], *, across_arms: bool = False) -> list[str]:
-    """In what the runs were asked or judged differently, with the values where they are short.
-
-    `across_arms` leaves out what their models read.
-    """
-    found = _differing([one.asked for one in conditions])
-    if across_arms or any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
-    if across_arms:
-        found = {name: seen for name, seen in found.items() if name not in READ_BY_THE_MODEL}
-    policies = _differing([one.policies for one in conditions])
-    return [*(_with_values(name, seen) for name, seen in found.items()), *policies]
-
-
-def unlike_classes(conditions: Sequence[Conditions]) -> list[str]:
-    """The failure classes that the server of one run keeps its model from, and another's does not.
-
-    A run whose server was not asked differs from none.
-    """
-    known = [set(one.cannot_occur) for one in conditions if one.cannot_occur is not None]
-    return sorted(set().union(*known) - set(known[0]).intersection(*known)) if known else []
-
-
-def differing_other(conditions: Sequence[Conditions]) -> list[str]:
-    """In what else they differ."""
-    found = _differing([one.other for one in conditions])
-    found |= _differing([one.told for one in conditions])
-    changed = list(_differing([one.scenarios for one in conditions]))
-    more = ", ..." if len(changed) > NAMED else ""
-    scenarios = f"what is asked in {', '.join(changed[:NAMED])}{more} ({len(changed)} in all)"
-    return [
-        *(_with_values(name, seen) for name, seen in found.items()),
-        *([scenarios] if changed else []),
-    ]
-
-
-def apart(conditions: Sequence[Conditions]) -> list[str]:
-    """For each of these runs what tells it from the others, in a few words; may be empty."""
-    texts = [{**one.asked, **one.other} for one in conditions]
-    found = _differing(texts)
-    if any(name in found for name in READ_BY_THE_MODEL):
-        found.pop("prompts", None)
-    short = [name for name, seen in found.items() if max(map(len, seen)) <= TOLD_WITH_VALUES]
-    return [", ".join(f"{name} {each[name]}" for name in short if each.get(name)) for each in texts]
-
-
-def _differing(sides: Sequence[Texts]) -> dict[str, list[str]]:
-    """The values, each once, of every name that has several."""
-    names = dict.fromkeys(name for side in sides for name in side)
-    seen = {name: list(dict.fromkeys(side.get(name, "") for side in sides)) for name in names}
-    unknown = {"", NOT_OBSERVABLE}
-    known = {name: [one for one in values if one not in unknown] for name, values in seen.items()}
-    return {name: values for name, values in known.items() if len(values) > 1}
-
-
-def _with_values(name: str, values: Sequence[str]) -> str:
-    told = " / ".join(values)
-    return f"{name} ({told})" if len(told) <= TOLD_WITH_VALUES else name
+def _judged(run: Run) -> Texts:
+    return {"every session": " ".join(_lists(run).values())} if run.source else run.judged
 
 
 def _asked(run: Run) -> Texts:

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from agenteval.core.cards import ModelCard
 from agenteval.core.counts import Cluster, ErrorCounts, influence
+from agenteval.core.differing import apart
 from agenteval.core.outcome import Outcome
-from agenteval.core.run import Conditions, Run, apart
+from agenteval.core.run import Conditions, Run
 from agenteval.core.scoring import Funnel, Score, executions
 from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import aftermath_of

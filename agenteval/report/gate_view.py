@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isinf
 
+from agenteval.core.differing import differing_arms, differing_other
 from agenteval.core.pairing import Pairing
-from agenteval.core.run import differing_arms, differing_other
 from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted

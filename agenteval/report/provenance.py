@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from agenteval.core.cards import NOT_OBSERVABLE, TOLD, ModelCard, Source
-from agenteval.core.run import TAXONOMY, Conditions, Run, differing_asked, differing_other
+from agenteval.core.differing import differing_asked, differing_other
+from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Run
 from agenteval.core.served import spread
 from agenteval.report.side import Side
 from agenteval.report.tables import MARK, Cell, Row, Table, heads, per_100, row
@@ -246,8 +247,12 @@ def _unequal(views: Sequence[RunView]) -> list[str]:
     one_model = len({view.run.model.served_id for view in views}) == 1
     several = "These runs differ in more than the model"
     lead = "These runs of one model differ in" if one_model else several
-    judged = any(one.startswith(TAXONOMY) for one in differing)
-    cure = " `agenteval rescore RUN` judges stored calls again." if judged else ""
+    judged = any(one.startswith((TAXONOMY, ALLOW_LISTS)) for one in differing)
+    cure = (
+        " `agenteval rescore` judges stored calls again, by one taxonomy and allow list."
+        if judged
+        else ""
+    )
     return [f"{lead}: {', '.join(differing)}.{cure}"]
 
 

@@ -8,11 +8,12 @@ from agenteval.core.run import Look
 from agenteval.errors import HostError
 from agenteval.store.location import Location
 
-READ = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data FROM look
+READ = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data, judged
+    FROM look
     WHERE run_id = :run ORDER BY number"""
 _WRITE = """INSERT INTO look
-    (run_id, number, planned, trials, level, verdict, baseline, rules, at, data) VALUES
-    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data)"""
+    (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
+    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)"""
 
 
 def keep_look(store: str, run_id: str, look: Look) -> bool:

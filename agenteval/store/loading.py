@@ -25,7 +25,7 @@ from agenteval.store.summaries import Query, decoded, known, summaries, tables_k
 
 # Columns, those marked: {} of JSON, * of any text, ? of truth.
 RUN = """id started seed trials_planned max_turns concurrency sandbox prefork? protocol taxonomy
-    complete? seconds joules second_reader{} card{} policies{} options{} scenarios{} arm{}
+    complete? seconds joules second_reader{} card{} policies{} judged{} options{} scenarios{} arm{}
     source{} per_token"""
 TRIAL = """id scenario number seed ending outcome reason* cause retries stretched seconds
     handshake{} goal{} goal_turn agents{} prompts{}"""

@@ -14,7 +14,7 @@ from agenteval.errors import UsageError, fault
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-SCHEMA = 16  # raised with every change of a table; `store.migration` adds what an older one lacks
+SCHEMA = 17  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
 
 

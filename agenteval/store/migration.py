@@ -12,11 +12,12 @@ from sqlalchemy.exc import OperationalError, ProgrammingError
 from sqlmodel import Session, SQLModel, col, select
 
 from agenteval.core.recovery import COUNTING
+from agenteval.core.run import judged_by
 from agenteval.core.summary import summarize
 from agenteval.errors import UsageError
 from agenteval.store.location import SCHEMA
 from agenteval.store.mapping import trial_value
-from agenteval.store.rows import CallRow, TrialRow, TurnRow
+from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
 from agenteval.store.summaries import summary_values
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def _widen(engine: Engine) -> None:
         connection.exec_driver_sql(_CALLS_BY_TRIAL)
         connection.exec_driver_sql(_TIMED_OUT)
     _summarize(engine)
+    _tell_judges(engine)
     keeps = {
         "sqlite": f"PRAGMA user_version={SCHEMA}",
         "postgresql": f"COMMENT ON TABLE run IS '{_NUMBERED}{SCHEMA}'",
@@ -125,6 +127,18 @@ def _summarize(engine: Engine) -> None:
             trial = trial_value(row, [*session.exec(turns)], [*session.exec(calls)])
             for name, value in summary_values(summarize(trial)).items():
                 setattr(row, name, value)
+        session.commit()
+
+
+def _tell_judges(engine: Engine) -> None:
+    """Put down who was judged by which allow list, for runs of a time when calls alone told it."""
+    told = select(TrialRow.run_id, TrialRow.scenario, CallRow.agent, CallRow.policy).distinct()
+    with Session(engine) as session:
+        runs = {row.id: row for row in session.exec(select(RunRow)) if not row.judged | row.source}
+        for run, scenario, agent, digest in session.exec(told.join(CallRow)) if runs else ():
+            if row := runs.get(run):
+                whose = judged_by(scenario, agent.rpartition("/")[0])
+                row.judged = {**row.judged, whose: digest}
         session.commit()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Executable, bindparam, insert, text, update
 from sqlmodel import SQLModel
 
+from agenteval.core.run import judged_by
 from agenteval.core.trial import CallRecord, Trial, Turn
 from agenteval.errors import UsageError
 from agenteval.protocols import TrialKey
@@ -43,11 +44,6 @@ def _claim(database: str) -> Executable:
     dialect: Any = import_module(f"sqlalchemy.dialects.{database}")  # PostgreSQL's takes 2 MB
     claim: Executable = dialect.insert(TrialRow).on_conflict_do_nothing().returning(_ID)
     return claim
-
-
-def judged_by(scenario: str, agent: str = "") -> str:
-    """The name under which an allow list is kept: of a scenario, or of a sub-agent in it."""
-    return f"{scenario}:{agent}" if agent else scenario
 
 
 @dataclass(slots=True)

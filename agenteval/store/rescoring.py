@@ -54,14 +54,16 @@ class Place:
     scenario: str
     seed: int
     agent: str
+    trial: int  # tells trials apart, of which several may meet one world
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What calls are judged by: a taxonomy's version, and the digests of allow lists by name."""
+    """What calls are judged by: a taxonomy's version, and the digests of allow lists."""
 
     taxonomy: str
     policies: Mapping[str, str]
+    judged: Mapping[str, str]  # as `Run.judged`
     at: str  # ISO 8601, UTC
 
 
@@ -103,7 +105,7 @@ def rescore(session: Session, run_id: str, judge: Judge, basis: Basis) -> Rescor
     trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
     for row in session.exec(trials).all():
         rescoring.trial(row)
-    run.taxonomy, run.policies = made.taxonomy, made.policies
+    run.taxonomy, run.policies, run.judged = made.taxonomy, made.policies, dict(basis.judged)
     session.commit()
     return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
@@ -123,7 +125,7 @@ class _Rescoring:
         written = {(turn.agent, turn.number): turn.calls for turn in turns}
         for call in calls:
             meant = written_call(written[call.agent, call.turn][call.position])
-            place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0])
+            place = Place(row.scenario, row.seed, call.agent.rpartition("/")[0], row.id or 0)
             verdict, call.policy = self.judge(place, meant, call_value(call))
             call.taxonomy = self.made.taxonomy
             self._put(call, verdict)

@@ -65,6 +65,7 @@ class RunRow(SQLModel, table=True):
     second_reader: dict[str, int] = Field(default={}, sa_column=Column(JSON, nullable=False))
     card: dict[str, Any] = Field(sa_column=Column(JSON, nullable=False))
     policies: dict[str, str] = Field(sa_column=Column(JSON, nullable=False))
+    judged: dict[str, str] = Field(default={}, sa_column=_no_dict())
     options: dict[str, Any] = Field(default={}, sa_column=_no_dict())
     scenarios: dict[str, str] = Field(default={}, sa_column=_no_dict())
     arm: dict[str, Any] = Field(default={}, sa_column=_no_dict())
@@ -250,6 +251,7 @@ class LookRow(SQLModel, table=True):
     rules: str
     at: str = Field(default="", sa_column_kwargs=_EMPTY)
     data: str = Field(default="", sa_column_kwargs=_EMPTY)
+    judged: str = Field(default="", sa_column_kwargs=_EMPTY)
 
 
 class CrashRow(SQLModel, table=True):

@@ -35,6 +35,7 @@ def run_row(run: Run) -> RunRow:
         second_reader=dict(run.second_reader),
         card=asdict(run.model),
         policies=dict(run.policies),
+        judged=dict(run.judged),
         options=asdict(run.options) if run.options else {},
         scenarios=dict(run.scenarios),
         arm=asdict(run.arm) if run.arm else {},

@@ -9,14 +9,8 @@ from pathlib import Path
 from agenteval import config, workflows
 from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import read_toml
-from agenteval.core.run import (
-    TAXONOMY,
-    Conditions,
-    Look,
-    differing_arms,
-    differing_asked,
-    unlike_classes,
-)
+from agenteval.core.differing import differing_arms, differing_asked, unlike_classes
+from agenteval.core.run import ALLOW_LISTS, TAXONOMY, Conditions, Look
 from agenteval.core.summary import RunSummary, without
 from agenteval.errors import UsageError
 from agenteval.report.gate_view import GateView, gate_view
@@ -79,9 +73,11 @@ class Looked:
     baseline: str
     data: str
     before: tuple[Look, ...]
+    judged: str  # digest of what judged the calls of both
 
     def is_known(self, rules: Rules) -> bool:
-        return any(one.rules == config.gate_rules.digest(rules) for one in self.before)
+        this = (config.gate_rules.digest(rules), self.judged)
+        return any((one.rules, one.judged) == this for one in self.before)
 
     def kept_as(
         self, candidate: RunSummary, rules: Rules, verdict: GateVerdict, *, planned: int = 0
@@ -96,13 +92,14 @@ class Looked:
             rules=config.gate_rules.digest(rules),
             at=datetime.now(UTC).isoformat(timespec="seconds"),
             data=self.data,
+            judged=self.judged,
         )
 
 
 def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
     """The next look, after those that are kept: it spends what more of the run has been played."""
     worlds = [sorted(trial.world for trial in run.counted) for run in (baseline, candidate)]
-    data = hashlib.sha256(repr(worlds).encode()).hexdigest()[:12]
+    data, judged = _digest(worlds), _digest([_judged(baseline), _judged(candidate)])
     by_data: dict[str, list[Look]] = {}
     for look in candidate.looks:
         if look.baseline == baseline.id:
@@ -111,10 +108,19 @@ def looked(baseline: RunSummary, candidate: RunSummary) -> Looked:
     before = tuple(by_data.get(data, ()))
     if before:
         number = [*by_data].index(data) + 1
-        return Looked(number, before[0].level, baseline.id, data, before)
+        return Looked(number, before[0].level, baseline.id, data, before, judged)
     played = [looks[0].trials for looks in by_data.values()] + [len(candidate.trials)]
     shares = [min(trials / max(candidate.trials_planned, 1), 1.0) for trials in played]
-    return Looked(len(shares), levels_at(shares, LEVEL)[-1], baseline.id, data, ())
+    return Looked(len(shares), levels_at(shares, LEVEL)[-1], baseline.id, data, (), judged)
+
+
+def _judged(run: RunSummary) -> Sequence[object]:
+    """By what its calls are judged: the taxonomy, and the allow list of each scenario."""
+    return [run.conditions.asked.get(TAXONOMY), sorted(run.conditions.judged.items())]
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(repr(value).encode()).hexdigest()[:12]
 
 
 def _may_grow(run: RunSummary) -> bool:
@@ -146,6 +152,11 @@ def look_told(look: Looked, rules: Rules, candidate: RunSummary, *, kept: bool) 
         yield (
             "The same trials were held against other rules before: limits that are chosen with "
             "the figures at hand prove less."
+        )
+    if any(one.judged not in {"", look.judged} for one in look.before):
+        yield (
+            "The same trials were judged by other allow lists or another taxonomy before: what "
+            "judges, chosen with the figures at hand, proves less."
         )
     if not kept:
         held = (
@@ -215,16 +226,25 @@ def check_comparable(
     if not across_arms:
         check_arms((baseline.id, candidate.id), conditions)
     if differing := differing_asked(conditions, across_arms=across_arms):
-        outdated = " ".join(run.id for run in _outdated(baseline, candidate))
-        cure = (
-            f"`agenteval rescore {outdated}` judges the stored calls again; --rescore does it here"
-            if all(one.startswith(TAXONOMY) for one in differing)
-            else "Run one of them again as the other was"
-        )
         raise UsageError(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
-            f"{', '.join(differing)}. {cure}"
+            f"{', '.join(differing)}. {_cure(differing, baseline, candidate)}"
         )
+
+
+def _cure(differing: Sequence[str], *runs: RunSummary) -> str:
+    if not all(one.startswith((TAXONOMY, ALLOW_LISTS)) for one in differing):
+        return "Run one of them again as the other was"
+    if all(one.startswith(TAXONOMY) for one in differing):
+        outdated = " ".join(run.id for run in _outdated(*runs))
+        return (
+            f"`agenteval rescore {outdated}` judges the stored calls again; --rescore does it here"
+        )
+    both = " ".join(run.id for run in runs)
+    return (
+        f"`agenteval rescore {both} --own` judges the stored calls by the scenarios' own lists of "
+        "today, --allowlist LIST by one for all"
+    )
 
 
 def check_arms(names: Sequence[str], conditions: Sequence[Conditions]) -> None:

@@ -1,7 +1,8 @@
 """Stored runs judged again: by today's taxonomy, or under another allow list, without a model."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -21,23 +22,24 @@ from agenteval.store.rescoring import Basis, Place, Rescored
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.taxonomy.judge import deny, judge
-from agenteval.workflows.stages import arm_played, load_stages
+from agenteval.workflows.stages import arm_played, judges, load_stages, policies_of
 
 
-def rescore(run: str, store: str, *, allowlist: str | None = None) -> Rescored:
+def rescore(run: str, store: str, *, allowlist: str | None = None, own: bool = False) -> Rescored:
     """Judge a run's stored calls again; both judgements are kept, the new one is in force.
 
-    Without `allowlist` by those that judged it, which must not have changed; else by that one, in
-    any format that an allow list has. Raises UsageError.
+    By `allowlist`, in any format that one has; by those that the run was played under, as they are
+    today, with `own`; else by what judged it, which must not have changed. Raises UsageError.
     """
+    if own and allowlist:
+        raise UsageError("--own and --allowlist: two allow lists; give one of them")
     Location(store).check_there()
     opened = SqlStore(store)
     try:
         found, summaries = opened.summarized(run)
-        judging = Judging.of(found, {one.scenario for one in summaries}, allowlist)
-        other = judging.other
-        by = {other.name: other.digest} if other else found.policies
-        basis = Basis(TAXONOMY_VERSION, by, datetime.now(UTC).isoformat(timespec="seconds"))
+        scenarios = {one.scenario for one in summaries}
+        judging = Judging.of(found, scenarios, allowlist, own=own)
+        basis = judging.basis(datetime.now(UTC).isoformat(timespec="seconds"))
         with opened.claimed(found.id):
             return opened.rescore(found.id, judging.judged, basis)
     finally:
@@ -65,12 +67,12 @@ def otherwise(run: Run, trial: Trial, allowlist: str) -> Mapping[Spot, Verdict]:
             f"{trial.scenario} has no sub-agent {gone[0]!r} any more, which made calls"
         )
     judged = judging.judged
-    place = Place(trial.scenario, trial.seed, "")
+    place = Place(trial.scenario, trial.seed, "", trial.number)
     return {
         (label, record.turn, record.position): judged(
             replace(place, agent=label.rpartition("/")[0]), written, record
         )[0]
-        for label, written, record in _in_order(trial, trial, 0)
+        for label, written, record in calls_in_order(trial)
     }
 
 
@@ -79,6 +81,11 @@ def _unknown_agents(judging: "Judging", trial: Trial) -> Sequence[str]:
     stage = judging.stages.get(trial.scenario)
     known = stage.agents if stage else ()
     return [part.name for part in trial.agents if stage and part.calls and part.name not in known]
+
+
+def calls_in_order(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
+    """Each call with the label of its agent, as the model wrote it and as it is stored."""
+    return _in_order(trial, trial, 0)
 
 
 def _in_order(
@@ -97,39 +104,58 @@ def _in_order(
         yield from _in_order(trial, part, part.number)
 
 
-def _unchanged(run: Run, stages: Mapping[str, Stage]) -> None:
-    """Raises UsageError where an allow list that judged the run is not the same."""
-    policies = [one for stage in stages.values() for one in (stage.policy, *stage.agents.values())]
-    now = {policy.name: policy.digest for policy in policies}
-    for name, digest in run.policies.items():
-        if now.get(name) != digest:
-            raise UsageError(
-                f"{run.id}: allow list {name!r} is no longer what judged it; put it back, or name "
-                "one with --allowlist"
-            )
+def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
+    """The list that judged the run in place of those of its scenarios; None where these did.
+
+    Raises UsageError where what judged it is not the same any more.
+    """
+    now, named = judges(stages), policies_of(stages)
+    changed = [name for name, digest in run.policies.items() if named.get(name) != digest]
+    if not changed and all(run.judged.get(who, digest) == digest for who, digest in now.items()):
+        return None
+    for name in run.policies if len(run.policies) == 1 else ():
+        with suppress(UsageError):  # rules of another harness are not found by their name
+            other = load_any(name, roots=roots())
+            if other.digest == run.policies[name]:
+                return other
+    raise UsageError(
+        f"{run.id}: allow list {changed[0]!r}, which judged it, is not there as it was; --own "
+        "judges by the scenarios' own lists of today, --allowlist by one that you name"
+    )
 
 
 @dataclass(slots=True)
 class Judging:
-    """The calls of a run judged again, each trial's in order; by `other` where it is given."""
+    """Calls of a run judged again, trial by trial and in order; by `other` where it is given."""
 
     run: Run
     stages: Mapping[str, Stage]
     other: Policy | None = None
-    worlds: dict[tuple[str, int], World] = field(default_factory=dict)  # by scenario and seed
+    _of: int | None = None  # the trial of `_now`
+    _now: World = UNKNOWN_WORLD
 
     @classmethod
-    def of(cls, run: Run, scenarios: Collection[str], allowlist: str | None) -> Self:
-        """Raises UsageError where what judged the run is no longer there, and none is given."""
+    def of(
+        cls, run: Run, scenarios: Collection[str], allowlist: str | None, *, own: bool = False
+    ) -> Self:
+        """As `rescore`. Raises UsageError where what is to judge the run is not there."""
         if run.source is not None:
             return cls(run, {}, _given(run, allowlist))
-        own = run.options.allowlist if run.options and not allowlist else ""
-        loaded = load_stages(sorted(scenarios), _arm(run), allowlist=own)
-        stages = {one.scenario.name: one for one in loaded}
-        made = cls(run, stages, load_any(allowlist, roots=roots()) if allowlist else None)
-        if made.other is None:
-            _unchanged(run, stages)
-        return made
+        begun = run.options.allowlist if run.options and not allowlist else ""
+        loaded = load_stages(sorted(scenarios), _arm(run), allowlist=begun)
+        other = load_any(allowlist, roots=roots()) if allowlist else None
+        if not allowlist and not own:
+            other = _in_force(run, loaded)
+        return cls(run, {one.scenario.name: one for one in loaded}, other)
+
+    def basis(self, at: str) -> Basis:
+        """What judges, as it is stored; `at` is when, ISO 8601."""
+        stages = [*self.stages.values()]
+        by, judged = policies_of(stages), judges(stages)
+        if self.other is not None:
+            by = {self.other.name: self.other.digest}
+            judged = dict.fromkeys(judged, self.other.digest)
+        return Basis(TAXONOMY_VERSION, by, judged, at)
 
     def policy(self, place: Place) -> Policy:
         if self.other is not None:
@@ -148,10 +174,10 @@ class Judging:
     def world(self, place: Place) -> World:
         if place.scenario not in self.stages:
             return UNKNOWN_WORLD
-        trial = (place.scenario, place.seed)
-        if trial not in self.worlds:
-            self.worlds[trial] = World(frozenset(self.stages[place.scenario].files(place.seed)))
-        return self.worlds[trial]
+        if self._of != place.trial:
+            self._of = place.trial
+            self._now = World(frozenset(self.stages[place.scenario].files(place.seed)))
+        return self._now
 
     def judged(self, place: Place, call: ToolCall, record: CallRecord) -> tuple[Verdict, str]:
         policy, now = self.policy(place), self.world(place)
@@ -159,8 +185,7 @@ class Judging:
         if meant is None:
             return deny(call, replace(policy, tools={}), now), policy.digest
         if record.execution is not None and place.scenario in self.stages:
-            after = _after(now, meant, record.execution, _arm(self.run))
-            self.worlds[place.scenario, place.seed] = after
+            self._now = _after(now, meant, record.execution, _arm(self.run))
         verdict = judge(meant, policy, now)
         if verdict.allowed and record.objection:
             verdict = deny(meant, policy, now, objection=record.objection)

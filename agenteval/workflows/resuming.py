@@ -1,7 +1,7 @@
 """Going on with a stored run: what would must ask, judge and be served as it was begun."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 from agenteval.core.cards import ModelCard
 from agenteval.core.run import Options, Run
@@ -57,23 +57,39 @@ def _shown(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def check_same(
-    run: Run,
-    policies: Mapping[str, str],
-    scenarios: Mapping[str, str],
-    protocol: str,
-    who: str,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """What is asked and judges as it is now; `judged`, `policies`, `scenarios` as in `Run`."""
+
+    policies: Mapping[str, str]
+    judged: Mapping[str, str]
+    scenarios: Mapping[str, str]
+    protocol: str
+
+
+def check_same(run: Run, now: Suite, who: str) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
-    for name, digest in run.policies.items():
-        if policies.get(name) != digest:
-            raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
-    for name in sorted({*run.scenarios, *scenarios}):
-        if run.scenarios.get(name) != scenarios.get(name):
+    _check_lists(run, now, who)
+    for name in sorted({*run.scenarios, *now.scenarios}):
+        if run.scenarios.get(name) != now.scenarios.get(name):
             raise UsageError(f"{who}: scenario {name!r} has changed. {BEGIN_ANEW}")
-    if protocol != run.protocol:
+    if now.protocol != run.protocol:
         raise UsageError(
-            f"{who}: the prompt has changed, from {run.protocol!r} to {protocol!r}. {BEGIN_ANEW}"
+            f"{who}: the prompt has changed, from {run.protocol!r} to {now.protocol!r}. "
+            f"{BEGIN_ANEW}"
+        )
+
+
+def _check_lists(run: Run, now: Suite, who: str) -> None:
+    for name, digest in run.policies.items():
+        if now.policies.get(name, digest) != digest:
+            raise UsageError(f"{who}: allow list {name!r} has changed. {BEGIN_ANEW}")
+    rescored = any(run.judged.get(one, digest) != digest for one, digest in now.judged.items())
+    if rescored or not run.policies.keys() <= now.policies.keys():
+        names = ", ".join(run.policies)
+        raise UsageError(
+            f"{who}: its calls are judged by another allow list ({names}) than it plays under. "
+            f"`agenteval rescore {run.id} --own` judges them by that again"
         )
 
 

@@ -15,7 +15,7 @@ from agenteval.store.location import Location
 from agenteval.store.recorder import Hold
 from agenteval.store.shards import BEATS, Part, Shard
 from agenteval.store.sql import SqlStore
-from agenteval.workflows.resuming import agreed, check_same, serve_on
+from agenteval.workflows.resuming import Suite, agreed, check_same, serve_on
 
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _ALONE = {
@@ -77,7 +77,7 @@ def check_alike(run: Run, new: Run, shard: Shard) -> None:
     shard.check(run.id)
     if new.options:
         agreed(run, new.options, [*Options.__dataclass_fields__], who)
-    check_same(run, new.policies, new.scenarios, new.protocol, who)
+    check_same(run, Suite(new.policies, new.judged, new.scenarios, new.protocol), who)
 
 
 async def play_beside_others(

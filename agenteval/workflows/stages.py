@@ -19,17 +19,16 @@ from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.context import posed
 from agenteval.core.prompt.prompt import render
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import Options, Run
+from agenteval.core.run import Options, Run, judged_by
 from agenteval.core.scenario import Scenario
 from agenteval.core.served import DENSEST
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
-from agenteval.store.recorder import judged_by
 from agenteval.store.shards import Part
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 from agenteval.workflows.armed import arm_card, offered_by, under
-from agenteval.workflows.resuming import agreed, check_same, resuming, stored_run
+from agenteval.workflows.resuming import Suite, agreed, check_same, resuming, stored_run
 
 
 def digests(stages: Sequence[Stage]) -> Mapping[str, str]:
@@ -57,7 +56,8 @@ def policies_of(stages: Sequence[Stage]) -> Mapping[str, str]:
 
 def check_unchanged(run: Run, stages: Sequence[Stage], setting: Setting) -> None:
     """Raises UsageError for what is no longer as it was when the run began, by its name."""
-    check_same(run, policies_of(stages), digests(stages), setting.protocol, resuming(run))
+    now = Suite(policies_of(stages), judges(stages), digests(stages), setting.protocol)
+    check_same(run, now, resuming(run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,7 @@ def new_run(  # noqa: PLR0913 -- what its numbers depend on
         protocol=setting.protocol,
         taxonomy=TAXONOMY_VERSION,
         policies=policies_of(stages),
+        judged=judges(stages),
         options=replace(options, model=[card.name], sandbox=sandbox, concurrency=str(level)),
         scenarios=digests(stages),
         per_token=setting.per_token,

@@ -19,13 +19,13 @@ from agenteval.core.policy.relaxation import NOTHING, Relaxation, needed, relaxe
 from agenteval.core.shell.harm import harm
 from agenteval.core.shell.leaves import Leaves, read_leaves
 from agenteval.core.shell.simple_command import Simple
-from agenteval.core.trial import CallRecord, Trial
+from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.rescoring import Place
 from agenteval.taxonomy.judge import judge
-from agenteval.workflows.rescore import Judging
+from agenteval.workflows.rescore import Judging, calls_in_order
 from agenteval.workflows.views import loaded
 
 TOLD: Final = 12  # relaxations that are told
@@ -195,8 +195,8 @@ def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) ->
 def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
     """Its errors and calls; what some rule would allow is put among the calls found."""
     errors = size = 0
-    for agent, call, record in _calls(trial):
-        place = Place(trial.scenario, trial.seed, agent)
+    for label, call, record in calls_in_order(trial):
+        place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], at)
         verdict, _ = judging.judged(place, call, record)
         size += 1
         if verdict.allowed:
@@ -207,15 +207,6 @@ def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
         if meant is not None and need is not None:
             found.calls.append(DeniedCall(len(found.runs), at, meant.command or "", need))
     return errors, size
-
-
-def _calls(trial: Trial) -> Iterator[tuple[str, ToolCall, CallRecord]]:
-    """Whose call it is, as the model wrote it, and what became of it."""
-    parts = [("", trial.turns, trial.calls)]
-    parts += [(part.name, part.turns, part.calls) for part in trial.agents]
-    for name, turns, records in parts:
-        for record in records:
-            yield name, turns[record.turn].calls[record.position], record
 
 
 def _need(judging: Judging, place: Place, meant: ToolCall) -> Relaxation | None:

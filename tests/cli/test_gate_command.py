@@ -244,7 +244,7 @@ def test_simulated_runs_are_refused_unless_they_are_allowed_and_then_marked(gate
         ({"max_turns": 3}, ": turn limit (20 / 3). Run one of them again"),
         (
             {"taxonomy": "9", "policies": {"notes": "other"}},
-            ": taxonomy version (1 / 9), allow list notes. Run one of them again",
+            ": taxonomy version (1 / 9), allow lists (notes). `agenteval rescore ",
         ),
     ],
 )

@@ -2,8 +2,13 @@
 
 import json
 import sqlite3
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
+
+from agenteval.config.roots import shipped
+from agenteval.store.sql import SqlStore
 
 STORE = "reports/agenteval.db"
 SIM = ("-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "3", "--seed", "5")
@@ -81,10 +86,75 @@ def test_gate_and_resume_name_the_cure_and_the_gate_can_do_it(cli, played):
     assert (judged.code in {0, 1, 3}, "margin" in judged.out) == (True, True)
 
 
-def test_an_allow_list_that_changed_is_named(cli, played):
-    asked(played, """UPDATE run SET policies = '{"ralf": "gone"}'""")
-    said = cli("rescore", "last")
-    assert (said.code, "allow list 'ralf' is no longer what judged it" in said.err) == (2, True)
+def changed(project, name="ralf"):
+    """The scenario's own list, which has a rule more than when the run was played."""
+    (project / "allowlists").mkdir()
+    text = f'extends = "{shipped() / "allowlists" / name}.toml"\n[bash]\nallow = ["true"]\n'
+    (project / "allowlists" / f"{name}.toml").write_text(text)
+
+
+def test_an_allow_list_that_changed_is_named_and_its_own_of_today_judges(cli, played, project):
+    before = asked(played, "SELECT policies, judged FROM run")
+    changed(project)
+    said, own = cli("rescore", "last"), cli("rescore", "last", "--own")
+    assert (said.code, own.code) == (2, 0)
+    assert "allow list 'ralf', which judged it, is not there as it was; --own judges" in said.err
+    assert asked(played, "SELECT policies, judged FROM run") != before
+    assert cli("rescore", "last").code == 0
+
+
+def test_under_its_own_lists_a_run_is_as_it_was_played(cli, played):
+    def judgement():
+        with closing(SqlStore(str(played))) as store:
+            run = store.load("last")
+        return replace(run, effort=None)
+
+    before = judgement()
+    cli("rescore", "last", "--allowlist", "demo")
+    under = judgement()
+    assert (cli("rescore", "last").code, judgement()) == (0, under)
+    assert under != before
+    assert (cli("rescore", "last", "--own").code, judgement()) == (0, before)
+
+
+def test_a_list_in_force_that_one_of_the_scenarios_has_too_judges_all_of_them(cli, project):
+    cli("run", *SIM, "notes/append")
+    ((policies,),) = asked(project / STORE, "SELECT policies FROM run")
+    assert len(json.loads(policies)) == 2
+    cli("rescore", "last", "--allowlist", "ralf")
+    under = asked(project / STORE, "SELECT policy, count(*) FROM call GROUP BY 1")
+    assert (cli("rescore", "last").code, len(under)) == (0, 1)
+    assert asked(project / STORE, "SELECT policy, count(*) FROM call GROUP BY 1") == under
+
+
+def test_one_of_two_lists_is_to_be_named(cli, played):
+    said = cli("rescore", "last", "--own", "--allowlist", "demo")
+    assert (said.code, "--own and --allowlist: two allow lists" in said.err) == (2, True)
+
+
+def test_no_gate_and_no_resume_mixes_what_two_lists_judged(cli, played):
+    first = asked(played, "SELECT id FROM run")[0][0]
+    cli("run", *SIM)
+    gate = ("gate", "--baseline", first, "--candidate", "last", "--allow-simulated")
+    assert cli(*gate).code in {0, 1, 3}
+
+    cli("rescore", first, "--allowlist", "demo")
+    refused, resumed = cli(*gate), cli("run", "--resume", first)
+    shown = cli("compare", first, "last")
+    assert refused.code == 2
+    assert "were not asked and judged alike: allow lists (demo / ralf)" in refused.err
+    assert "--own` judges" in refused.err
+    assert resumed.code == 2
+    assert "judged by another allow list (demo) than it plays under" in resumed.err
+    assert "allow lists (demo / ralf)" in " ".join(shown.out.split())
+
+    cli("rescore", "last", "--allowlist", "demo")
+    judged = cli(*gate)
+    assert judged.code in {0, 1, 3}
+    assert "were judged by other allow lists or another taxonomy before" in judged.out
+
+    cli("rescore", first, "last", "--own")
+    assert (cli(*gate).code in {0, 1, 3}, cli("run", "--resume", first).code) == (True, 0)
 
 
 def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
@@ -112,6 +182,46 @@ def test_a_script_that_a_stored_call_wrote_is_the_model_s_own(cli, project):
 
     query = "SELECT failure_class FROM call WHERE turn = ? AND position = ?"
     assert asked(store, query, later, position) == [("self-written-script",)]
+
+
+def test_a_replaced_trial_leaves_no_file_in_the_world_of_its_successor(cli, project):
+    """That met the same world, and is judged again after it."""
+    cli("run", "-m", "sim/qwen3.5-27b", "coding/slug-function", "--trials", "2")
+    store = project / STORE
+    ((path, number),) = asked(
+        store,
+        "SELECT json_extract(arguments, '$.path'), number FROM call "
+        "JOIN trial ON trial.id = trial_id WHERE name = 'write' AND exit_code = 0 LIMIT 1",
+    )
+    asked(store, "UPDATE trial SET replaced = TRUE WHERE number = ?", number)
+    asked(store, "DELETE FROM call WHERE name = 'write' AND trial_id NOT IN (SELECT id FROM trial "
+          "WHERE replaced)")  # fmt: skip
+    asked(
+        store,
+        "UPDATE trial SET number = ?, seed = (SELECT seed FROM trial WHERE replaced), id = id + 10 "
+        "WHERE NOT replaced",
+        number,
+    )
+    asked(store, "UPDATE call SET trial_id = (SELECT max(id) FROM trial) WHERE trial_id NOT IN "
+          "(SELECT id FROM trial)")  # fmt: skip
+    asked(store, "UPDATE turn SET trial_id = (SELECT max(id) FROM trial) WHERE trial_id NOT IN "
+          "(SELECT id FROM trial)")  # fmt: skip
+    of = "trial_id = (SELECT max(id) FROM trial)"
+    ((turn, position),) = asked(
+        store, f"SELECT turn, position FROM call WHERE name = 'bash' AND {of} LIMIT 1"
+    )
+    asked(
+        store,
+        f"UPDATE turn SET calls = json_set(calls, ?, json(?)) WHERE number = ? AND {of}",
+        f"$[{position}].arguments",
+        json.dumps({"command": f"uv run {path}"}),
+        turn,
+    )
+
+    assert cli("rescore", "last").code == 0
+
+    query = f"SELECT failure_class FROM call WHERE {at(turn, position)} AND {of}"
+    assert asked(store, query) == [("hallucinated-script",)]
 
 
 def test_what_was_kept_outside_the_workspace_stays_open_to_be_read(cli, project):

@@ -11,7 +11,7 @@ from agenteval.core.cards import ModelCard
 from agenteval.core.outcome import Outcome
 from agenteval.core.prompt.arm import STRICT, Arm
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.run import Run
+from agenteval.core.run import Run, judged_by
 from agenteval.core.scenario import Check, Limits, Scenario
 from agenteval.core.trial import Trial
 from agenteval.engine.orchestrator import Orchestrator, trial_keys
@@ -19,7 +19,6 @@ from agenteval.engine.retrying_model import Unwatched
 from agenteval.engine.second_reader import SecondReader
 from agenteval.protocols import Health, Model, SandboxBackend, Stage, TrialKey
 from agenteval.sandbox.backends import Namespaces
-from agenteval.store.recorder import judged_by
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy import judge as judging
 from agenteval.workflows.armed import under

@@ -257,7 +257,9 @@ def test_runs_under_unlike_conditions_are_said_to_be_so():
     other = many(1, 5, 3, model=card("b"), policies={"notes": "sha256:1"}, max_turns=5)
     (line,) = build_view([same[0], other]).warnings
     assert (
-        line == "These runs differ in more than the model: turn limit (20 / 5), allow list notes."
+        line == "These runs differ in more than the model: turn limit (20 / 5), "
+        "allow lists (notes). `agenteval rescore` judges stored calls again, by one taxonomy and "
+        "allow list."
     )
 
 

@@ -52,6 +52,7 @@ BROUGHT: dict[int, dict[str, dict[str, str]]] = {
         "call": dict.fromkeys(("derived", "offending", "shape"), _TEXT),
     },
     15: {},
+    16: {"shard": {"came": _SECONDS}},
 }
 VERSIONS = tuple(range(OLDEST, SCHEMA))
 _LOOKS = """CREATE TABLE look (

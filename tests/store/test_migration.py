@@ -33,6 +33,7 @@ RUN = Run(
     protocol="strict/1",
     taxonomy="2",
     policies={"demo": "abc"},
+    judged={"s": "abc"},
     prefork=True,
     complete=True,
     requests=1,

@@ -24,7 +24,7 @@ def fill(there: SqlStore) -> None:
     there.crash("r1", Crash(1.0, "gone"))
     there.tag("r1", ["best"], "of this week", off=False)
     judge = lambda _place, _call, record: (record.verdict, "abc")  # noqa: E731
-    there.rescore("r1", judge, Basis("2", {"demo": "abc"}, "2026-01-02"))
+    there.rescore("r1", judge, Basis("2", {"demo": "abc"}, {"s": "abc"}, "2026-01-02"))
 
 
 def rows(there: SqlStore) -> dict[str, int]:

@@ -4,14 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from agenteval.core.run import (
-    Conditions,
-    Options,
-    apart,
-    differing_arms,
-    differing_asked,
-    differing_other,
-)
+from agenteval.core.cards import Source
+from agenteval.core.differing import apart, differing_arms, differing_asked, differing_other
+from agenteval.core.run import Conditions, Options
 from agenteval.testing import card, run
 
 OPTIONS = Options(["notes"], ["m"], None, 5, 7, "4", None, "strict", "plain", "start", "0", None,
@@ -31,7 +26,7 @@ def asked_otherwise(**known):
     ("known", "expected"),
     [
         ({}, []),
-        ({"policies": {"notes": "sha256:1"}}, ["allow list notes"]),
+        ({"policies": {"notes": "sha256:1"}}, ["allow lists (notes)"]),
         ({"policies": {"other": "sha256:1"}}, []),
         ({"taxonomy": "2"}, ["taxonomy version (1 / 2)"]),
         ({"protocol": "2"}, ["prompts (1 / 2)"]),
@@ -160,3 +155,37 @@ def test_across_arms_all_else_must_be_alike(known, expected):
 )
 def test_an_arm_is_told_in_a_few_words(options, told):
     assert Conditions.of(replace(RUN, options=options)).arm == told
+
+
+def judged_by(*lists, **known):
+    """A run of one scenario for each list, named as these lists are."""
+    judged = {f"scenario {at}": f"of {name}" for at, name in enumerate(lists)}
+    policies = {name: f"of {name}" for name in lists}
+    return Conditions.of(replace(RUN, judged=judged, policies=policies, **known))
+
+
+LOG = Source("claude-code", "", ())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (judged_by("a", "b"), judged_by("a", "b"), []),
+        (judged_by("a", "b"), judged_by("a"), []),
+        (judged_by("a", "b"), judged_by("c", "c"), ["allow lists (a, b / c)"]),
+        (judged_by("a", "b"), judged_by("a", "c"), ["allow lists (b / c)"]),
+        (judged_by("a"), Conditions(), []),
+        (judged_by("a"), judged_by("a", source=LOG), []),
+        (judged_by("a", source=LOG), judged_by("a", source=LOG), []),
+        (judged_by("a", source=LOG), judged_by("b", source=LOG), ["allow lists (a / b)"]),
+        (judged_by(source=LOG), judged_by("b", source=LOG), ["allow lists (as recorded / b)"]),
+    ],
+)
+def test_only_what_judged_the_same_scenario_is_compared(one, other, expected):
+    assert differing_asked([one, other]) == expected
+
+
+def test_lists_of_one_name_are_told_by_that():
+    """Both are told by it: the list was changed between the runs."""
+    changed = replace(judged_by("a"), judged={"scenario 0": "new"}, policies={"a": "new"})
+    assert differing_asked([judged_by("a"), changed]) == ["allow lists (a)"]
