@@ -100,12 +100,15 @@ class OutgrownError(AgentevalError):
 class UnservedError(InfrastructureError):
     """The server did not take the request, so that nothing was generated: it may be asked again.
 
-    `after` is how many seconds it wants to be left alone for; None when it did not say.
+    `after` is how many seconds it wants to be left alone for; None when it did not say. `works` is
+    False where it may be that it takes no request at all.
     """
 
-    def __init__(self, said: str, cause: Cause, *, after: float | None = None) -> None:
+    def __init__(
+        self, said: str, cause: Cause, *, after: float | None = None, works: bool = True
+    ) -> None:
         super().__init__(said, cause)
-        self.after = after
+        self.after, self.works = after, works
 
 
 def first(errors: ExceptionGroup[Failed]) -> Failed:

@@ -24,7 +24,8 @@ from agenteval.protocols import ToolSchema
 AGAIN = 30.0  # seconds until one that was left out is tried again
 _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not taken
 # What a proxy says of a dead engine, or an engine that cannot work: at once, so that such a server
-# has always the fewest trials. One request may be the reason itself; two trials' are not.
+# has always the fewest trials. One request may be the reason itself; two trials' are not. One that
+# is not ready, as of a dead engine, too, is asked again first, with a pause.
 _FAILING = frozenset({Cause.BUSY, Cause.SERVER_ERROR, Cause.CRASHED, Cause.TIMEOUT, Cause.LOST})
 FAILURES = 2  # trials that fail one after another, with no reply between
 
@@ -122,7 +123,8 @@ class Endpoints:
         return seat
 
     def _is_failing(self, one: _Endpoint, seed: int, error: InfrastructureError) -> bool:
-        if error.cause in _FAILING and not isinstance(error, UnservedError):  # that is asked again
+        is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
+        if error.cause in _FAILING and not is_busy:
             one.failed.add(seed)
         others = any(other.usable() for other in self._all if other is not one)
         return others and len(one.failed) >= FAILURES

@@ -15,6 +15,8 @@ from agenteval.errors import (
 
 # Of these the server says itself that it did nothing: no slot is free, the model is being loaded.
 NOT_TAKEN = frozenset({429, 503, 529})
+# A model that is being loaded, a dead engine of vLLM's; of some, a queue that is full.
+NOT_READY = 503
 # A proxy's words: what stood behind it may have generated, unless it says when to come again.
 BY_PROXY = frozenset({502, 504})
 _MEMORY = re.compile(
@@ -53,7 +55,8 @@ def status_failure(code: int, words: str, said: str, after: float | None) -> Inf
     if code in _REFUSED or (code in {STREAMED, 500} and _TEMPLATE.search(said)):
         return InfrastructureError(words, Cause.REFUSED)
     if code in NOT_TAKEN or (code in BY_PROXY and after is not None):
-        return UnservedError(words, Cause.BUSY, after=after)
+        works = code != NOT_READY or after is not None
+        return UnservedError(words, Cause.BUSY, after=after, works=works)
     return InfrastructureError(words, Cause.BUSY if code in BY_PROXY else Cause.SERVER_ERROR)
 
 

@@ -17,6 +17,7 @@ import aiohttp
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.errors import Cause, InfrastructureError
+from agenteval.models.failures import NOT_READY
 from agenteval.models.identity import key_of
 
 SECONDS = 5.0  # for one page
@@ -116,7 +117,6 @@ def _entry(entries: object, key: str, names: set[str]) -> Mapping[str, Any]:
     return next((one for one in found if one.get(key) in names), {})
 
 
-NOT_READY = 503  # a dead engine of vLLM's, a model that llama.cpp loads, SGLang before its start
 _VALUE = r"(?:\{.*\})? (\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?: \d+)?$"
 # When the process began; else, what only ever grows and starts at 0 with it, over all labels:
 # requests of vLLM and of SGLang (whose names have _ for : on Ray), tokens of llama.cpp.

@@ -25,6 +25,16 @@ _NEXT = (
 _PACK = update(_TURN).where(_TURN.c.id == bindparam("turn"))
 _DOUBLED = """SELECT count(*) FROM (SELECT 1 FROM trial WHERE NOT replaced
     GROUP BY run_id, scenario, number HAVING count(*) > 1) AS twice"""
+_AMISS = {
+    "trials are in force more than once": _DOUBLED,
+    "trials have other calls than were counted when they ended": """SELECT count(*) FROM trial
+        LEFT JOIN (SELECT trial_id, count(*) AS there FROM call WHERE agent = '' GROUP BY trial_id)
+        AS kept ON kept.trial_id = trial.id
+        WHERE NOT replaced AND outcome != '' AND calls != coalesce(there, 0)""",
+    "calls belong to no turn": """SELECT count(*) FROM call LEFT JOIN turn
+        ON turn.trial_id = call.trial_id AND turn.agent = call.agent AND turn.number = call.turn
+        WHERE turn.id IS NULL""",
+}
 
 
 def tables() -> Iterator[Table]:
@@ -116,8 +126,9 @@ def faults(store: SqlStore) -> Iterator[str]:
                 lost = lost.where(key.parent.is_not(None), key.column.is_(None))
                 if rows := len(connection.execute(lost).all()):
                     yield f"{rows} rows of {table.name} belong to no row of {above.name}"
-        if doubled := connection.execute(text(_DOUBLED)).scalar_one():
-            yield f"{doubled} trials are in force more than once"
+        for what, asked in _AMISS.items():
+            if rows := connection.execute(text(asked)).scalar_one():
+                yield f"{rows} {what}"
 
 
 def compact(store: SqlStore) -> None:

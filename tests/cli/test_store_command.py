@@ -31,7 +31,9 @@ def filled(*, as_it_came: bool = False) -> None:
         recorder.begin(key := TrialKey(made.scenario, made.number, made.seed))
         for number, turn in enumerate(made.turns):
             recorder.turn(key, number, turn)
-        recorder.finish(key, replace(made, calls=()))
+        for record in made.calls:
+            recorder.call(key, record)
+        recorder.finish(key, made)
     if as_it_came:
         with closing(sqlite3.connect(STORE)) as database, database:
             database.execute("UPDATE turn SET raw = ?", ["a" * 100_000])
@@ -82,6 +84,8 @@ def test_a_sound_store_has_nothing_wrong(cli, project) -> None:
     [
         ("UPDATE turn SET trial_id = 99", "rows of turn belong to no row of trial"),
         ("UPDATE trial SET run_id = 'gone'", "1 rows of trial belong to no row of run"),
+        ("DELETE FROM call", "1 trials have other calls than were counted when they ended"),
+        ("DELETE FROM turn WHERE number = 0", "calls belong to no turn"),
     ],
 )
 def test_what_is_wrong_is_told_in_a_line_with_the_machine_s_exit_code(

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from random import Random
 
@@ -176,6 +176,20 @@ async def test_one_that_fails_two_trials_one_after_another_gets_no_new_ones_and_
     url = scene.servers[0].url
     assert note.startswith(f"{url} is left out, as it fails (")
     assert counts(scene.servers) == [2, 7]
+
+
+async def test_one_that_is_not_ready_for_two_trials_is_left_out_and_a_busy_one_is_not() -> None:
+    for status, left_out in ((429, 0), (503, 1)):
+        async with served(2) as scene:
+            scene.servers[0].status = status
+            for seed in (0, 2, 4):
+                for _ in range(3):
+                    with suppress(UnservedError):
+                        await scene.ask(seed)
+                        break
+                scene.model.ended(seed)
+        assert sum("is left out, as it fails" in note for note in scene.notes) == left_out
+        assert (counts(scene.servers)[1] == 0) is (left_out == 0)
 
 
 async def test_a_late_reply_of_before_takes_no_server_in_again() -> None:
