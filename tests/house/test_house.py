@@ -1,5 +1,7 @@
 """The numbers that the house keeps, and what each of its modules owes."""
 
+import re
+
 import pytest
 from bounds import BOUNDS, CATCH_EVERYTHING
 from survey import House, table
@@ -28,6 +30,16 @@ def test_a_module_says_its_subject_in_one_sentence(house: House) -> None:
 def test_only_those_that_must_catch_everything(house: House) -> None:
     catching = {name for name, module in house.modules.items() if module.broad_excepts}
     assert catching <= CATCH_EVERYTHING
+
+
+def test_an_import_within_a_function_says_why_it_stands_there(house: House) -> None:
+    silent = [
+        f"{name}:{line}"
+        for name, module in house.modules.items()
+        for line in module.inner_imports
+        if not re.search(r"PLC0415 --? \S", module.text.splitlines()[line - 1])
+    ]
+    assert silent == []
 
 
 def test_no_module_is_a_drawer_for_odds_and_ends(house: House) -> None:
