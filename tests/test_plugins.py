@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import runpy
 import shutil
 import subprocess
@@ -30,6 +31,7 @@ from agenteval.workflows.classify import BadLine, read_lines
 from agenteval.workflows.reference import written_for
 
 PACKAGE = Path(__file__).parent / "plugin_package"
+PAGE = Path(__file__).parents[1] / "docs" / "plugins.md"
 CACHED = (plugins.load, plugins.leave_out, plugins._loaded, plugins._groups)
 CACHED_ABOVE = (registry.dialects, arms._arms)
 SILENT = "agenteval: plug-in {} (agenteval.{}) is left out: {}\n"
@@ -186,7 +188,8 @@ def test_a_command_is_judged_with_the_plug_ins_that_are_installed(installed: Pat
 @pytest.mark.slow
 def test_a_criterion_of_a_plug_in_is_a_line_of_gate_toml(installed: Path, tmp_path: Path) -> None:
     rules = tmp_path / "gate.toml"
-    rules.write_text("[margin]\npoints = 3\n[budgets]\nsilent = 5\n")
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    rules.write_text(shown)
     done = subprocess.run(
         [sys.executable, "-m", "agenteval", "gate", "--explain", "--gate", str(rules)],
         env={**os.environ, "PYTHONPATH": str(installed)},

@@ -131,8 +131,17 @@ def test_a_fence_of_a_file_is_its_text() -> None:
     shown = [block for text in TEXTS.values() for block in blocks(text) if "from" in block.flags]
     files = {block.flags["from"]: "\n".join(block.lines) + "\n" for block in shown}
     assert files == {name: (PROJECT / name).read_text() for name in files}
-    examples = (PROJECT / "examples" / "shards").iterdir()
-    assert {*files} == {str(path.relative_to(PROJECT)) for path in examples}
+    examples = {str(path.relative_to(PROJECT)) for path in (PROJECT / "examples").glob("*/*")}
+    assert examples <= {*files}
+
+
+def test_every_group_of_plug_ins_is_told_and_played() -> None:
+    modules = [path.read_text() for path in (PROJECT / "agenteval").rglob("*.py")]
+    group = re.compile(r'^GROUP = "([\w.]+)"', re.MULTILINE)
+    groups = {name for text in modules for name in group.findall(text)}
+    played = (PROJECT / "tests" / "plugin_package" / "pyproject.toml").read_text()
+    told = re.findall(r"^\| `(agenteval\.\w+)` \|", TEXTS["docs/plugins.md"], re.MULTILINE)
+    assert {*told} == groups == {*re.findall(r'entry-points\."([\w.]+)"', played)}
 
 
 @pytest.mark.parametrize("name", TEXTS)
