@@ -13,7 +13,7 @@ BOUNDS: dict[str, tuple[int, int | None]] = {
     "lines a function, 9 of 10": (18, 26),
     "lines a function, most": (40, 40),
     "broad excepts": (4, 4),
-    "packages without a docstring": (0, 0),
+    "packages without a front door": (0, 0),
 }
 
 # What nobody foresaw within a trial makes that one void, with its traceback: no reply of a model

@@ -83,6 +83,10 @@ def test_a_search_for_the_fields_word_finds_the_place(house: House, term: str) -
     assert [line for line in lines if re.search(rf"\b{term}s?\b", line)] != []
 
 
+def test_a_package_says_which_of_its_modules_to_read_first(house: House) -> None:
+    assert house.without_front_door == []
+
+
 def test_the_table_has_a_line_for_each_number(house: House) -> None:
     lines = table(house, BOUNDS).splitlines()
     assert [line[:34].rstrip() for line in lines[1 : 1 + len(house.numbers())]] == [
@@ -93,8 +97,9 @@ def test_the_table_has_a_line_for_each_number(house: House) -> None:
 def test_a_small_house_is_counted_as_it_is(tmp_path) -> None:
     """Three floors, an import that only types need, one within a function, and two namesakes."""
     for name, text in {
-        "__init__.py": '"""A house."""',
+        "__init__.py": '"""A house: begin with `ground`, and roof.py above it."""',
         "cellar/__init__.py": "",
+        "attic/__init__.py": '"""Up, under the `roof`."""',
         "cellar/gate.py": '"""Down."""\nclass Gate: ...\n\n\n\n',
         "ground.py": "from house.cellar.gate import Gate\n\ndef f():\n    import os\n\n",
         "gate.py": (
@@ -110,6 +115,6 @@ def test_a_small_house_is_counted_as_it_is(tmp_path) -> None:
     chain = ["house.roof", "house.gate", "house.ground", "house.cellar.gate"]
     assert (small.chain, small.repeated) == (chain, {"gate": 2})
     assert small.slivers == ["house.cellar.gate", "house.gate", "house.ground"]
-    assert small.without_front_door == ["house.cellar"]
+    assert small.without_front_door == ["house.attic", "house.cellar"]
     figures = small.numbers()
     assert (figures["broad excepts"], figures["imports inside functions"]) == (1, 1)
