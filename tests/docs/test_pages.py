@@ -10,6 +10,7 @@ from pages import PAGES, PROJECT, blocks
 from played_page import played
 from suite import SCENARIOS
 
+import agenteval
 from agenteval.config.models import Timeouts
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Limits
@@ -95,6 +96,17 @@ def test_every_command_and_option_of_a_page_exists(name: str) -> None:
     wrong = {line: unknown(line) for line in ours if unknown(line)}
     alone = {line.split()[0] for line in lines if re.match(r"--[a-z-]+( |$)", line)}
     assert (wrong, alone - OURS - OTHERS) == ({}, set())
+
+
+def test_the_page_on_python_says_which_commands_have_no_function() -> None:
+    page = TEXTS["docs/python.md"]
+    parts = [r"a program can have: (.*?), which", r"Commands alone, without a function: (.*?)\."]
+    found = [re.findall(part, page, re.DOTALL) for part in parts]
+    functions, alone = ({*re.findall(r"`(\w+)`", text)} for (text,) in found)
+    offered = {name for name in agenteval.__all__ if name.islower()} - {"run_async"}
+    top = {name.split()[1] for name in COMMANDS if name.count(" ") == 1}
+    assert (functions, functions & alone) == (offered, set())
+    assert (functions - {"load"}) | {"show"} | alone == top
 
 
 def test_every_command_is_in_a_page_that_somebody_wrote() -> None:
