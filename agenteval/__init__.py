@@ -5,7 +5,8 @@
     result = agenteval.run("sim/qwen3.6-35b", ["ralf/handshake"], trials=2)
     print(result.errors.per_100())
 
-docs/python.md tells the rest. Each name is imported when it is first used.
+docs/python.md tells the rest. Each name is imported when it is first used. Who reads the source
+begins with `protocols`: the seams, on one screen.
 """
 
 from agenteval.lazily import attributes

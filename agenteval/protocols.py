@@ -170,7 +170,7 @@ class SandboxBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One scenario, ready to be played: its allow list, and the files its world starts with.
+    """A resolved scenario, ready to be played: its allow list, and the files its world starts with.
 
     `files` makes the world of a seed: relative path to content. `agents` are the allow lists of the
     sub-agents that are played by the model, by their names.

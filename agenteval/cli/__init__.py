@@ -1,1 +1,1 @@
-"""The commands: they parse, call, print and exit."""
+"""The commands: they parse, call, print and exit. `app` has the table of them."""

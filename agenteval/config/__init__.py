@@ -1,4 +1,8 @@
-"""What the user wrote: models, scenarios and allow lists, read and checked."""
+"""What the user wrote, read and checked: begin with `scenario_files`, and `allowlists` beside it.
+
+`toml` tells what is wrong with a file, `roots` where named things are found, `models` and
+`gate_rules` are agenteval.toml and gate.toml.
+"""
 
 from agenteval.lazily import submodules
 

@@ -1,5 +1,6 @@
-"""The loop: one trial, and many of them at once.
+"""The loop: many trials in `orchestrator`, one in `trial_runner`, one agent in `agent_loop`.
 
+One call is in `tool_executor`, and what becomes of the world in `world_monitor`.
 `engine.second_reader` is imported when it is first asked for: few of those who classify want it.
 """
 

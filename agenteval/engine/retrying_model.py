@@ -1,4 +1,4 @@
-"""A model that retries within its trial's time, with an adaptive timeout on a slow server."""
+"""The retrying model: it asks within its trial's time, by an adaptive timeout on slow servers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -53,9 +53,9 @@ class Replies:
 class RetryingModel:
     """Implements `protocols.Model` for one trial, whose time begins with the first request.
 
-    `seconds` is the time on a fast server: it grows as `core.pace` says, by the trial's own replies
-    or by `pace`, and by every pause. Only a request that was not taken at all is sent again, so
-    that no reply, be it bad, is asked for twice and no tool runs twice.
+    `seconds` is the time on a fast server: it grows as `core.served` says, by the trial's own
+    replies or by `pace`, and by every pause. Only a request that was not taken at all is sent
+    again, so that no reply, be it bad, is asked for twice and no tool runs twice.
     """
 
     model: Model

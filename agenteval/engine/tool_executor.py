@@ -1,4 +1,4 @@
-"""One tool call: judged, then run in the sandbox or denied, and answered."""
+"""The tool executor: one tool call is judged, run in the sandbox or denied, and answered."""
 
 import asyncio
 from dataclasses import dataclass, field, replace

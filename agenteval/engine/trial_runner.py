@@ -1,4 +1,4 @@
-"""One trial: its first agent, and the sub-agents that are asked for, one after the other."""
+"""The trial runner: one trial's first agent, and each sub-agent it asks for, one by one."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The world of one trial, looked at from outside: its goal, its handshake, who is asked for."""
+"""The world monitor: a trial's world from outside: its goal, its handshake, who is asked for."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,1 +1,4 @@
-"""What other harnesses write: permission configs, one file for each format."""
+"""What other programs write: `tool_calls` has the shapes of a call, `vllm_log` a server's log.
+
+Whole logs of agents are in `readers`, permissions of harnesses in `dialects`.
+"""

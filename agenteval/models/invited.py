@@ -1,4 +1,4 @@
-"""One slip for each failure class, made from what would be right: what a scenario may invite."""
+"""One injected fault for each failure class, made from what is right: what a scenario invites."""
 
 import json
 import posixpath

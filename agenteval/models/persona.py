@@ -1,4 +1,4 @@
-"""Personas, the fault profiles of simulated models: which slips how often, and what follows."""
+"""A persona, the fault profile of a simulated model: which slips how often, and what follows."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -61,7 +61,7 @@ class Thoughts(_Schema):
 
 
 class Persona(_Schema):
-    """One simulated model, as its data file has it."""
+    """The fault profile of one simulated model, as its data file has it."""
 
     architecture: Literal["dense", "moe"]
     total_parameters: float

@@ -1,4 +1,4 @@
-"""Fault injection: each kind of slip makes a wrong call out of the one that would be right."""
+"""Fault injection: a slip is one injected fault, a wrong call made out of the right one."""
 
 import json
 import re

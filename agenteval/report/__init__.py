@@ -1,4 +1,7 @@
-"""One view of a run, many renderers, each imported when it is called: `report.html.write(...)`."""
+"""One view of a run, many renderers, each imported when it is called: `report.html.write(...)`.
+
+Begin with `view`, what is shown; `build` makes it.
+"""
 
 from agenteval.lazily import submodules
 

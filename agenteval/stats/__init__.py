@@ -1,6 +1,7 @@
-"""Statistics by hand: `rates` first, then `comparison` of two models, and the `gate` over criteria.
+"""Statistics by hand: `rates` first, then `comparison` of two models, and the gate in `promotion`.
 
-What needs numpy is imported when it is asked for: it takes half a second that most commands save.
+`criteria` has what a gate limits. What needs numpy is imported when it is asked for: it takes half
+a second that most commands save.
 """
 
 from agenteval.lazily import submodules

@@ -33,7 +33,8 @@ class Criterion:
 
     `counts` tells, of one trial, how many out of how many. `simulate` gives a simulated trial in
     which each of them happens with this chance; `as_it_ended` where the outcome says it all, which
-    is drawn before.
+    is drawn before, and `as_it_erred` where the denied calls do. Raises ValueError where it is
+    `as_it_ended`, and no end of a trial counts: a rehearsal would take it for what never happens.
 
     `of_void` counts the void trials too, `in_tables` is known of a table of counts as well.
     """
@@ -46,6 +47,13 @@ class Criterion:
     of_void: bool = False
     in_tables: bool = False
 
+    def __post_init__(self) -> None:
+        if self.simulate is as_it_ended and not any(self.counts(end)[0] for end in _ENDS):
+            raise ValueError(
+                f"criterion {self.name!r} is simulated as_it_ended, and counts no trial, however "
+                "that ends: let it count an Outcome that there is, or give it its own `simulate`"
+            )
+
     def applies(self, trial: TrialSummary) -> bool:
         """Whether the figure is made from this trial."""
         return (self.of_void or not trial.void) and self.counts(trial)[1] > 0
@@ -53,6 +61,19 @@ class Criterion:
 
 def as_it_ended(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
     return trial
+
+
+def as_it_erred(trial: TrialSummary, share: float, rng: "np.random.Generator") -> TrialSummary:  # noqa: ARG001 -- as all that simulate
+    return trial
+
+
+DRAWN = (as_it_ended, as_it_erred)  # before any criterion is asked
+# Each end that is drawn: of trials without a call, with many, and with as many that were denied.
+_ENDS = [
+    TrialSummary("", 1, 0, end, calls=calls, errors={"any": denied}, executed=calls - denied)
+    for end in Outcome
+    for calls, denied in ((0, 0), (1000, 0), (1000, 1000))
+]
 
 
 def _errors(trial: TrialSummary) -> Cluster:
@@ -94,7 +115,7 @@ _ENTRIES = (
         _not_completed,
         as_it_ended,
     ),
-    Criterion("errors", CALLS, "denied calls, per 100 calls", _errors, as_it_ended, in_tables=True),
+    Criterion("errors", CALLS, "denied calls, per 100 calls", _errors, as_it_erred, in_tables=True),
     Criterion(
         "handshake_missed",
         HANDSHAKES,
@@ -189,7 +210,7 @@ def errors_of(failure_class: str) -> Criterion:
         CALLS,
         "errors of this class, per 100 calls",
         lambda trial: trial.errors_of(failure_class),
-        as_it_ended,
+        as_it_erred,
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agenteval.core.outcome import Outcome
 from agenteval.core.summary import RunSummary, TrialSummary, World
 from agenteval.core.trial import HandshakeStep
-from agenteval.stats.criteria import CRITERIA, as_it_ended
+from agenteval.stats.criteria import CRITERIA, DRAWN
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.quantiles import beta_quantiles
 from agenteval.stats.rates import design_effect
@@ -96,7 +96,7 @@ def truth_of(run: RunSummary) -> Truth:
         shares={
             name: share
             for name, one in CRITERIA.items()
-            if one.simulate is not as_it_ended
+            if one.simulate not in DRAWN
             and (share := _share([one.counts(trial) for trial in trials]))
         },
     )

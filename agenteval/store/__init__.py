@@ -1,4 +1,8 @@
-"""Where runs are kept."""
+"""Where runs are kept: begin with `sql`, the store, and `rows`, its tables.
+
+`recorder` writes a run as it happens, `loading` reads it, `summaries` reads what figures are made
+from, and `shards` says which process has a trial.
+"""
 
 from agenteval.lazily import submodules
 

@@ -1,4 +1,4 @@
-"""What to do instead: the faults of a denied call, and only what this policy allows in its place.
+"""Remediation: the faults of a denied call, and only what this policy allows in its place.
 
 What stands between backquotes behind Run, Read, Write or Allowed can be sent as it stands: each was
 judged first. Capitals in a listed call are values to fill in.

@@ -1,4 +1,4 @@
-"""What a run was asked for: its options, its levels, and scenarios with worlds and allow lists."""
+"""What a run was asked for: options, levels, each resolved scenario with world and allow list."""
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence

@@ -91,6 +91,15 @@ def test_gnu_parallel_plays_one_run(project, alone) -> None:
     assert_played("runs.db", alone, 2)
 
 
+def test_gnu_parallel_ends_with_the_number_of_parts_that_failed(project) -> None:
+    if not shutil.which("parallel"):
+        pytest.skip("no GNU parallel here; `apt-get install parallel` brings it")
+    command = [str(EXAMPLES / "parallel.sh"), "--model", MODEL, "no/such-scenario"]
+    given = environment(AGENTEVAL_STORE="runs.db", SHARDS="3")
+    told = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr.count("no/such-scenario")) == (3, 3)
+
+
 @pytest.mark.parametrize("name", ["slurm.sbatch", "parallel.sh"])
 def test_without_the_address_of_a_store_nothing_is_played(project, name) -> None:
     """Each node would play a run of its own, into a file of its own."""

@@ -10,6 +10,7 @@ from pages import PAGES, PROJECT, blocks
 from played_page import played
 from suite import SCENARIOS
 
+import agenteval
 from agenteval.config.models import Timeouts
 from agenteval.core.outcome import Outcome
 from agenteval.core.scenario import Limits
@@ -97,6 +98,17 @@ def test_every_command_and_option_of_a_page_exists(name: str) -> None:
     assert (wrong, alone - OURS - OTHERS) == ({}, set())
 
 
+def test_the_page_on_python_says_which_commands_have_no_function() -> None:
+    page = TEXTS["docs/python.md"]
+    parts = [r"a program can have: (.*?), which", r"Commands alone, without a function: (.*?)\."]
+    found = [re.findall(part, page, re.DOTALL) for part in parts]
+    functions, alone = ({*re.findall(r"`(\w+)`", text)} for (text,) in found)
+    offered = {name for name in agenteval.__all__ if name.islower()} - {"run_async"}
+    top = {name.split()[1] for name in COMMANDS if name.count(" ") == 1}
+    assert (functions, functions & alone) == (offered, set())
+    assert (functions - {"load"}) | {"show"} | alone == top
+
+
 def test_every_command_is_in_a_page_that_somebody_wrote() -> None:
     written = "\n".join(text for name, text in TEXTS.items() if name != "docs/commands.md")
     missing = [name for name in COMMANDS if not re.search(rf"{name}\b", written)]
@@ -131,8 +143,17 @@ def test_a_fence_of_a_file_is_its_text() -> None:
     shown = [block for text in TEXTS.values() for block in blocks(text) if "from" in block.flags]
     files = {block.flags["from"]: "\n".join(block.lines) + "\n" for block in shown}
     assert files == {name: (PROJECT / name).read_text() for name in files}
-    examples = (PROJECT / "examples" / "shards").iterdir()
-    assert {*files} == {str(path.relative_to(PROJECT)) for path in examples}
+    examples = {str(path.relative_to(PROJECT)) for path in (PROJECT / "examples").glob("*/*")}
+    assert examples <= {*files}
+
+
+def test_every_group_of_plug_ins_is_told_and_played() -> None:
+    modules = [path.read_text() for path in (PROJECT / "agenteval").rglob("*.py")]
+    group = re.compile(r'^GROUP = "([\w.]+)"', re.MULTILINE)
+    groups = {name for text in modules for name in group.findall(text)}
+    played = (PROJECT / "tests" / "plugin_package" / "pyproject.toml").read_text()
+    told = re.findall(r"^\| `(agenteval\.\w+)` \|", TEXTS["docs/plugins.md"], re.MULTILINE)
+    assert {*told} == groups == {*re.findall(r'entry-points\."([\w.]+)"', played)}
 
 
 @pytest.mark.parametrize("name", TEXTS)

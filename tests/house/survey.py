@@ -4,6 +4,7 @@
 """
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -148,14 +149,17 @@ class House:
 
     @property
     def without_front_door(self) -> list[str]:
-        """Packages whose __init__.py says nothing."""
-        packages = {module.path.parent for module in self.modules.values()}
-        return sorted(
-            _name(folder / "__init__.py", self.package)
-            for folder in packages
-            if not (here := self.modules.get(_name(folder / "__init__.py", self.package)))
-            or not here.docstring
-        )
+        """Packages whose __init__.py does not name, as `NAME` or NAME.py, one of their modules."""
+        folders = {module.path.parent for module in self.modules.values()}
+        packages = sorted(_name(folder / "__init__.py", self.package) for folder in folders)
+        return [name for name in packages if not self._named(name)]
+
+    def _named(self, package: str) -> set[str]:
+        """The modules of a package that it says are to be read."""
+        if package not in self.modules:
+            return set()
+        words = re.findall(r"\b(\w+)(?:`|\.py\b)", self.modules[package].docstring)
+        return {word for word in words if f"{package}.{word}" in self.modules}
 
     def numbers(self) -> dict[str, int]:
         """Each is to be small."""
@@ -176,7 +180,7 @@ class House:
             "lines a function, 9 of 10": functions[len(functions) * 9 // 10],
             "lines a function, most": functions[-1],
             "broad excepts": sum(len(one.broad_excepts) for one in modules),
-            "packages without a docstring": len(self.without_front_door),
+            "packages without a front door": len(self.without_front_door),
         }
 
 

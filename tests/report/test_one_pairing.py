@@ -38,20 +38,20 @@ def played(name, drawn):
     return run(*made, run_id=name, model=card(name))
 
 
-def compared(first, second):
+def compared(first, second, about):
     """The pair that `compare` shows of two runs, and the margin of a gate over them."""
-    view = build_comparison([Side.of_run(first), Side.of_run(second)])
+    view = build_comparison([Side.of_run(first), Side.of_run(second)], about=about)
     baseline, candidate = (
         RunSummary.of(one, tuple(map(summarize, one.trials))) for one in (second, first)
     )
-    judged = judge_gate(baseline, candidate, Rules(0.03, about=Estimand.THESE))
+    judged = judge_gate(baseline, candidate, Rules(0.03, about=about))
     return view.pairs, judged
 
 
 @settings(deadline=None, max_examples=60)
-@given(TRIALS, TRIALS)
-def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs):
-    pairs, judged = compared(played("a", ours), played("b", theirs))
+@given(TRIALS, TRIALS, st.sampled_from(Estimand))
+def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs, about):
+    pairs, judged = compared(played("a", ours), played("b", theirs), about)
     margin = judged.criteria[0]
     if not pairs:
         assert margin.estimate is None
@@ -62,6 +62,8 @@ def test_the_margin_of_a_gate_is_the_difference_of_a_comparison(ours, theirs):
     assert margin.estimate == pytest.approx(gap.value)
     assert (margin.measure.count, margin.measure.n) == (gap.first.count, gap.first.n)
     assert (gap.paired, shown.left_out) == (judged.pairing.paired, left_out)
+    assert shown.scope == about.told
+    assert gap.low <= margin.estimate <= gap.high
     assert judged.minimums[1].seen == gap.first.n
 
 

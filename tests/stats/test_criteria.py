@@ -7,7 +7,7 @@ from summaries_of import run, trial
 from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
-from agenteval.stats.criteria import CRITERIA, Rules, errors_of
+from agenteval.stats.criteria import CRITERIA, TRIALS, Criterion, Rules, as_it_ended, errors_of
 from agenteval.stats.promotion import GateVerdict, judge_gate
 
 SHIPPED = load_rules(shipped() / "gate.toml")
@@ -76,6 +76,35 @@ def test_each_criterion_counts_its_own_and_is_simulated_at_its_share():
             assert (one.counts(always), one.counts(never)) == ((n, n), (0, n))
         else:
             assert always == made
+
+
+@pytest.mark.parametrize(
+    "never",
+    [
+        lambda one: (one.outcome == "cheated", 1),
+        lambda one: (one.retries > 3, 1),
+    ],
+    ids=["an outcome that there is not", "what no outcome tells"],
+)
+def test_a_criterion_that_no_end_of_a_trial_meets_is_not_simulated_as_what_never_happens(never):
+    with pytest.raises(
+        ValueError, match="criterion 'cheated' is simulated as_it_ended, and counts no"
+    ):
+        Criterion("cheated", TRIALS, "trials that cheat, per 100", never, as_it_ended)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        lambda one: (one.outcome == "looped", 1),
+        lambda one: (not one.calls, 1),
+        lambda one: (one.errors != {} and one.outcome is Outcome.GAVE_UP, 1),
+    ],
+    ids=["an outcome", "a trial without calls", "an outcome behind a denial"],
+)
+def test_a_criterion_that_an_end_of_a_trial_meets_is_simulated_as_it_ended(ends):
+    one = Criterion("mine", TRIALS, "trials of mine, per 100", ends, as_it_ended)
+    assert one.simulate(trial(2, 10), 0.5, np.random.default_rng(1)) == trial(2, 10)
 
 
 def test_a_trial_without_a_handshake_has_none_to_miss():

@@ -1,4 +1,7 @@
-"""Tool calls that are written as text: what one is, and what a way to write them consists of."""
+"""Tool calls that are written as text: what one is, and what a way to write them consists of.
+
+`dialects` has these ways by name.
+"""
 
 import json
 import re

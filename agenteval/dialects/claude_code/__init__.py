@@ -1,4 +1,7 @@
-"""Claude Code: verdicts under its settings.json, and its tools and words."""
+"""Claude Code: verdicts under its settings.json, and its tools and words.
+
+`engine` gives the verdicts, `settings` reads and writes the file.
+"""
 
 from collections.abc import Mapping
 from typing import Any

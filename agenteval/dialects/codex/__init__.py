@@ -1,4 +1,7 @@
-"""Codex: verdicts under its rules files, and its tools and words."""
+"""Codex: verdicts under its rules files, and its tools and words.
+
+`engine` gives the verdicts, `rules_files` reads and writes the files.
+"""
 
 from functools import partial
 

@@ -1,4 +1,7 @@
-"""OpenCode: verdicts under its configs (1.1 and later, and 1.0), and its tools and words."""
+"""OpenCode: verdicts under its configs (1.1 and later, and 1.0), and its tools and words.
+
+`engine` gives the verdicts, `config` reads and writes the files.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

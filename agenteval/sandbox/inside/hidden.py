@@ -8,6 +8,7 @@ one goes past the runner, the other through it as nothing that it could read.
 from __future__ import annotations
 
 import _sha3  # type: ignore[import-not-found]  # hashlib loads OpenSSL
+import io
 import marshal
 import os
 import sys
@@ -74,8 +75,6 @@ def act(order: wire.Message, env: dict[str, str]) -> tuple[int, bytes]:
 
     Only one that comes to its end says `order["word"]`, which nobody else knows, as its last word.
     """
-    import io  # noqa: PLC0415 - as prefork
-
     prefork.furnish(env)
     sys.argv, sys.orig_argv = ["-c", order["argument"]], ["python3", "-c"]
     said = sys.stdout = sys.stderr = io.StringIO()

@@ -6,6 +6,7 @@ import _signal  # type: ignore[import-not-found]  # as signal, which loads enum 
 import atexit
 import builtins
 import gc
+import io
 import os
 import stat
 import sys
@@ -147,8 +148,6 @@ def _found(program: str, path: str) -> str:
 
 
 def _open_streams() -> None:
-    import io  # noqa: PLC0415
-
     for fd, (name, mode, errors) in enumerate(
         [
             ("stdin", "r", "surrogateescape"),

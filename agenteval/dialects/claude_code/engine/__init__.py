@@ -1,1 +1,1 @@
-"""Claude Code's rules for permissions, and what it allows without any."""
+"""Claude Code's rules for permissions, and what it allows without any: begin with `verdict`."""

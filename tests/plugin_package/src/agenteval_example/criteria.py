@@ -1,9 +1,21 @@
 """A criterion of somebody else's: trials in which the model made no call at all."""
 
-from agenteval.stats.criteria import TRIALS, Criterion, as_it_ended
+from dataclasses import replace
 
-SILENT = Criterion(
-    "silent", TRIALS, "trials without a call, per 100", lambda one: (not one.calls, 1), as_it_ended
-)
-TAKEN = Criterion("errors", TRIALS, "nothing", lambda one: (0, 1), as_it_ended)
-SPACED = Criterion("too quiet", TRIALS, "nothing", lambda one: (0, 1), as_it_ended)
+import numpy as np
+
+from agenteval.core.summary import TrialSummary
+from agenteval.stats.criteria import TRIALS, Criterion
+
+
+def _silent(trial: TrialSummary) -> tuple[int, int]:
+    return int(not trial.calls), 1
+
+
+def _silenced(trial: TrialSummary, share: float, rng: np.random.Generator) -> TrialSummary:
+    if rng.random() >= share:
+        return trial
+    return replace(trial, calls=0, errors={}, executed=0)
+
+
+SILENT = Criterion("silent", TRIALS, "trials without a call, per 100", _silent, _silenced)

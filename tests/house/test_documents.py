@@ -1,0 +1,42 @@
+"""What ARCHITECTURE.md and pyproject.toml say of the house is what it is."""
+
+import re
+import tomllib
+
+import yaml
+from survey import PACKAGE, ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+UNSAID = {"__main__", "_version"}  # the door itself, and what the build writes
+
+
+def kept_layers() -> list[set[str]]:
+    """What import-linter keeps, of what there is."""
+    (contract,) = (
+        one
+        for one in PROJECT["tool"]["importlinter"]["contracts"]
+        if one.get("containers") == ["agenteval"]
+    )
+    there = {path.stem for path in PACKAGE.iterdir()} - UNSAID
+    layers = [{*re.findall(r"\w+", layer)} & there for layer in contract["layers"]]
+    return [layer for layer in layers if layer]
+
+
+def test_the_layers_that_are_told_are_those_that_are_kept() -> None:
+    told = re.search(r"^## Layers\n\n((?:    .*\n)+)", ARCHITECTURE, re.MULTILINE)
+    assert told
+    parts = [line.strip().split("  ")[0] for line in told[1].splitlines()]
+    assert [{*part.split(" | ")} for part in parts] == kept_layers()
+
+
+def test_each_python_that_is_played_is_one_that_the_package_says_it_runs_on() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text())["jobs"]
+    played = {
+        step["with"]["python-version"]
+        for step in jobs["whole"]["steps"]
+        if "with" in step and "python-version" in step["with"]
+    }
+    played |= {*jobs["pythons"]["strategy"]["matrix"]["python"]}
+    said = "\n".join(PROJECT["project"]["classifiers"])
+    assert {*re.findall(r"Python :: (3\.\d+)", said)} == played
