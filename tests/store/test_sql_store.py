@@ -206,15 +206,46 @@ def test_what_a_run_cost_and_what_a_gate_saw_of_it_is_what_was_last_told(store: 
 def test_a_trial_that_is_played_has_not_ended(store: SqlStore) -> None:
     store.add(RUN)
     play(store)
-    store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=2))
-    assert (store.ended("r1"), len(store.played("r1"))) == (1, 2)
+    for number in (2, 3):
+        store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=number))
+    assert (store.ended("r1"), len(store.played("r1"))) == (1, 3)
 
 
-def test_a_store_may_be_in_memory() -> None:
-    store = SqlStore("sqlite://")
+def test_trials_of_other_runs_are_not_counted_whichever_come_first(store: SqlStore) -> None:
+    for name in ("r0", "r1", "r2"):
+        store.add(replace(RUN, id=name))
+    for number, name in enumerate(("r0", "r2")):
+        store.recorder(RUN, {"s": "abc"}).begin(replace(KEY, number=7 + number))
+        store.recorder(replace(RUN, id=name), {"s": "abc"}).begin(replace(KEY, number=number))
+    name = "".join("r1")  # its letters alone are the same
+    assert store.played(name) == {("s", 7), ("s", 8)}
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+def test_a_store_may_be_in_memory(url: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SqlStore(url)
     store.add(RUN)
     assert store.exists("r1")
     store.close()
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("name", ["new/runs.db", "/new/runs.db"])
+def test_the_folder_of_a_new_store_is_made(name: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = f"{tmp_path}{name}" if name.startswith("/") else name
+    SqlStore(f"sqlite:///{place}").close()
+    assert (tmp_path / "new" / "runs.db").is_file()
+
+
+def test_a_damaged_file_is_the_machines_fault(tmp_path) -> None:
+    SqlStore(str(tmp_path / "runs.db")).close()
+    with (tmp_path / "runs.db").open("r+b") as file:
+        file.seek(100)
+        file.write(b"\xff" * 2000)
+    with pytest.raises(HostError, match="the file is damaged"):
+        SqlStore(str(tmp_path / "runs.db"))
 
 
 def test_what_was_set_aside_and_not_played_again_is_left(store: SqlStore) -> None:
