@@ -110,8 +110,16 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
     Raises UsageError where what judged it is not the same any more.
     """
     now, named = judges(stages), policies_of(stages)
-    changed = [name for name, digest in run.policies.items() if named.get(name) != digest]
-    if not changed and all(run.judged.get(who, digest) == digest for who, digest in now.items()):
+    changed = [
+        f"allow list {name!r}, which judged it, is not there as it was"
+        for name, digest in run.policies.items()
+        if named.get(name) != digest
+    ] or [
+        f"another allow list judges {who!r} now than did then"
+        for who, digest in now.items()
+        if run.judged.get(who, digest) != digest
+    ]
+    if not changed:
         return None
     for name in run.policies if len(run.policies) == 1 else ():
         with suppress(UsageError):  # rules of another harness are not found by their name
@@ -119,8 +127,8 @@ def _in_force(run: Run, stages: Sequence[Stage]) -> Policy | None:
             if other.digest == run.policies[name]:
                 return other
     raise UsageError(
-        f"{run.id}: allow list {changed[0]!r}, which judged it, is not there as it was; --own "
-        "judges by the scenarios' own lists of today, --allowlist by one that you name"
+        f"{run.id}: {changed[0]}; --own judges by the scenarios' own lists of today, --allowlist "
+        "by one that you name"
     )
 
 

@@ -127,6 +127,18 @@ def test_a_list_in_force_that_one_of_the_scenarios_has_too_judges_all_of_them(cl
     assert asked(project / STORE, "SELECT policy, count(*) FROM call GROUP BY 1") == under
 
 
+def test_a_scenario_that_changed_its_list_for_another_of_the_run_is_named(cli, project):
+    cli("run", *SIM, "notes/append")
+    ((judged,),) = asked(project / STORE, "SELECT judged FROM run")
+    by = json.loads(judged)
+    one, other = "notes/append", "ralf/handshake"
+    swapped = by | {one: by[other], other: by[one]}
+    asked(project / STORE, "UPDATE run SET judged = ?", json.dumps(swapped))
+    said = cli("rescore", "last")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "another allow list judges 'notes/append' now than did then; --own judges" in said.err
+
+
 def test_one_of_two_lists_is_to_be_named(cli, played):
     said = cli("rescore", "last", "--own", "--allowlist", "demo")
     assert (said.code, "--own and --allowlist: two allow lists" in said.err) == (2, True)

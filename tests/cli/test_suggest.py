@@ -79,7 +79,7 @@ def test_the_rules_are_played_in_the_same_worlds(cli, play) -> None:
     assert [call["allowed"] for call in calls] == [True, True, False]
     assert calls[1]["exit_code"] == 0
     refused = cli("rescore", again)
-    assert (refused.code, "no longer what judged it" in refused.err) == (2, True)
+    assert (refused.code, "which judged it, is not there as it was" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
