@@ -1,15 +1,16 @@
 """Where runs are kept: begin with `sql`, the store, and `rows`, its tables.
 
 `recorder` writes a run as it happens, `loading` reads it, `summaries` reads what figures are made
-from, and `shards` says which process has a trial.
+from, and `shards` says which process has a trial: all by plain SQL, through `connections`. `orm`
+makes and widens tables, and speaks to any database that is no file of SQLite.
 """
 
 from agenteval.lazily import submodules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agenteval.store import sql, upkeep
+    from agenteval.store import ingesting, orm, rescoring, sql, upkeep
 else:
     __getattr__ = submodules(__name__)
 
-__all__ = ["sql", "upkeep"]
+__all__ = ["ingesting", "orm", "rescoring", "sql", "upkeep"]

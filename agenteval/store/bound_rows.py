@@ -1,30 +1,168 @@
-"""Sessions out of logs as rows that a database's driver takes, bound wherever they were read."""
+"""Rows as a database's driver takes them: the columns of tables, and how a value of each is kept.
+
+`rows` says the same to SQLAlchemy, whose import takes 30 MB and 0.3 s that a run need not spend;
+`tables.sql` is made of it by `make format`. A test holds the columns here against both. Sessions
+out of logs are bound wherever they were read.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import JSON, Connection, Dialect, Table
-from sqlalchemy.types import TypeEngine
-from sqlmodel import SQLModel
 
 from agenteval.core.logged import Session
+from agenteval.core.run import Run
+from agenteval.core.summary import ImportedCounts
 from agenteval.core.trial import CallRecord, Trial
 from agenteval.store import mapping
-from agenteval.store.location import to_column
-from agenteval.store.rows import CallRow, ExactText, TrialRow, TurnRow
+from agenteval.store.connections import Bound
+from agenteval.store.location import packed, to_column
 from agenteval.store.summaries import Values
 
-Bound = tuple[Any, ...]
+# Columns but a row's own number, those marked: {} of JSON, * of any text, ~ of text that is packed.
+RUN = """id model simulated started seed trials_planned max_turns concurrency sandbox prefork
+    protocol taxonomy complete seconds joules second_reader{} card{} policies{} judged{} options{}
+    scenarios{} arm{} source{} per_token"""
+ENDED = """ending outcome reason* cause retries stretched seconds handshake{} goal{} goal_turn
+    prompts{} agents{} calls errors{} executed crashed prompt_tokens agent_calls{} counting"""
+TRIAL = f"run_id scenario number seed shard replaced {ENDED}"
+COUNTED = "recovery{}"  # nothing, until the trial has ended
+TURN = """trial_id agent number text* finish_reason* prompt_tokens completion_tokens
+    reasoning_tokens cached_tokens seconds first_piece pieces gap_mean gap_median gap_p95
+    gap_longest garbles{} repairs{} repeats* model* reasoning* raw~ ended calls{}"""
+CALL = """trial_id agent turn position call_id* name* raw* arguments{} garbled* allowed
+    failure_class findings{} objection* policy taxonomy reply* exit_code output* seconds limit cut
+    harness derived offending* shape"""
+SESSION = """run_id trial_id session* part agent* version* project* parent* path* began ended size{}
+    outcomes{} policy* differ"""
+IMPORTED = "id imported source card{} trials{} by_trial calls{} by_class{}"
+REVIEW = "trial_id call_id label note* at"
+TAGS = "run_id labels{} note"
 
-_NEW_TRIAL = {
-    name: column.default
-    for name, column in TrialRow.model_fields.items()
-    if name != "id" and not column.is_required()
+NEW_TRIAL: Values = {
+    "shard": None,
+    "replaced": False,
+    "ending": "",
+    "outcome": "",
+    "reason": "",
+    "cause": "",
+    "retries": 0,
+    "stretched": 1.0,
+    "seconds": 0.0,
+    "handshake": [],
+    "goal": [],
+    "goal_turn": None,
+    "prompts": {},
+    "agents": [],
+    "calls": 0,
+    "errors": {},
+    "executed": 0,
+    "crashed": 0,
+    "prompt_tokens": 0,
+    "agent_calls": {},
+    "counting": 0,
 }
+
+
+def run_values(run: Run) -> Values:
+    return {
+        "id": run.id,
+        "model": run.model.name,
+        "simulated": run.model.simulated,
+        "started": run.started,
+        "seed": run.seed,
+        "trials_planned": run.trials_planned,
+        "max_turns": run.max_turns,
+        "concurrency": run.concurrency,
+        "sandbox": run.sandbox,
+        "prefork": run.prefork,
+        "protocol": run.protocol,
+        "taxonomy": run.taxonomy,
+        "complete": run.complete,
+        "seconds": run.effort.seconds if run.effort else None,
+        "joules": run.effort.joules if run.effort else None,
+        "second_reader": dict(run.second_reader),
+        "card": asdict(run.model),
+        "policies": dict(run.policies),
+        "judged": dict(run.judged),
+        "options": asdict(run.options) if run.options else {},
+        "scenarios": dict(run.scenarios),
+        "arm": asdict(run.arm) if run.arm else {},
+        "source": asdict(run.source) if run.source else {},
+        "per_token": run.per_token,
+    }
+
+
+def imported_values(imported: ImportedCounts) -> Values:
+    counts = imported.counts
+    return {
+        "id": imported.id,
+        "imported": imported.imported,
+        "source": imported.source,
+        "card": asdict(imported.model),
+        "trials": [list(trial) for trial in imported.trials],
+        "by_trial": counts.by_trial,
+        "calls": list(counts.calls),
+        "by_class": {name: list(errors) for name, errors in counts.by_class.items()},
+    }
+
+
+class TableWriter:
+    """How rows of a table are written: columns that are `given` on writing, then those bound.
+
+    `mark` is what a database's driver has in the place of a value. `update` is of the row whose id
+    stands behind what is bound.
+    """
+
+    def __init__(self, table: str, columns: str, mark: str, given: Sequence[str] = ()) -> None:
+        kinds = {column.rstrip("{}*~"): column for column in columns.split()}
+        news = [name for name in kinds if name not in given]
+        self._taken = itemgetter(*news)
+        self._binders = [
+            (at, _BINDERS[kinds[name].removeprefix(name)])
+            for at, name in enumerate(news)
+            if kinds[name] != name
+        ]
+        quoted = [f'"{name}"' for name in (*given, *news)]  # one is called limit
+        marks = ", ".join([mark] * len(quoted))
+        self.insert = f'INSERT INTO "{table}" ({", ".join(quoted)}) VALUES ({marks})'  # noqa: S608 -- our own columns
+        put = ", ".join(f"{name} = {mark}" for name in quoted[len(given) :])
+        self.update = f'UPDATE "{table}" SET {put} WHERE id = {mark}'  # noqa: S608 -- likewise
+
+    def bind(self, values: Values) -> Bound:
+        row = [*self._taken(values)]
+        for at, bind in self._binders:
+            row[at] = bind(row[at])
+        return tuple(row)
+
+
+def _json(value: Any) -> str:
+    """JSON in a tenth of the time that the standard library takes.
+
+    That one writes what msgspec cannot: lone surrogates, and a NaN, for which msgspec has null.
+    """
+    if not value:
+        return _EMPTY.get(type(value)) or json.dumps(value)
+    try:
+        text = msgspec.json.encode(value)
+    except (ValueError, OverflowError):
+        return json.dumps(value)
+    return json.dumps(value) if b"null" in text else text.decode()
+
+
+_EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
+
+
+def _exact(value: str | None) -> str | None:
+    return to_column(value) if value else value
+
+
+_BINDERS: dict[str, Callable[[Any], Any]] = {"{}": _json, "*": _exact, "~": packed}
+
+
 _OF_SESSION = ("agent", "version", "project", "parent", "path", "part", "began", "ended")
 
 
@@ -68,83 +206,16 @@ class Entry:
     calls: Sequence[Bound]
 
 
-class TableWriter:
-    """How rows of a table are written: columns that are `given` on writing, then those bound.
-
-    `update` is of the row whose id stands behind what is bound.
-    """
-
-    def __init__(self, dialect: Dialect, row: object, given: Sequence[str] = ()) -> None:
-        table, quote = table_of(row), dialect.identifier_preparer
-        bound = [each for each in table.c if each.name not in {"id", *given}]
-        self._taken = itemgetter(*(each.name for each in bound))
-        binders = [_binder(each.type, dialect) for each in bound]
-        self._binders = [(at, bind) for at, bind in enumerate(binders) if bind is not None]
-        name, mark = quote.format_table(table), "?" if dialect.paramstyle == "qmark" else "%s"
-        news = [quote.quote(each.name) for each in bound]
-        columns = [*map(quote.quote, given), *news]
-        marks = ", ".join([mark] * len(columns))
-        self.insert = f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 -- our own columns
-        self.update = f"UPDATE {name} SET {f' = {mark}, '.join(news)} = {mark} WHERE id = {mark}"  # noqa: S608 -- likewise
-
-    def bind(self, values: Values) -> Bound:
-        row = [*self._taken(values)]
-        for at, bind in self._binders:
-            row[at] = bind(row[at])
-        return tuple(row)
-
-    def write(self, connection: Connection, given: Bound, rows: Sequence[Bound]) -> None:
-        if rows:
-            connection.exec_driver_sql(self.insert, [given + row for row in rows])
-
-
-def _binder(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    """As SQLAlchemy binds a value of the kind, but for what is the same in each row."""
-    if type(kind) is ExactText:
-        return _exact
-    bind = kind.dialect_impl(dialect).bind_processor(dialect)
-    if bind is None or not isinstance(kind, JSON):
-        return bind
-    nothing: dict[type, Any] = {dict: bind({}), list: bind([])}
-    write = _text_of if isinstance(nothing[dict], str) else bind
-
-    def bound(value: Any) -> Any:
-        if not value:
-            return nothing[type(value)] if type(value) in nothing else bind(value)
-        return write(value)
-
-    return bound
-
-
-def _text_of(value: Any) -> str:
-    """JSON in a tenth of the time that the standard library takes.
-
-    That one writes what msgspec cannot: lone surrogates, and a NaN, for which msgspec has null.
-    """
-    try:
-        text = msgspec.json.encode(value)
-    except (ValueError, OverflowError):
-        return json.dumps(value)
-    return json.dumps(value) if b"null" in text else text.decode()
-
-
-def _exact(value: str | None) -> str | None:
-    return to_column(value) if value else value
-
-
-def table_of(row: Any) -> Table:
-    return SQLModel.metadata.tables[str(row.__tablename__)]
-
-
 class SessionTables:
-    """The tables that a session is written to, for one database's `dialect`."""
+    """The tables that a session is written to; `mark` is that of the database's driver."""
 
-    def __init__(self, dialect: Dialect, session_row: object, taxonomy: str) -> None:
+    def __init__(self, mark: str, taxonomy: str) -> None:
         self._taxonomy = taxonomy
-        self.trial = TableWriter(dialect, TrialRow, ("run_id", "number", "scenario", "seed"))
-        self.turn = TableWriter(dialect, TurnRow, ("trial_id",))
-        self.call = TableWriter(dialect, CallRow, ("trial_id",))
-        self.session = TableWriter(dialect, session_row, ("run_id", "trial_id"))
+        named = ("run_id", "number", "scenario", "seed")
+        self.trial = TableWriter("trial", f"{TRIAL} {COUNTED}", mark, named)
+        self.turn = TableWriter("turn", TURN, mark, ("trial_id",))
+        self.call = TableWriter("call", CALL, mark, ("trial_id",))
+        self.session = TableWriter("session", SESSION, mark, ("run_id", "trial_id"))
 
     def entry(self, judged: Judged) -> Entry:
         session, trial = judged.session, judged.trial
@@ -156,7 +227,7 @@ class SessionTables:
             size=session.size,
             scenario=trial.scenario,
             seed=trial.seed,
-            trial=self.trial.bind(_NEW_TRIAL | mapping.ended_values(trial)),
+            trial=self.trial.bind(NEW_TRIAL | mapping.ended_values(trial)),
             about=self.session.bind(_about(judged)),
             turns=[self.turn.bind(one) for one in turns],
             calls=self._calls(judged),

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import JSON, Column, Connection, delete, func, insert, select, update
 from sqlmodel import Field, SQLModel
 
-from agenteval.store.bound_rows import Entry, SessionTables, table_of
+from agenteval.store.bound_rows import Entry, SessionTables
+from agenteval.store.connections import Bound
 from agenteval.store.rows import CallRow, ExactText, RunRow, TrialRow, TurnRow
 
 
@@ -48,8 +49,9 @@ class LogFileRow(SQLModel, table=True):
     state: str
 
 
-_RUN, _TRIAL, _TURN, _CALL, _SESSION, _FILE = map(
-    table_of, (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
+_RUN, _TRIAL, _TURN, _CALL, _SESSION, _FILE = (
+    SQLModel.metadata.tables[str(row.__tablename__)]
+    for row in (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
 )
 AT_ONCE = 4_000  # calls that one transaction writes, about
 SESSIONS = 1_000  # likewise
@@ -157,7 +159,11 @@ class LogWriter:
         return trial
 
     def _fill(self, run: str, trial: int, entry: Entry) -> None:
-        self.tables.turn.write(self.connection, (trial,), entry.turns)
-        self.tables.call.write(self.connection, (trial,), entry.calls)
-        self.tables.session.write(self.connection, (run, trial), [entry.about])
+        self._write(self.tables.turn.insert, (trial,), entry.turns)
+        self._write(self.tables.call.insert, (trial,), entry.calls)
+        self._write(self.tables.session.insert, (run, trial), [entry.about])
         self._known[run][entry.session, entry.part] = _Known(trial, entry.size)
+
+    def _write(self, insert: str, given: Bound, rows: Sequence[Bound]) -> None:
+        if rows:
+            self.connection.exec_driver_sql(insert, [given + row for row in rows])

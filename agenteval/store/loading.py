@@ -17,7 +17,6 @@ from agenteval.core.run import Crash, Effort, Look, Options, Run
 from agenteval.core.summary import ImportedCounts, RunSummary, TrialSummary, World
 from agenteval.core.trial import Message, Trial
 from agenteval.errors import Cause, UsageError
-from agenteval.store.gate_looks import READ
 from agenteval.store.kept_prompts import messages_of, prompts_of
 from agenteval.store.location import from_column, meant
 from agenteval.store.mapping import trial_value
@@ -44,6 +43,8 @@ _READ: dict[str, Callable[[Any], Any]] = {
 _OF_RUN = 'FROM "{}" AS one JOIN trial ON trial.id = one.trial_id WHERE trial.run_id = :run'
 _TABLE = """SELECT id, imported, source, card, trials, by_trial, calls, by_class
     FROM imported WHERE id = :run"""
+_LOOKS = """SELECT number, planned, trials, level, verdict, baseline, rules, at, data, judged
+    FROM look WHERE run_id = :run ORDER BY number"""
 _CRASHES = "SELECT at, said FROM crash WHERE run_id = :run ORDER BY id"
 _REPLACED = "SELECT cause, count(*) FROM trial WHERE run_id = :run AND replaced GROUP BY cause"
 RAW = "raw*"  # of a turn, its largest column
@@ -121,7 +122,7 @@ def _run(query: Query, run: str) -> Run:
         arm=ArmCard(**arm) if arm else None,
         source=Source(**source) if source else None,
         effort=None if seconds is None else Effort(seconds, joules),
-        looks=tuple(Look(*look) for look in query(READ, run=run)),
+        looks=tuple(Look(*look) for look in query(_LOOKS, run=run)),
     )
 
 

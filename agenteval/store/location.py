@@ -7,12 +7,8 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from agenteval.errors import UsageError, fault
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
 
 SCHEMA = 17  # raised with every change of a table; `store.migration` adds what an older one lacks
 _SQLITE = "sqlite:///"
@@ -32,8 +28,10 @@ class Location:
 
     @property
     def file(self) -> str | None:
-        """The file of an SQLite database; None for any other."""
-        return self.url.removeprefix(_SQLITE) if self.url.startswith(_SQLITE) else None
+        """The file of an SQLite database; None for any other, and where its URL says more."""
+        path = self.url.removeprefix(_SQLITE)
+        more = "://" in self.given and (not self.url.startswith(_SQLITE) or "?" in path)
+        return None if more or path in {"", ":memory:"} else path
 
     @property
     def is_there(self) -> bool:
@@ -143,13 +141,6 @@ MARK = "\x02json:"
 PACKED = "\x02zlib:"
 _MARKS = (MARK, PACKED)
 _WORTH = 512  # characters; shorter ones get longer
-
-
-def usable(connection: "Connection") -> "Connection":
-    """Without what a lost connection left behind: the next statement connects anew, or says so."""
-    if connection.invalidated:
-        connection.rollback()
-    return connection
 
 
 def to_column(value: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import JSON, Column
+from sqlalchemy import JSON, Column, Engine
 from sqlmodel import Field, Session, SQLModel, col, select
 
 from agenteval.core.call import ToolCall, Verdict
@@ -83,31 +83,32 @@ class Rescored:
         return sum(self.moves.values())
 
 
-def rescore(session: Session, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+def rescore(engine: Engine, run_id: str, judge: Judge, basis: Basis) -> Rescored:
     """Judge every call of a run's trials again, all or none.
 
     `judge` takes where a call was made, the call as the model wrote it, and its record; it gives
     the verdict and the digest of the allow list that gave it. How a trial ended, and what its calls
     did, stays as it happened.
     """
-    run = session.get_one(RunRow, run_id)
-    made = RescoreRow(
-        run_id=run_id,
-        at=basis.at,
-        taxonomy_before=run.taxonomy,
-        taxonomy=basis.taxonomy,
-        policies_before=run.policies,
-        policies=dict(basis.policies),
-    )
-    session.add(made)
-    session.flush()
-    rescoring = _Rescoring(session, made, judge)
-    trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
-    for row in session.exec(trials).all():
-        rescoring.trial(row)
-    run.taxonomy, run.policies, run.judged = made.taxonomy, made.policies, dict(basis.judged)
-    session.commit()
-    return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
+    with Session(engine) as session:
+        run = session.get_one(RunRow, run_id)
+        made = RescoreRow(
+            run_id=run_id,
+            at=basis.at,
+            taxonomy_before=run.taxonomy,
+            taxonomy=basis.taxonomy,
+            policies_before=run.policies,
+            policies=dict(basis.policies),
+        )
+        session.add(made)
+        session.flush()
+        rescoring = _Rescoring(session, made, judge)
+        trials = select(TrialRow).where(TrialRow.run_id == run_id, TrialRow.outcome != "")
+        for row in session.exec(trials).all():
+            rescoring.trial(row)
+        run.taxonomy, run.policies, run.judged = made.taxonomy, made.policies, dict(basis.judged)
+        session.commit()
+        return Rescored(run_id, rescoring.calls, dict(rescoring.moves))
 
 
 @dataclass(slots=True)

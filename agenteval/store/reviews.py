@@ -4,42 +4,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlmodel import Field, Session, SQLModel, col, delete
-
+from agenteval.store.bound_rows import REVIEW, TableWriter
+from agenteval.store.connections import Connection
 from agenteval.store.location import from_column
-from agenteval.store.rows import CallRow, ExactText
 from agenteval.store.summaries import Query
 
 ALLOWED = "allowed"
+_TRIAL = 'SELECT trial_id FROM "call" WHERE id = :call'
+_FORGET = "DELETE FROM review WHERE call_id = :call"
 
 
-class ReviewRow(SQLModel, table=True):
-    """At most one of a call. `label` is a failure class, "allowed", or empty for a note alone."""
-
-    __tablename__ = "review"
-
-    id: int | None = Field(default=None, primary_key=True)
-    trial_id: int = Field(foreign_key="trial.id", index=True)
-    call_id: int = Field(foreign_key="call.id", unique=True)
-    label: str
-    note: str = Field(sa_type=ExactText)
-    at: str  # ISO 8601, UTC
-
-
-def put(session: Session, call_id: int, label: str, note: str, at: str) -> bool:
+def put(connection: Connection, call_id: int, label: str, note: str, at: str) -> bool:
     """Keep this in place of what was said of the call; nothing where both are empty.
 
     False where there is no such call.
     """
-    call = session.get(CallRow, call_id)
-    if call is None:
-        return False
-    session.exec(delete(ReviewRow).where(col(ReviewRow.call_id) == call_id))
-    if label or note:
-        said: dict[str, Any] = {"label": label, "note": note, "at": at}
-        session.add(ReviewRow(trial_id=call.trial_id, call_id=call_id, **said))
-    session.commit()
-    return True
+    with connection.together():
+        found = connection.ask(_TRIAL, call=call_id)
+        connection.ask(_FORGET, call=call_id)
+        if found and (label or note):
+            written = TableWriter("review", REVIEW, connection.mark)
+            values = {"trial_id": found[0][0], "call_id": call_id}
+            values |= {"label": label, "note": note, "at": at}
+            connection.put(written.insert, written.bind(values))
+    return bool(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, text
-
 from agenteval.core.outcome import Ending, Outcome
 from agenteval.errors import Cause, UsageError
-from agenteval.store.location import usable
+from agenteval.store.connections import Connection
 from agenteval.store.summaries import INTERRUPTED
 
 LEASE = 60.0
@@ -49,7 +47,7 @@ _IN_FLIGHT = """SELECT count(*) FROM trial
 
 def clock_of(connection: Connection) -> str:
     """Its time, in SQL. Raises UsageError for a database that shards cannot share."""
-    name = connection.dialect.name
+    name = connection.database
     if name not in _CLOCK:
         raise UsageError(f"--shard: not in a store of {name}; give PostgreSQL or SQLite")
     return _CLOCK[name]
@@ -88,7 +86,7 @@ class Part:
 
 @dataclass
 class Shard:
-    """This process among those that play a run. `connection` commits each statement."""
+    """This process among those that play a run."""
 
     connection: Connection
     part: Part
@@ -106,12 +104,13 @@ class Shard:
         """
         if self.part.run:
             return self.part.run
-        found = self._ask(_JOB, model=model, job=self.part.job).first()
-        if found is None:
+        found = self._ask(_JOB, model=model, job=self.part.job)
+        if not found:
             return None
-        over = found.complete and not self.part.job
-        came = over and self._ask(_CAME, run=found.id, number=self.part.number).scalar_one()
-        return None if came else str(found.id)
+        run, complete = found[0]
+        over = complete and not self.part.job
+        came = over and self._number(_CAME, run=run, number=self.part.number)
+        return None if came else str(run)
 
     def arrive(self, run: str) -> None:
         values = {
@@ -123,21 +122,21 @@ class Shard:
             "version": self.part.version,
             "lease": self.part.lease,
         }
-        self.run, self.id = run, int(self._ask(_ARRIVES, **values).scalar_one())
+        self.run, self.id = run, self._number(_ARRIVES, **values)
 
     def check(self, run: str) -> None:
         """Raises UsageError where the others are of another number or version."""
-        first = self._ask(_FIRST, run=run).first()
-        if first and first.shards and self.part.agreed not in {0, first.shards}:
-            raise UsageError(
-                f"{self.part}: run {run} is played by {first.shards} shards. Give each of them the "
-                "same number, or another --job to begin a new run"
-            )
-        if first and first.version != self.part.version:
-            raise UsageError(
-                f"{self.part}: this is agenteval {self.part.version}, and run {run} was begun by "
-                f"{first.version}. Install the same everywhere"
-            )
+        for shards, version in self._ask(_FIRST, run=run):
+            if shards and self.part.agreed not in {0, shards}:
+                raise UsageError(
+                    f"{self.part}: run {run} is played by {shards} shards. Give each of them the "
+                    "same number, or another --job to begin a new run"
+                )
+            if version != self.part.version:
+                raise UsageError(
+                    f"{self.part}: this is agenteval {self.part.version}, and run {run} was begun "
+                    f"by {version}. Install the same everywhere"
+                )
 
     def beat(self) -> None:
         """Tell that this shard lives."""
@@ -150,34 +149,38 @@ class Shard:
 
     def in_flight(self) -> int:
         """The trials of the run that somebody plays."""
-        return int(self._ask(_IN_FLIGHT, run=self.run).scalar_one())
+        return self._number(_IN_FLIGHT, run=self.run)
 
     def played(self) -> list[str]:
         """The runs of this job, in the order in which they began."""
-        return [str(row.id) for row in self._ask(_PLAYED, job=self.part.job)]
+        return [str(run) for (run,) in self._ask(_PLAYED, job=self.part.job)]
 
     def let_go(self) -> None:
         """Free what all shards of this job play, which are known to be gone."""
         self._ask(_LET_GO, job=self.part.job)
 
-    def _ask(self, sql: str, **values: Any) -> Any:
-        return usable(self.connection).execute(text(sql.format(clock=self._clock)), values)
+    def _ask(self, sql: str, **values: Any) -> list[Any]:
+        return self.connection.ask(sql.format(clock=self._clock), **values)
+
+    def _number(self, sql: str, **values: Any) -> int:
+        return int(self._ask(sql, **values)[0][0])
 
 
 def end(connection: Connection, shard: int) -> None:
-    """Free what this shard plays, at once. By any connection: its own may be what broke."""
-    connection.execute(text(_ENDS.format(clock=clock_of(connection))), {"shard": shard})
+    """Free what this shard plays, at once."""
+    connection.ask(_ENDS.format(clock=clock_of(connection)), shard=shard)
 
 
 def seconds_together(connection: Connection, run: str, closing: int) -> float | None:
     """From the coming of the first shard to now; None where for a time nobody played the run."""
-    if connection.execute(text(_ALONE), {"run": run}).scalar_one():
+    if connection.ask(_ALONE, run=run)[0][0]:
         return None
-    asked = text(_SPANS.format(clock=clock_of(connection)))
-    spans = connection.execute(asked, {"run": run, "shard": closing}).fetchall()
-    until = spans[0].came
-    for span in spans:
-        if span.came > until or not span.came:  # as older releases did not keep
+    asked = _SPANS.format(clock=clock_of(connection))
+    spans = connection.ask(asked, run=run, shard=closing)
+    first, last = spans[0][0], 0.0
+    until = first
+    for came, seen, lease in spans:
+        if came > until or not came:  # as older releases did not keep
             return None
-        until = max(until, span.seen + span.lease / BEATS)
-    return float(max(span.seen for span in spans) - spans[0].came)
+        until, last = max(until, seen + lease / BEATS), max(last, seen)
+    return float(last - first)

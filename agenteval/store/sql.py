@@ -1,35 +1,55 @@
-"""Runs in a SQL database through SQLModel: SQLite in WAL mode by default."""
+"""Runs in a SQL database: a file of SQLite in WAL mode by default, or what SQLAlchemy speaks to."""
 
-import re
+import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import asdict
-from pathlib import Path
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from sqlalchemy import ColumnElement, Connection, Engine, event, text
-from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
-from sqlmodel import Session, col, create_engine, select
-
+from agenteval import store as parts  # whose orm imports an ORM: only when it is needed
+from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.run import Crash, Effort, Look, Run
 from agenteval.core.summary import ImportedCounts, TrialSummary
-from agenteval.errors import AgentevalError, UsageError, fault, is_damage
-from agenteval.store import bound_rows, ingesting, loading, run_mapping
-from agenteval.store.location import Location, meant
-from agenteval.store.migration import check_schema, make_tables
-from agenteval.store.recorder import Hold, RunRecorder, claimed
-from agenteval.store.rescoring import Basis, Judge, Rescored, rescore
-from agenteval.store.reviews import put
-from agenteval.store.rows import CrashRow, RunRow, TagsRow, TrialRow
-from agenteval.store.run_mapping import (
-    IN_FORCE,
-    ImportedRow,
-    imported_row,
-    set_aside,
+from agenteval.errors import Cause, HostError, UsageError
+from agenteval.store import bound_rows, loading
+from agenteval.store.bound_rows import (
+    IMPORTED,
+    RUN,
+    TAGS,
+    TableWriter,
+    imported_values,
+    run_values,
 )
+from agenteval.store.connections import Connection, FileConnection, unopened
+from agenteval.store.location import Location, meant
+from agenteval.store.recorder import Hold, RunRecorder, claimed
+from agenteval.store.reviews import put
 from agenteval.store.shards import Part, Shard, end, seconds_together
-from agenteval.store.summaries import Query, known, tables_known
+from agenteval.store.summaries import INTERRUPTED, Query, Values, decoded, known, tables_known
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+    from agenteval.store.ingesting import LogWriter
+    from agenteval.store.rescoring import Basis, Judge, Rescored
+
+_THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
+_LOOK = """INSERT INTO look
+    (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
+    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)"""
+_CRASH = "INSERT INTO crash (run_id, at, said) VALUES (:run, :at, :said)"
+_TAGGED = "SELECT labels, note FROM tags WHERE run_id = :run"
+_TAG = " ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
+_ASIDE = """UPDATE trial SET replaced = true,
+    ending = CASE outcome WHEN '' THEN :broken ELSE ending END,
+    reason = CASE outcome WHEN '' THEN :reason ELSE reason END,
+    cause = CASE outcome WHEN '' THEN :cause ELSE cause END,
+    outcome = CASE outcome WHEN '' THEN :void ELSE outcome END
+    WHERE run_id = :run AND NOT replaced AND outcome IN ('', :also) RETURNING scenario, number"""
+_KEYS = "SELECT scenario, number FROM trial WHERE run_id = :run"
+_IN_FORCE = f"{_KEYS} AND NOT replaced"
 
 
 class SqlStore:
@@ -41,42 +61,60 @@ class SqlStore:
         Raises UsageError when it cannot be opened or was written by a newer version's schema, and
         HostError when its file is damaged or its server is away.
         """
-        where = Location(url)
-        self.url, self.shown = where.url, str(where)
-        self._writing: Connection | None = None  # of the recorders
+        self._where = Location(url)
+        self.url, self.shown = self._where.url, str(self._where)
         try:
-            self._engine = create_engine(self.url)
-            if self._engine.dialect.name == "sqlite":
-                _prepare_sqlite(self._engine)
-            check_schema(self._engine, self.shown)
-            make_tables(self._engine)
-        except (SQLAlchemyError, ModuleNotFoundError, OSError, ValueError) as error:
-            raise _unopened(self.shown, error) from error
-        _tell_of_faults(self._engine, self.shown)
+            self._connection = self._connected()
+        except (sqlite3.Error, OSError, ValueError) as error:
+            raise unopened(self.shown, error) from error
+        self.ask: Query = self._connection.ask
+
+    def _connected(self) -> Connection:
+        """To a file without an ORM, unless its tables are of another day."""
+        if self._where.file is None:
+            return self._another()
+        connection = FileConnection(self._where.file, self.shown)
+        if not connection.is_current():
+            self.engine.dispose()  # it has widened them
+        return connection
+
+    def _another(self) -> Connection:
+        connection: Connection = parts.orm.UrlConnection(self.engine)
+        return connection
+
+    @cached_property
+    def engine(self) -> "sqlalchemy.Engine":
+        """The database as SQLAlchemy knows it."""
+        return parts.orm.engine_of(self._where)
 
     def close(self) -> None:
-        if self._writing is not None:
-            self._writing.close()
-        self._engine.dispose()
+        self._connection.close()
+        if "engine" in self.__dict__:  # it was asked for
+            self.engine.dispose()
 
-    def log_writer(self, taxonomy: str) -> ingesting.LogWriter:
+    def log_writer(self, taxonomy: str) -> "LogWriter":
         """What takes in sessions out of logs."""
-        tables = bound_rows.SessionTables(self._engine.dialect, ingesting.SessionRow, taxonomy)
-        return ingesting.LogWriter(self._engine.connect(), tables)
+        tables = bound_rows.SessionTables(self._connection.mark, taxonomy)
+        return parts.ingesting.LogWriter(self.engine.connect(), tables)
 
-    def connect(self) -> Connection:
-        """For questions in plain SQL."""
-        return self._engine.connect()
+    def connect(self) -> "sqlalchemy.Connection":
+        """For questions by SQLAlchemy."""
+        return self.engine.connect()
+
+    def _add(self, table: str, columns: str, values: Values, more: str = "") -> None:
+        written = TableWriter(table, columns, self._connection.mark)
+        self._connection.put(written.insert + more, written.bind(values))
+
+    def _put(self, run_id: str, columns: str, values: Values) -> None:
+        written = TableWriter("run", columns, self._connection.mark)
+        self._connection.put(written.update, (*written.bind(values), run_id))
 
     def add(self, run: Run) -> None:
-        with Session(self._engine) as session:
-            session.add(run_mapping.run_row(run))
-            session.commit()
+        self._add("run", RUN, run_values(run))
 
     def exists(self, run_id: str) -> bool:
         """Whether a run, or imported counts, have this id."""
-        with Session(self._engine) as session:
-            return any(session.get(table, run_id) for table in (RunRow, ImportedRow))
+        return bool(self.ask(_THERE, id=run_id))
 
     def free_id(self, wanted: str) -> str:
         """`wanted`, or the first number behind it that no run has: two may start in one second."""
@@ -87,27 +125,23 @@ class SqlStore:
         return found
 
     def add_imported(self, imported: ImportedCounts) -> None:
-        with Session(self._engine) as session:
-            session.add(imported_row(imported))
-            session.commit()
+        self._add("imported", IMPORTED, imported_values(imported))
 
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""
-        with Session(self._engine) as session:
-            row = session.get(TagsRow, run_id) or TagsRow(run_id=run_id)
-            kept = [one for one in row.labels if one not in labels]
-            row.labels = kept if off else [*kept, *labels]
-            row.note = row.note if note is None else note
-            session.add(row)
-            session.commit()
+        with self._connection.together():
+            before = self.ask(_TAGGED, run=run_id)
+            had, noted = before[0] if before else ("[]", "")
+            kept = [one for one in decoded(had) if one not in labels]
+            values = {"labels": kept if off else [*kept, *labels], "run_id": run_id}
+            self._add("tags", TAGS, values | {"note": noted if note is None else note}, _TAG)
 
     def served_at(self, run_id: str, base_url: str) -> None:
         """Add servers, by their URLs with a space between, to those that the run names."""
-        with Session(self._engine) as session:
-            row = session.get_one(RunRow, run_id)
-            each = dict.fromkeys(f"{row.card.get('base_url', '')} {base_url}".split())
-            row.card = {**row.card, "base_url": " ".join(each)}
-            session.commit()
+        with self._connection.together():
+            card = decoded(self.ask("SELECT card FROM run WHERE id = :run", run=run_id)[0][0])
+            each = dict.fromkeys(f"{card.get('base_url', '')} {base_url}".split())
+            self._put(run_id, "card{}", {"card": card | {"base_url": " ".join(each)}})
 
     def close_run(
         self,
@@ -121,12 +155,10 @@ class SqlStore:
 
         `effort` is of everything that is stored of the run; None where a part is not known.
         """
-        with Session(self._engine) as session:
-            row = session.get_one(RunRow, run_id)
-            row.complete, row.second_reader = complete, dict(second_reader)
-            row.seconds = effort.seconds if effort else None
-            row.joules = effort.joules if effort else None
-            session.commit()
+        values = {"complete": complete, "second_reader": dict(second_reader)} | (
+            asdict(effort) if effort else {"seconds": None, "joules": None}
+        )
+        self._put(run_id, "complete second_reader{} seconds joules", values)
 
     def close_part(
         self,
@@ -140,154 +172,98 @@ class SqlStore:
 
         What is still in flight of its shard is free at once.
         """
-        with self.claimed(f"{run_id}: closing", Hold.WAITING), Session(self._engine) as session:
-            row = session.get_one(RunRow, run_id)
-            row.second_reader = dict(Counter(row.second_reader) + Counter(second_reader))
+        asked = "SELECT complete, second_reader, seconds FROM run WHERE id = :run"
+        with self.claimed(f"{run_id}: closing", Hold.WAITING), self._connection.together():
+            (was, answers, seconds), *_ = self.ask(asked, run=run_id)
+            if shard and complete and not was:
+                seconds = seconds_together(self._connection, run_id, shard.id)
             if shard:
-                if complete and not row.complete:
-                    row.seconds = seconds_together(session.connection(), run_id, shard.id)
-                end(session.connection(), shard.id)
-            row.complete = row.complete or complete
-            session.commit()
+                end(self._connection, shard.id)
+            counts = Counter(decoded(answers)) + Counter(second_reader)
+            values = {"complete": bool(was or complete), "second_reader": dict(counts)}
+            columns = "complete second_reader{} seconds"
+            self._put(run_id, columns, values | {"seconds": seconds})
 
     def look(self, run_id: str, look: Look) -> None:
         """Keep what a gate saw of a run under way."""
-        with Session(self._engine) as session:
-            session.add(run_mapping.look_row(run_id, look))
-            session.commit()
+        self.ask(_LOOK, run=run_id, **asdict(look))
 
     def recorder(
         self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
     ) -> RunRecorder:
         """Where the run's trials are written; `digests` is explained in `RunRecorder`."""
         part = shard.id if shard else None
-        return RunRecorder(self._written(), run.id, run.taxonomy, digests, part)
+        return RunRecorder(self._connection, run.id, run.taxonomy, digests, part)
 
     def shard(self, part: Part) -> Shard:
         """This process, among others that play the same runs."""
-        return Shard(self._written(), part)
-
-    def _written(self) -> Connection:
-        if self._writing is None:
-            self._writing = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        return self._writing
+        return Shard(self._connection, part)
 
     def runs(self) -> Sequence[Run]:
         """All runs, newest first, without their trials."""
-        with self.connect() as connection:
-            ask = self.query(connection)
-            return [loading.without_trials(ask, run.id) for run in known(ask)]
+        return [loading.without_trials(self.ask, run.id) for run in known(self.ask)]
 
     def load(self, run_id: str) -> Run:
         """A whole run, by what names it (`store.location`). Raises UsageError."""
-        with self.connect() as connection:
-            return loading.load(self.query(connection), run_id, where=self.shown)
-
-    @staticmethod
-    def query(connection: Connection) -> Query:
-        """The connection as `store.summaries` asks."""
-        return lambda sql, **named: connection.execute(text(sql), named).fetchall()
+        return loading.load(self.ask, run_id, where=self.shown)
 
     def summarized(self, run_id: str) -> tuple[Run, tuple[TrialSummary, ...]]:
         """A run without its trials, and their summaries: a small part of what `load` reads."""
-        with self.connect() as connection:
-            return loading.summarized(self.query(connection), run_id, where=self.shown)
+        return loading.summarized(self.ask, run_id, where=self.shown)
 
     def review(self, call_id: int, label: str, note: str, at: str) -> bool:
         """Keep what a person says of a call (`store.reviews.put`)."""
-        with Session(self._engine) as session:
-            return put(session, call_id, label, note, at)
+        return put(self._connection, call_id, label, note, at)
 
-    def rescore(self, run_id: str, judge: Judge, basis: Basis) -> Rescored:
+    def rescore(self, run_id: str, judge: "Judge", basis: "Basis") -> "Rescored":
         """Judge a run's calls again (`store.rescoring`); both judgements are kept."""
-        with Session(self._engine) as session:
-            return rescore(session, run_id, judge, basis)
+        judged: Rescored = parts.rescoring.rescore(self.engine, run_id, judge, basis)
+        return judged
 
     def claimed(self, run_id: str, how: Hold = Hold.ALONE) -> AbstractContextManager[None]:
         """The run for one process, or some. Raises UsageError while another one plays it."""
-        return claimed(self._engine, run_id, how)
+        return claimed(self._where, self._another, run_id, how)
 
     def crash(self, run_id: str, crash: Crash) -> None:
         """Keep that the server crashed."""
-        with Session(self._engine) as session:
-            session.add(CrashRow(run_id=run_id, **asdict(crash)))
-            session.commit()
+        self.ask(_CRASH, run=run_id, **asdict(crash))
 
     def set_aside(self, run_id: str, *, voids: bool) -> Sequence[tuple[str, int]]:
         """Have trials played again: those in flight when the run died and, if wanted, the voids.
 
         They are kept, and marked as replaced. Gives the scenario and number of each.
         """
-        with Session(self._engine) as session:
-            return set_aside(session, run_id, voids=voids)
+        broken = {"broken": Ending.BROKEN, "reason": INTERRUPTED, "cause": Cause.INTERRUPTED}
+        also = Outcome.VOID if voids else ""
+        rows = self.ask(_ASIDE, run=run_id, void=Outcome.VOID, also=also, **broken)
+        return [(str(scenario), int(number)) for scenario, number in rows]
 
     def played(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Scenario and number of every trial in force."""
-        return self._keys(run_id, IN_FORCE)
+        return self._keys(_IN_FORCE, run_id)
 
     def ended(self, run_id: str) -> int:
         """How many of its trials have ended, void ones too."""
-        return len(self._keys(run_id, IN_FORCE, col(TrialRow.outcome) != ""))
+        return len(self._keys(f"{_IN_FORCE} AND outcome != ''", run_id))
 
     def left(self, run_id: str) -> frozenset[tuple[str, int]]:
         """Those that were set aside, and have not been played again."""
-        return self._keys(run_id) - self.played(run_id)
+        return self._keys(_KEYS, run_id) - self.played(run_id)
 
-    def _keys(self, run_id: str, *wanted: ColumnElement[bool]) -> frozenset[tuple[str, int]]:
-        query = select(TrialRow.scenario, TrialRow.number)
-        with Session(self._engine) as session:
-            return frozenset(session.exec(query.where(TrialRow.run_id == run_id, *wanted)).all())
+    def _keys(self, asked: str, run_id: str) -> frozenset[tuple[str, int]]:
+        return frozenset((scenario, number) for scenario, number in self.ask(asked, run=run_id))
 
     def meant(self, word: str, *, whatever: bool = False) -> str:
         """The id of the run or of the imported counts that a user means. Raises UsageError."""
-        with self.connect() as connection:
-            ask, where = self.query(connection), self.shown
-            return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
+        ask, where = self.ask, self.shown
+        return meant(word, known(ask), tables_known(ask), where=where, whatever=whatever)
 
 
-def _prepare_sqlite(engine: Engine) -> None:
-    """WAL, so that `agenteval show` reads while a run writes."""
-    file = engine.url.database
-    if file and file != ":memory:":
-        Path(file).parent.mkdir(parents=True, exist_ok=True)
-
-    @event.listens_for(engine, "connect")
-    def _settings(connection: Any, _record: Any) -> None:
-        for setting in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=10000"):
-            connection.execute(f"PRAGMA {setting}")
-
-
-# What libpq says of a server that is down, starts or is full; not of a name that it does not know.
-_AWAY = re.compile(
-    "Is the server running|the database system is|timeout expired|closed the connection"
-    "|too many clients|remaining connection slots"
-)
-
-
-def _unopened(shown: str, error: Exception) -> AgentevalError:
-    """The user's error, unless the file is damaged or the server is away for now."""
-    said = str(error)
-    reason = said.splitlines()[0]
-    if is_damage(reason) or _AWAY.search(said):
-        return fault(shown, reason)
-    cure = (
-        "install its driver (for PostgreSQL: agenteval-gate[postgres])"
-        if isinstance(error, ModuleNotFoundError)
-        else "give a file path or a database URL such as sqlite:///runs.db"
-    )
-    return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")
-
-
-def _tell_of_faults(engine: Engine, shown: str) -> None:
-    """Make one line of what the database can do nothing about: a full disk, a lost connection."""
-
-    @event.listens_for(engine, "handle_error")
-    def _told(failed: Any) -> None:
-        error, said = failed.sqlalchemy_exception, str(failed.original_exception)
-        of_the_host = isinstance(error, OperationalError | InterfaceError) or (
-            type(error) is DatabaseError
-        )
-        # these would be faults of our SQL
-        ours = said.startswith("no such ") or said.endswith(": syntax error")
-        if of_the_host and not ours:
-            raise fault(shown, said) from error
+def keep_look(store: str, run_id: str, look: Look) -> bool:
+    """Keep what a gate saw of a run; False where the store cannot be written."""
+    try:
+        with closing(SqlStore(store)) as opened:
+            opened.look(run_id, look)
+    except (HostError, UsageError):
+        return False
+    return True

@@ -21,7 +21,7 @@ from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
 from agenteval.store.location import SCHEMA, Known, Location, from_column
 
-Query = Callable[..., Sequence[Sequence[Any]]]  # SQL text and its parameters by name
+Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
 
 INTERRUPTED = "interrupted before it ended"
@@ -136,8 +136,7 @@ def _widen(store: str) -> None:
 def _asked_by_url(url: str) -> Iterator[Query]:
     store = parts.sql.SqlStore(url)
     try:
-        with store.connect() as connection:
-            yield store.query(connection)
+        yield store.ask
     finally:
         store.close()
 

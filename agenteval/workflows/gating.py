@@ -19,8 +19,8 @@ from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
 from agenteval.stats.estimand import Estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
-from agenteval.store.gate_looks import keep_look
 from agenteval.store.loading import load_summary
+from agenteval.store.sql import keep_look
 from agenteval.store.summaries import opened
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 

@@ -68,7 +68,7 @@ def test_what_a_living_shard_plays_is_left_to_it(stores) -> None:
 
 
 def test_a_shard_that_is_silent_beyond_its_lease_is_taken_for_gone_and_else_is_not(stores) -> None:
-    silent, other = arrived(stores[0], 1, lease=0.0), arrived(stores[1], 2)
+    silent, other = arrived(stores[0], 1, lease=-1.0), arrived(stores[1], 2)  # over as it begins
     written(stores[0], silent).begin(KEY)
     written(stores[1], other).begin(OTHER)
     other.take_over()

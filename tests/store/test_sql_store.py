@@ -1,8 +1,8 @@
-from dataclasses import replace
+import sqlite3
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, event
 from sqlalchemy.exc import OperationalError
 
 from agenteval.core.call import Allowed, Denied, Finding, ToolCall
@@ -26,6 +26,7 @@ from agenteval.core.trial import (
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import loading, summaries
+from agenteval.store.connections import Bound, Connection
 from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
@@ -300,8 +301,7 @@ def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Pat
 def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "runs.db")
     first = SqlStore(path)
-    with first._engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA user_version=99")
+    first.ask("PRAGMA user_version=99")
     first.close()
     with pytest.raises(UsageError, match="written with schema 99"):
         SqlStore(path)
@@ -330,8 +330,7 @@ def test_a_run_comes_back_with_its_own_trials_only(store: SqlStore) -> None:
 
 
 def kept(store: SqlStore) -> list[Listed]:
-    with store.connect() as connection:
-        return listed(store.query(connection))
+    return listed(store.ask)
 
 
 def test_labels_are_given_once_and_taken_off_and_a_note_stays_until_there_is_another(store) -> None:
@@ -348,10 +347,11 @@ def test_labels_are_given_once_and_taken_off_and_a_note_stays_until_there_is_ano
 def test_a_database_without_room_is_a_fault_of_the_host(store: SqlStore) -> None:
     store.add(RUN)
     with store.connect() as connection:
-        pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
-        connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
-        with pytest.raises(HostError, match=r"^--store .*runs.db: database or disk is full\. What"):
-            connection.exec_driver_sql("CREATE TABLE more AS SELECT randomblob(100000)")
+        for ask in (store.ask, lambda sql: connection.exec_driver_sql(sql).fetchall()):
+            ((pages,),) = ask("PRAGMA page_count")
+            ask(f"PRAGMA max_page_count={pages}")
+            with pytest.raises(HostError, match=r"^--store .*runs.db: database or disk is full\. "):
+                ask("CREATE TABLE more AS SELECT randomblob(100000)")
 
 
 def test_a_database_with_broken_pages_is_a_fault_of_the_host(tmp_path: Path) -> None:
@@ -379,6 +379,8 @@ def test_a_database_with_broken_pages_is_a_fault_of_the_host(tmp_path: Path) -> 
 def test_a_query_that_cannot_be_asked_is_a_fault_of_ours(store: SqlStore, ours, told) -> None:
     with store.connect() as connection, pytest.raises(OperationalError, match=told):
         connection.exec_driver_sql(ours)
+    with pytest.raises(sqlite3.OperationalError, match=told):
+        store.ask(ours)
 
 
 COUNTED = "calls errors executed crashed prompt_tokens agent_calls recovery counting"  # from calls
@@ -400,24 +402,33 @@ def test_every_column_is_read(read, table, beside) -> None:
     )
 
 
+@dataclass
+class Noting:
+    """A connection that notes what the database says, asked so, before a trial is written."""
+
+    own: Connection
+    asks: str
+    seen: list[tuple[str, object]] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.own, name)
+
+    def put(self, sql: str, values: Bound) -> list:
+        if '"trial" ' in sql:
+            self.seen.append((sql.split(maxsplit=1)[0], self.own.ask(self.asks)[0][0]))
+        return self.own.put(sql, values)
+
+
 def commits(store: SqlStore, ask: str) -> list[tuple[str, object]]:
     """What a database says, asked so, while a trial begins, ends, and the next one begins."""
-    seen = []
-
-    @event.listens_for(Engine, "before_cursor_execute")
-    def note(connection, cursor, statement, *_):
-        if " trial " in statement and statement.startswith(("INSERT", "UPDATE")):
-            seen.append((statement.split()[0], cursor.connection.execute(ask).fetchone()[0]))
-
     store.add(RUN)
     recorder = store.recorder(RUN, {"s": "abc"})
-    try:
-        recorder.begin(KEY)
-        recorder.finish(KEY, TRIAL)
-        recorder.begin(replace(KEY, number=2))
-    finally:
-        event.remove(Engine, "before_cursor_execute", note)
-    return seen
+    noting = Noting(recorder.connection, ask)
+    recorder = replace(recorder, connection=noting)
+    recorder.begin(KEY)
+    recorder.finish(KEY, TRIAL)
+    recorder.begin(replace(KEY, number=2))
+    return noting.seen
 
 
 def test_the_end_of_a_trial_is_written_through_to_the_disk_and_nothing_else(store) -> None:
@@ -445,15 +456,12 @@ def test_what_agents_began_with_comes_back_and_is_kept_once_in_a_run(store: SqlS
     assert [(one.prompt, one.agents) for one in store.load("r1").trials] == [
         (ASKED.prompt, ASKED.agents)
     ] * 3
-    with store.connect() as connection:
-        kept = store.query(connection)("SELECT count(*) FROM message WHERE run_id = 'r1'")
+    kept = store.ask("SELECT count(*) FROM message WHERE run_id = 'r1'")
     assert kept[0][0] == 3
 
 
 def test_one_trial_is_read_alone_as_all_of_its_run_are(store: SqlStore) -> None:
     store.add(RUN)
     play(store, ASKED)
-    with store.connect() as connection:
-        ask = store.query(connection)
-        found = [loading.load_trial(ask, "r1", "s", number) for number in (1, 2)]
+    found = [loading.load_trial(store.ask, "r1", "s", number) for number in (1, 2)]
     assert found == [*store.load("r1").trials, None]

@@ -1,0 +1,153 @@
+"""Plain SQL to a store: what a run is written and read by.
+
+A file of SQLite is spoken to by the standard library's module. Any other database goes by
+SQLAlchemy (`store.orm`), which is imported then.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+from agenteval.core.recovery import COUNTING
+from agenteval.errors import AgentevalError, UsageError, fault, is_damage
+from agenteval.store.location import SCHEMA
+
+Bound = tuple[Any, ...]  # values as a driver takes them
+WAIT_SECONDS = 10.0  # for what another process writes
+
+
+class Connection(Protocol):
+    """Statements in plain SQL; each is committed by itself, unless it is one of several `together`.
+
+    What the database can do nothing about, such as a full disk, is raised as HostError.
+    """
+
+    @property
+    def database(self) -> str:
+        """What kind it is, such as "sqlite" or "postgresql"."""
+
+    @property
+    def mark(self) -> str:
+        """What stands in the place of a value in a statement that is `put`."""
+
+    def ask(self, sql: str, /, **named: Any) -> list[Any]:
+        """The rows of a statement whose values stand as `:name`."""
+
+    def put(self, sql: str, values: Bound, /) -> list[Any]:
+        """The rows of a statement as the database's driver takes it."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """All statements within, or none."""
+
+    def close(self) -> None:
+        """Nothing is asked any more."""
+
+
+@contextmanager
+def all_or_none(connection: Connection, begin: str) -> Iterator[None]:
+    connection.ask(begin)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):  # the connection may be what broke
+            connection.ask("ROLLBACK")
+        raise
+    connection.ask("COMMIT")
+
+
+class FileConnection:
+    """Of an SQLite file, which is made when there is none, in WAL mode: reading goes on beside."""
+
+    database, mark = "sqlite", "?"
+
+    def __init__(self, file: str, shown: str) -> None:
+        """Raises sqlite3.Error and OSError where it cannot be opened."""
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        self._shown = shown
+        self._connection = sqlite3.connect(
+            file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
+            self._connection.execute(f"PRAGMA {setting}")
+
+    def ask(self, sql: str, /, **named: Any) -> list[Any]:
+        return self._done(sql, named)
+
+    def put(self, sql: str, values: Bound, /) -> list[Any]:
+        return self._done(sql, values)
+
+    def together(self) -> AbstractContextManager[None]:
+        return all_or_none(self, "BEGIN IMMEDIATE")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def is_current(self) -> bool:
+        """Whether its tables are those of today, which a new file is given; and all is counted.
+
+        What is of an earlier day, or of a later one, `store.orm` has to widen or to refuse.
+        """
+        if self._version() == 0:
+            self._make()
+        return self._version() == SCHEMA and not self.ask(_UNCOUNTED, counting=COUNTING)[0][0]
+
+    def _version(self) -> int:
+        return int(self.ask("PRAGMA user_version")[0][0])
+
+    def _make(self) -> None:
+        with self.together():
+            if self.ask("SELECT count(*) FROM sqlite_master")[0][0]:
+                return  # of a time when no number was kept, or made by another process just now
+            for statement in _tables():
+                self.ask(statement)
+            self.ask(f"PRAGMA user_version={SCHEMA}")
+
+    def _done(self, sql: str, values: Any) -> list[Any]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            failed = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
+            if is_of_the_host(str(error), error=failed or type(error) is sqlite3.DatabaseError):
+                raise fault(self._shown, str(error)) from error
+            raise
+
+
+def _tables() -> list[str]:
+    """The statements that make all tables of an SQLite store, with their indexes."""
+    text = files(__package__).joinpath("tables.sql").read_text(encoding="utf-8")
+    return [statement for statement in text.split(";\n") if statement.strip()]
+
+
+# Trials of a time when none was counted, or otherwise than today.
+_UNCOUNTED = """SELECT EXISTS (SELECT 1 FROM trial
+    WHERE counting != :counting AND outcome != '' AND NOT replaced)"""
+
+
+def is_of_the_host(said: str, *, error: bool) -> bool:
+    """Whether this is no fault of our SQL, where it is the `error` of a database at work."""
+    return error and not said.startswith("no such ") and not said.endswith(": syntax error")
+
+
+# What libpq says of a server that is down, starts or is full; not of a name that it does not know.
+_AWAY = re.compile(
+    "Is the server running|the database system is|timeout expired|closed the connection"
+    "|too many clients|remaining connection slots"
+)
+
+
+def unopened(shown: str, error: Exception) -> AgentevalError:
+    """The user's error, unless the file is damaged or the server is away for now."""
+    said = str(error)
+    reason = said.splitlines()[0]
+    if is_damage(reason) or _AWAY.search(said):
+        return fault(shown, reason)
+    cure = (
+        "install its driver (for PostgreSQL: agenteval-gate[postgres])"
+        if isinstance(error, ModuleNotFoundError)
+        else "give a file path or a database URL such as sqlite:///runs.db"
+    )
+    return UsageError(f"--store {shown}: cannot be opened ({reason}); {cure}")

@@ -1,0 +1,128 @@
+"""What plain SQL writes is what SQLAlchemy's tables are, and a new file is made like any other."""
+
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import JSON, create_engine
+from sqlmodel import SQLModel
+
+from agenteval.store import bound_rows
+from agenteval.store.connections import Connection, FileConnection
+from agenteval.store.location import SCHEMA
+from agenteval.store.orm import UrlConnection
+from agenteval.store.rows import ExactText, PackedText
+from agenteval.store.sql import SqlStore
+
+WRITTEN = {
+    "run": bound_rows.RUN,
+    "trial": f"{bound_rows.TRIAL} {bound_rows.COUNTED}",
+    "turn": bound_rows.TURN,
+    "call": bound_rows.CALL,
+    "session": bound_rows.SESSION,
+    "imported": bound_rows.IMPORTED,
+    "review": bound_rows.REVIEW,
+    "tags": bound_rows.TAGS,
+}
+
+
+@pytest.mark.parametrize("table", WRITTEN)
+def test_every_column_is_written_as_its_kind(table: str) -> None:
+    marks = {JSON: "{}", PackedText: "~", ExactText: "*"}
+    columns = {
+        f"{one.name}{marks.get(type(one.type), '')}"
+        for one in SQLModel.metadata.tables[table].columns
+        if not (one.primary_key and one.autoincrement is True) and one.name != "id"
+    }
+    own = {"id"} if table in {"run", "imported"} else set()
+    assert {*WRITTEN[table].split()} == columns | own
+
+
+def test_a_new_trial_has_a_value_for_each_column() -> None:
+    names = {one.rstrip("{}*~") for one in bound_rows.TRIAL.split()}
+    assert names == {*bound_rows.NEW_TRIAL, "run_id", "scenario", "number", "seed"}
+
+
+def shape(path: Path) -> dict[str, list[tuple]]:
+    """The columns of each table, and the indexes with theirs."""
+    with closing(sqlite3.connect(path)) as there:
+        names = "SELECT name, type FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+        return {
+            name: [kind, *there.execute(f"PRAGMA {kind}_info('{name}')")]
+            for name, kind in there.execute(names).fetchall()
+        }
+
+
+def test_a_new_file_has_the_tables_that_sqlalchemy_makes(tmp_path: Path) -> None:
+    with closing(FileConnection(str(tmp_path / "plain.db"), "")) as made:
+        assert made.is_current()
+    SQLModel.metadata.create_all(create_engine(f"sqlite:///{tmp_path / 'orm.db'}"))
+    assert shape(tmp_path / "plain.db") == shape(tmp_path / "orm.db")
+
+
+def test_a_file_that_has_tables_and_no_number_is_not_made_anew(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as there:
+        there.execute("CREATE TABLE mine (x)")
+    with closing(FileConnection(str(path), "")) as opened:
+        assert (opened.is_current(), [*shape(path)]) == (False, ["mine"])
+
+
+HEAVY = """
+import sys
+from agenteval.store.sql import SqlStore
+store = SqlStore(sys.argv[1])
+assert store.played("r") == frozenset()
+store.close()
+print(sorted(name for name in ("sqlalchemy", "sqlmodel", "pydantic") if name in sys.modules))
+"""
+
+
+def test_a_file_of_today_is_opened_without_an_orm(tmp_path: Path) -> None:
+    for _ in ("new", "again"):
+        words = [sys.executable, "-c", HEAVY, str(tmp_path / "runs.db")]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        assert done.stdout == "[]\n"
+
+
+@pytest.fixture(params=["file", "url"])
+def connection(request, tmp_path: Path):
+    path = tmp_path / "runs.db"
+    with closing(SqlStore(str(path))) as store:
+        opened = FileConnection(str(path), "") if request.param == "file" else None
+        with closing(opened or UrlConnection(store.engine)) as made:
+            yield made
+
+
+def _cut_short(connection: Connection, write: str) -> None:
+    with connection.together():
+        connection.ask(write, id="c")
+        raise KeyboardInterrupt
+
+
+def test_of_several_statements_together_all_are_done_or_none(connection) -> None:
+    write = "INSERT INTO log_file (id, state) VALUES (:id, 'read')"
+    with connection.together():
+        connection.ask(write, id="a")
+        connection.ask(write, id="b")
+    with pytest.raises(KeyboardInterrupt):
+        _cut_short(connection, write)
+    assert [*map(tuple, connection.ask("SELECT id FROM log_file ORDER BY id"))] == [("a",), ("b",)]
+
+
+def test_a_statement_is_put_as_the_driver_takes_it(connection) -> None:
+    mark = connection.mark
+    write = f"INSERT INTO log_file (id, state) VALUES ({mark}, {mark}) RETURNING state"
+    assert [*map(tuple, connection.put(write, ("a", "half")))] == [("half",)]
+    assert connection.database == "sqlite"
+
+
+def test_a_database_of_a_later_day_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as there:
+        there.execute(f"PRAGMA user_version={SCHEMA + 1}")
+    with closing(FileConnection(str(path), "")) as opened:
+        assert (opened.is_current(), shape(path)) == (False, {})
