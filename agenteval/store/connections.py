@@ -71,8 +71,12 @@ class FileConnection:
         self._connection = sqlite3.connect(
             file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
         )
-        for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
-            self._connection.execute(f"PRAGMA {setting}")
+        try:
+            for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
+                self._connection.execute(f"PRAGMA {setting}")
+        except sqlite3.Error:
+            self._connection.close()
+            raise
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return self._done(sql, named)

@@ -3,7 +3,7 @@
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -73,9 +73,12 @@ class SqlStore:
         """To a file without an ORM, unless its tables are of another day."""
         if self._where.file is None:
             return self._another()
-        connection = FileConnection(self._where.file, self.shown)
-        if not connection.is_current():
-            self.engine.dispose()  # it has widened them
+        with ExitStack() as failing:
+            connection = FileConnection(self._where.file, self.shown)
+            failing.callback(connection.close)
+            if not connection.is_current():
+                self.engine.dispose()  # it has widened them
+            failing.pop_all()
         return connection
 
     def _another(self) -> Connection:

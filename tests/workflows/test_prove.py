@@ -352,6 +352,7 @@ async def test_what_is_wrong_with_a_sub_agent_is_said(agent, change, says, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # all scenarios, two minutes where nobody else wants the processor
 def test_the_shipped_scenarios_pass_and_a_faulty_one_makes_exit_code_1(tmp_path, monkeypatch):
     shipped = CliRunner().invoke(app, ["check", "--json"], catch_exceptions=False)
     build(tmp_path, SCENARIO.replace("note.py tea", "note.py rice"))
