@@ -120,7 +120,7 @@ class TableWriter:
     def __init__(self, table: str, columns: str, mark: str, given: Sequence[str] = ()) -> None:
         kinds = {column.rstrip("{}*~"): column for column in columns.split()}
         news = [name for name in kinds if name not in given]
-        self._taken = itemgetter(*news)
+        self._taken = itemgetter(*news, news[-1])  # of one column it would give no row
         self._binders = [
             (at, _BINDERS[kinds[name].removeprefix(name)])
             for at, name in enumerate(news)
@@ -133,7 +133,7 @@ class TableWriter:
         self.update = f'UPDATE "{table}" SET {put} WHERE id = {mark}'  # noqa: S608 -- likewise
 
     def bind(self, values: Values) -> Bound:
-        row = [*self._taken(values)]
+        *row, _ = self._taken(values)
         for at, bind in self._binders:
             row[at] = bind(row[at])
         return tuple(row)

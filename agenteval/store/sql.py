@@ -267,6 +267,6 @@ def keep_look(store: str, run_id: str, look: Look) -> bool:
     try:
         with closing(SqlStore(store)) as opened:
             opened.look(run_id, look)
-    except (HostError, UsageError):
+    except (HostError, UsageError, sqlite3.Error):
         return False
     return True

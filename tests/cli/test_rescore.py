@@ -36,9 +36,14 @@ def aged(path):
     )
 
 
+def counted(path):
+    rows = asked(path, "SELECT errors, recovery FROM trial ORDER BY id")
+    return [[json.loads(value) for value in row] for row in rows]
+
+
 def test_an_outdated_run_is_judged_as_today_and_its_judgement_is_kept(cli, played):
     before = asked(played, "SELECT id, failure_class FROM call ORDER BY id")
-    errors = asked(played, "SELECT errors, recovery FROM trial ORDER BY id")
+    errors = counted(played)
     aged(played)
 
     said = cli("rescore", "last")
@@ -47,7 +52,7 @@ def test_an_outdated_run_is_judged_as_today_and_its_judgement_is_kept(cli, playe
     assert (said.code, denied > 0) == (0, True)
     assert f"{denied} of {len(before)} calls are judged differently" in said.out
     assert asked(played, "SELECT id, failure_class FROM call ORDER BY id") == before
-    assert asked(played, "SELECT errors, recovery FROM trial ORDER BY id") == errors
+    assert counted(played) == errors
     assert asked(played, "SELECT failure_class, count(*) FROM judgement GROUP BY 1") == [
         ("other-shell", denied)
     ]

@@ -46,6 +46,11 @@ def test_a_new_trial_has_a_value_for_each_column() -> None:
     assert names == {*bound_rows.NEW_TRIAL, "run_id", "scenario", "number", "seed"}
 
 
+def test_a_row_of_one_column_is_a_row() -> None:
+    written = bound_rows.TableWriter("run", "card{}", "?")
+    assert written.bind({"card": {"base_url": "x"}}) == ('{"base_url":"x"}',)
+
+
 def shape(path: Path) -> dict[str, list[tuple]]:
     """The columns of each table, and the indexes with theirs."""
     with closing(sqlite3.connect(path)) as there:
