@@ -80,18 +80,26 @@ def of(name, *words, numbers=()):
         ("uv run notes.py > out.txt list", [NOTES]),
         ("uv run notes.py list 2> err.txt", [NOTES]),
         ("timeout -k 5 30 uv run notes.py list", [NOTES]),
+        ("timeout 30 './notes.py' list", [NOTES]),
         ("cd /srv && uv run notes.py list", [NOTES]),
         ("uv run notes.py list <<EOF\nrm x\nEOF", [NOTES]),
         ("uv run notes.py list --title=tea", [Command("notes", "list", frozenset({"tea"}))]),
+        ("uv run notes.py list list", [NOTES]),
         ("-n list", [Command("n", "list")]),
         ("sudo", [of("sudo")]),
         ("cd /srv", [of("cd", "srv")]),
         ("uv run a.py || cat log", [of("a"), of(READS, "log")]),
         ("cat a | grep b | wc -l; ls", [of(READS, "a"), of("(list)")]),
+        ("cat a; head b & tail c", [of(READS, "a"), of(READS, "b"), of(READS, "c")]),
         ("head -n 5 a.txt", [of(READS, "a.txt")]),
         ("tail -n +20 a.txt", [of(READS, "a.txt")]),
         ("grep -n tea notes.md", [of("(search)", "tea", "notes.md")]),
+        ("grep -i tea notes.md", [of("(search)", "tea", "notes.md")]),
+        ("tree -i src", [of("(list)", "src")]),
+        ("sed -n 5p a.md", [of(READS, "a.md")]),
         ("echo hi > /tmp/a", [of(WRITES, "/tmp/a")]),
+        ("cat ~/a", [of(READS, "~/a")]),
+        ("echo hi > ./a", [of(WRITES, "./a")]),
         ("echo hi > /dev/null", [Command("echo", "hi")]),
         ("rm -rf build", [of(REMOVES, "build")]),
         ("FOO=1 ls src", [of("(list)", "src")]),
@@ -104,6 +112,22 @@ def of(name, *words, numbers=()):
 )
 def test_what_a_call_does_is_told_without_what_starts_and_prepares_it(command, expected):
     assert list(intent_of(bash(command)).commands) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (other("ask", text="rm tea"), of("ask", "rm", "tea")),
+        (other("web-search", query="rm tea"), of("websearch", "rm", "tea")),
+        (other("grep", pattern="tea"), of("(search)", "tea")),
+        (other("read", path="a.md", limit=5), of(READS, "a.md")),
+        (other("view", file="a.md"), of(READS, "a.md")),
+        (other("read", folder="notes"), of(READS, "notes")),
+        (other("write", path="a.md", content="rm b.md"), of(WRITES, "a.md")),
+    ],
+)
+def test_a_tool_is_no_shell_and_does_what_its_name_says_to_its_words_or_files(call, expected):
+    assert intent_of(call).commands == (expected,)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ _POLICY = (  # the quick ones first: the first that fails ends it
     "tests/policy/test_loopholes.py",
     "tests/policy/test_mismatch.py",
     "tests/policy/test_lint.py",
+    "tests/policy/test_names_as_sent.py",
     "tests/policy/test_what_runs.py",
     "tests/policy/test_denied.py",
     "tests/policy/test_patterns.py",

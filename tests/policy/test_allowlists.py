@@ -283,8 +283,13 @@ def test_a_script_is_known_by_its_normalised_path(
 
 
 def test_a_pattern_lists_the_script_in_it_by_how_it_is_started(tmp_path: Path) -> None:
-    rules = policy(tmp_path, '[bash]\nallow = ["uv run ./scripts/a.py list *", "uv run x/* y"]')
-    assert rules.bash.listed == {"scripts/a.py": ("uv run ./scripts/a.py",)}
+    allow = '["uv run ./scripts/a.py list *", "uv run x/* y", "python3 b.py list", "./c.sh *"]'
+    rules = policy(tmp_path, f"[bash]\nallow = {allow}")
+    assert rules.bash.listed == {
+        "scripts/a.py": ("uv run ./scripts/a.py",),
+        "b.py": ("python3 b.py",),
+        "c.sh": ("./c.sh",),
+    }
 
 
 def test_a_script_without_a_runner_is_run_by_its_path(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def policy(folder: Path, text: str) -> Policy:
         ("timeout 5 git status", True),
         ("find . -exec git status \\; -print", True),
         ("find . -name push", True),
+        ("find . -exec ls \\;", True),
         ("find . -exec '' x \\;", True),
         ("find . -exec \\;", True),
         ("bash -c 'git status; ls'", True),
@@ -179,10 +180,16 @@ def test_a_program_may_have_any_options_but_some(
         ("nice grep * x", False),
         ("nice test x", False),
         ("nice echo ls", False),
+        ("timeout", False),
         ("timeout ls", False),
         ("timeout x ls", False),
+        ("timeout wc -l x", False),
         ("timeout 5 l* ls", False),
         ("timeout 5 l* --version", False),
+        ("nice wc -l *", True),
+        ("timeout 5 wc -l *", True),
+        ("nice cat data/a", True),
+        ("nice cat data/*", False),
     ],
 )
 def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(
@@ -192,7 +199,7 @@ def test_what_stands_behind_a_wrapper_is_a_program_that_a_rule_allows_by_itself(
         tmp_path,
         """
         [bash]
-        allow = ["* --version", "ls", "test x", "grep * x"]
+        allow = ["* --version", "ls", "test x", "grep * x", "wc -l *", "cat data/*"]
         through = ["timeout", "nice"]
         """,
     )

@@ -109,6 +109,7 @@ def test_only_named_variables_may_be_set(command: str, *, allowed: bool) -> None
         ("python3 -c tool.py", False),
         ("python3 tool.py", False),
         ("uv run report.py", False),
+        ("uv tool tool.py", False),
         ("uv run *", False),
         ("uv run", False),
     ],
@@ -127,6 +128,20 @@ def test_a_script_runs_by_its_own_runner_and_a_bare_name_is_none_in_the_workspac
         """
     )
     assert allows_command(command, rules) is allowed
+
+
+@pytest.mark.parametrize(
+    ("parser", "short", "cut"),
+    [("argparse", False, True), ("click", False, False), ("go", True, False)],
+)
+def test_a_script_takes_the_options_that_its_own_parser_takes(
+    parser: str, *, short: bool, cut: bool
+) -> None:
+    rules = allow_list(
+        f"bash.script = [{{ path = 'x.py', parser = '{parser}', options.--limit = 'int' }}]"
+    )
+    called = (f"uv run x.py {option} 5" for option in ("--limit", "-limit", "--lim"))
+    assert [allows_command(each, rules) for each in called] == [True, short, cut]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,20 @@ def test_a_mismatch_says_where_why_and_what_would_mend_it(
 
 
 @pytest.mark.parametrize(
+    ("program", "instead"),
+    [
+        ("choco", ""),
+        ("ech", "uv run scripts/echo.py"),
+        ("context-cash", "uv run scripts/context_cache.py"),
+    ],
+)
+def test_a_program_is_taken_for_a_script_only_where_the_names_are_much_alike(
+    program: str, instead: str
+) -> None:
+    assert mismatch(DEMO.bash, [program, "get"], frozenset()).instead == instead
+
+
+@pytest.mark.parametrize(
     ("command", "script", "code"),
     [
         ("python x.py -c y", 1, None),

@@ -258,7 +258,27 @@ def test_files_that_a_call_writes_are_those_inside_the_workspace() -> None:
     assert list(files_written(call, "/workspace")) == ["a.txt", "c/d"]
     written = [tool("write", path=path, content="x") for path in ("./a", "/etc/a", "/workspace/b")]
     assert [[*files_written(one, "/workspace")] for one in written] == [["a"], [], ["b"]]
-    assert [*files_written(tool("read", path="a"), "/workspace")] == []
+    others = (tool("read", path="a"), tool("zip", path="a"), bash(">"))
+    assert [[*files_written(one, "/workspace")] for one in others] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("redirects", "written"),
+    [
+        ("> a 2> b >> c", ["a", "b", "c"]),
+        ("&> a", ["a"]),
+        ("> 5", ["5"]),
+        ("2>&1 >&5 2>&-", []),
+        ("2> /dev/null", []),
+        ("< a > b", ["b"]),
+        ("> a <<END\nx\nEND", ["a"]),
+        ("> a <<< x", ["a"]),
+    ],
+)
+def test_files_that_redirects_write_are_those_of_errors_too_and_no_descriptors(
+    redirects: str, written: list[str]
+) -> None:
+    assert [*files_written(bash(f"uv run x.py {redirects}"), "/workspace")] == written
 
 
 def test_of_a_program_that_shows_nothing_no_files_are_known() -> None:

@@ -151,7 +151,7 @@ class BashRules:
     def _denial_inside(self, argv: Sequence[str], *, is_text: bool) -> CommandPattern | None:
         if not is_text:  # find puts names in place of {}
             holes = frozenset(n for n, word in enumerate(argv) if "{}" in word)
-            return self.denial(argv, holes) if argv and argv[0] else None
+            return self.denial(argv, holes)
         split = read_leaves(" ".join(argv))
         if not isinstance(split, Leaves):
             return self.denied[0]  # what cannot be read may be what is denied

@@ -267,6 +267,7 @@ def admits_redirect(redirect: Redirect, policy: Policy, world: World = UNKNOWN_W
 
 
 _NO_FILE = frozenset((RedirectKind.HEREDOC, RedirectKind.HERESTRING))
+_WRITES = frozenset((RedirectKind.FILE, RedirectKind.STDERR))
 # Not by the target: `> 5` writes a file named 5.
 _DESCRIPTOR = re.compile(r"\|&|[0-9]*[<>]&[ \t]*(?:[0-9]+-?|-)")
 
@@ -278,7 +279,8 @@ def files_written(call: ToolCall, root: str) -> Iterator[str]:
     command = call.command or ""
     split = read_leaves(command) if ">" in command else None
     for redirect in split.redirects if isinstance(split, Leaves) else ():
-        if redirect.kind is RedirectKind.FILE and (path := normalise(redirect.target, root)):
+        is_file = redirect.kind in _WRITES and not _DESCRIPTOR.fullmatch(redirect.span.text)
+        if is_file and (path := normalise(redirect.target, root)):
             yield path
 
 
