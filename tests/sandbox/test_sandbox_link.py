@@ -100,3 +100,16 @@ async def test_a_stamp_that_a_command_told_is_not_asked_for() -> None:
             await act
             seen.append(link.asked - before)
     assert seen == [1, 1, 0, 1, 0, 1]
+
+
+async def test_what_comes_while_nobody_waits_is_kept_for_the_next_question() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with ours, theirs:
+        link = Link(ours)
+        theirs.send(WHOLE)
+        seen = [await link.ask(b"first", seconds=5.0)]
+        theirs.send(frame(b'{"b":2}'))
+        await asyncio.sleep(0.05)  # the loop sees it
+        seen.append(await link.ask(b"next", seconds=5.0))
+    assert seen == [({"a": 1}, b"body\0"), ({"b": 2}, b"")]
