@@ -34,13 +34,10 @@ class _Sandbox(ImmutableSandboxedEnvironment):
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(obj) is MethodType and type(obj.__self__) is Chance:
-            for name in _CONTEXT:
-                kwargs.pop(name, None)
+            kwargs.pop("_loop_vars", None)  # a template adds both, for functions that ask for them
+            kwargs.pop("_block_vars", None)
             return obj(*args, **kwargs)
         return super().call(context, obj, *args, **kwargs)
-
-
-_CONTEXT = ("_loop_vars", "_block_vars")  # what a template adds for functions that ask for it
 
 
 _TEMPLATES = _Sandbox(
