@@ -1,5 +1,6 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
+import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -112,6 +113,7 @@ def _played(
     called: typer.Context, plan: "Plan", gate: "Path | None"
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """What watched the runs, the runs, and whether Ctrl-C ended them early."""
+    _collect_rarely()
     given = called.params
     watch = workflows.interim_looks.watch_for(
         gate, given["baseline"], given["store"], allow_simulated=given["allow_simulated"]
@@ -120,6 +122,15 @@ def _played(
         if given["executor"] == "ray":
             return watch, workflows.ray_cluster.run_models(plan, progress)
         return watch, workflows.evaluate.run_models(plan, watch, progress)
+
+
+_RARELY = 5_000  # objects between two rounds of gc: at each 700 a call takes a twentieth more
+
+
+def _collect_rarely() -> None:
+    """What was imported stays; a trial under way has more than 700 objects that stay, too."""
+    gc.freeze()
+    gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
 
 
 def _part(

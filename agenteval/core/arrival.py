@@ -16,6 +16,7 @@ from agenteval.core.malformed import (
     Received,
     ReceivedCall,
     Schemas,
+    changed,
 )
 
 REPEATED, ENCODED, SURPLUS = "repeated-arguments", "encoded-twice", "surplus-text"
@@ -50,13 +51,15 @@ def end_of(reason: str) -> str:
 
 def mended(received: Received, schemas: Schemas) -> Received:
     """The reply with its calls as they were meant; `ReceivedCall.mends` says what was done."""
-    calls = [_mended(call, schemas) for call in received.calls]
-    return replace(received, calls=_once(calls), finish_reason=end_of(received.finish_reason))
+    calls = _once([_mended(call, schemas) for call in received.calls])
+    return changed(received, calls=calls, finish_reason=end_of(received.finish_reason))
 
 
 def _mended(call: ReceivedCall, schemas: Schemas) -> ReceivedCall:
     name, named = _name(call.name, schemas)
     raw, written = _arguments(call.raw)
+    if not (named or written):
+        return call
     mends = list(call.mends)
     mends += [(named, call.name)] if named else []
     mends += [(written, call.raw)] if written else []

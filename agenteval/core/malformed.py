@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from agenteval.core.plain import is_legible, legible, paired
 
@@ -110,8 +110,9 @@ CUT = frozenset((LENGTH, FULL))
 
 
 def arrived(received: Received) -> Received:
+    """The reply as text that can be kept and shown: mostly as it came."""
     words = tuple(map(paired, (received.text, received.reasoning)))
-    return replace(
+    return changed(
         received,
         text=legible(words[0]),
         reasoning=legible(words[1]),
@@ -126,13 +127,23 @@ def arrived(received: Received) -> Received:
 
 def _arrived_call(call: ReceivedCall) -> ReceivedCall:
     name, raw = paired(call.name), paired(call.raw)
-    return replace(
+    return changed(
         call,
         name=_name(name),
         raw=legible(raw),
         id=_name(call.id),
         broken=not (is_legible(name) and is_legible(raw)),
     )
+
+
+Arrived = TypeVar("Arrived", Received, ReceivedCall)
+
+
+def changed(one: Arrived, **parts: Any) -> Arrived:
+    """With these parts; itself where it has them, which takes a third of making it anew."""
+    if all(getattr(one, name) == part for name, part in parts.items()):
+        return one
+    return replace(one, **parts)
 
 
 def _name(text: str) -> str:

@@ -132,13 +132,14 @@ class Counted(Enum):
     UNCLEAR = "unclear"
 
 
-def sent(messages: Sequence[Message], tokens: int) -> Sent:
+def sent(messages: Sequence[Message], tokens: int, before: int = 0) -> Sent:
+    """The request with these messages, behind others of so many characters."""
     said = (
         len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
         + sum(len(call.raw) for call in one.calls)
         for one in messages
     )
-    return Sent(sum(said), tokens)
+    return Sent(before + sum(said), tokens)
 
 
 def counted(requests: Sequence[Sent]) -> Counted:

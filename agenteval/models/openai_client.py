@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from ssl import PROTOCOL_TLS_CLIENT, SSLContext
 from types import TracebackType
 from typing import Any, Self
@@ -150,7 +149,10 @@ class OpenAIModel:
         finally:
             reply.close()
         self._thought_in = self._entry.reasoning_field or received.thought_in or self._thought_in
-        return turn_of(received, asked, usage=usage, raw=raw, seconds=seconds, timing=timing)
+        ended = time.time()  # noqa: TID251 -- of the wall, for all processes
+        return turn_of(
+            received, asked, usage=usage, raw=raw, seconds=seconds, timing=timing, ended=ended
+        )
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
@@ -160,7 +162,7 @@ class OpenAIModel:
             said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
             raise InfrastructureError(said, Cause.MODEL_CHANGED)
         self._pace.took(turn)
-        return replace(turn, ended=time.time())  # noqa: TID251 -- of the wall, for all processes
+        return turn
 
 
 def _headers(entry: ModelEntry) -> dict[str, str]:

@@ -32,7 +32,9 @@ def sent_arguments(call: ToolCall) -> str:
 
 def sent_name(call: ToolCall) -> str:
     """The name as it is sent back: printable, of no odd length, without special tokens."""
-    name = "".join(filter(str.isprintable, call.name.partition("<|")[0]))
+    name = call.name.partition("<|")[0]
+    if not name.isprintable():
+        name = "".join(filter(str.isprintable, name))
     return name.strip()[:LONGEST_NAME] or NAMELESS
 
 
@@ -72,6 +74,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
     raw: str,
     seconds: float,
     timing: Timing | None = None,
+    ended: float | None = None,
 ) -> Turn:
     """What a reply says, with every call that came or was refused. It never raises."""
     received = mended(arrived(received), asked.schemas)
@@ -91,6 +94,7 @@ def turn_of(  # noqa: PLR0913 -- a turn has that many sources
         repairs=() if asked.dialect else repairs(received, calls),
         repeats=received.repeats or _repeats(received),
         model=received.model,
+        ended=ended,
         reasoning=received.reasoning,
     )
 

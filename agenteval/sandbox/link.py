@@ -34,11 +34,14 @@ class StuckError(InfrastructureError):
 class Link:
     """After a failure, a timeout or a cancellation it is closed: half a frame is no frame.
 
-    `group` is the control group of the world, "" for none.
+    `group` is the control group of the world, "" for none. The loop listens from the first question
+    on: to begin and end that with each would take as long as the answer's reading.
     """
 
     def __init__(self, peer: socket.socket, group: str = "") -> None:
         self._peer, self.group = peer, group
+        self._loop: asyncio.AbstractEventLoop | None = None  # that which listens
+        self._next: asyncio.Future[bytes] | None = None  # whoever waits for what comes next
         self._events = dict.fromkeys(EVENTS, 0)
 
     def struck(self) -> str:
@@ -59,27 +62,32 @@ class Link:
                 await self._send(frames)
                 return await self._receive()
         except TimeoutError:
-            self._peer.close()
+            self._hang_up()
             raise StuckError(f"the sandbox did not answer in {seconds:g} s") from None
         except (OSError, EOFError, ValueError) as error:
-            self._peer.close()
+            self._hang_up()
             raise InfrastructureError(f"the sandbox ended: {error}") from error
         except asyncio.CancelledError:
-            self._peer.close()
+            self._hang_up()
             raise
 
     async def close(self) -> None:
         """Hang up, and wait until the other side is gone."""
         if self._peer.fileno() < 0:
             return
-        with self._peer:
-            try:
-                self._peer.shutdown(socket.SHUT_WR)
-                async with asyncio.timeout(CLOSE_SECONDS):
-                    while await self._part(1 << 16):
-                        pass
-            except (TimeoutError, OSError, EOFError):
-                return  # it is gone already, or dies with its launcher
+        try:
+            self._peer.shutdown(socket.SHUT_WR)
+            async with asyncio.timeout(CLOSE_SECONDS):
+                while await self._part():
+                    pass
+        except (TimeoutError, OSError, EOFError):
+            return  # it is gone already, or dies with its launcher
+        finally:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        self._listen_no_more()
+        self._peer.close()
 
     async def _send(self, frame: bytes) -> None:
         try:
@@ -88,32 +96,59 @@ class Link:
             return  # why it ended may still stand in the socket, to be read
 
     async def _receive(self) -> tuple[Reply, bytes]:
-        frame = bytearray()
-        await self._fill(frame, wire.HEADER)
-        text, body = wire.lengths(bytes(frame[: wire.HEADER]))
+        frame = await self._filled(b"", wire.HEADER)
+        text, body = wire.lengths(frame[: wire.HEADER])
         end = wire.HEADER + text
-        await self._fill(frame, end + body)
+        frame = await self._filled(frame, end + body)
         if len(frame) > end + body:
             raise ValueError("more than an answer")
-        message = json.loads(frame[wire.HEADER : end])
+        message = json.loads(frame[wire.HEADER : end].decode())
         if not isinstance(message, dict):
             raise ValueError("a frame without an object")  # noqa: TRY004
-        return message, bytes(frame[end:])
+        return message, frame[end:]
 
-    async def _fill(self, frame: bytearray, count: int) -> None:
-        """Read on until the frame has so many bytes, or more: an answer is seldom in two parts."""
-        while len(frame) < count:
-            part = await self._part(1 << 16)
+    async def _filled(self, begun: bytes, count: int) -> bytes:
+        """With all that comes until it has so many bytes: an answer is seldom in two parts."""
+        parts, have = [begun] if begun else [], len(begun)
+        while have < count:
+            part = await self._part()
             if not part:
                 raise EOFError("it closed its socket")
-            frame += part
+            parts.append(part)
+            have += len(part)
+        return b"".join(parts)
 
-    async def _part(self, count: int) -> bytes:
-        loop = asyncio.get_running_loop()
+    async def _part(self) -> bytes:
         try:
-            return await loop.sock_recv(self._peer, count)
+            return await self._come()
         except ConnectionResetError:  # told once, when it left something of ours unread
-            return await loop.sock_recv(self._peer, count)
+            return await self._come()
+
+    def _come(self) -> asyncio.Future[bytes]:
+        loop = asyncio.get_running_loop()
+        self._next = loop.create_future()
+        if self._loop is None:
+            self._loop = loop
+            loop.add_reader(self._peer, self._read)
+        return self._next
+
+    def _read(self) -> None:
+        """What has come is left to whoever asks next, where nobody waits for it now."""
+        waiting, self._next = self._next, None
+        if waiting is None or waiting.done():
+            self._listen_no_more()
+            return
+        try:
+            waiting.set_result(self._peer.recv(1 << 16))
+        except (BlockingIOError, InterruptedError):
+            self._next = waiting
+        except OSError as error:
+            waiting.set_exception(error)
+
+    def _listen_no_more(self) -> None:
+        if self._loop is not None:
+            self._loop.remove_reader(self._peer)
+            self._loop = None
 
 
 # What any process of a test may show: it tells nothing of the test.

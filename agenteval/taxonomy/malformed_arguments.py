@@ -4,8 +4,9 @@ import inspect
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agenteval.core import plain
@@ -47,8 +48,12 @@ def malformed_kind(*, note: bool = False) -> Callable[[Look], MalformedKind]:
     return block
 
 
-def parsed(raw: str) -> dict[str, Any] | None:
-    """The arguments in a text, or None for a text that is no JSON object, or too long."""
+@lru_cache(maxsize=16)
+def parsed(raw: str) -> Mapping[str, Any] | None:
+    """The arguments in a text, or None for a text that is no JSON object, or too long.
+
+    Every kind asks for those of the same few calls, one after the other.
+    """
     if len(raw) > LONGEST_ARGUMENTS:
         return None
     try:
@@ -123,6 +128,19 @@ def lost_arguments(received: Received, asked: Asked) -> Iterator[Sight]:
         yield Sight(blame, call.raw, why, position)
 
 
+_TEXTS: dict[int, tuple[Mapping[str, Any], str]] = {}  # of schemas that this keeps alive, by id
+_MOST = 64
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    """As JSON. Each turn of a trial offers the same object: it is written once."""
+    if id(schema) not in _TEXTS:
+        if len(_TEXTS) >= _MOST:
+            _TEXTS.clear()
+        _TEXTS[id(schema)] = schema, json.dumps(schema)
+    return _TEXTS[id(schema)][1]
+
+
 @malformed_kind()
 def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
     """Arguments that break the schema that was offered.
@@ -134,7 +152,7 @@ def schema_mismatch(received: Received, asked: Asked) -> Iterator[Sight]:
         arguments = parsed(call.raw)
         if call.name not in asked.schemas or not arguments:
             continue
-        text = json.dumps(asked.schemas[call.name])
+        text = _text(asked.schemas[call.name])
         if not (complaint := schema_complaint(text, arguments)):
             continue
         read = {name: _read(value) for name, value in arguments.items()}

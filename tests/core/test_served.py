@@ -4,9 +4,9 @@ import pytest
 
 from agenteval.core.malformed import FULL
 from agenteval.core.outcome import Ending, Outcome
-from agenteval.core.served import AsServed, Spread, cut_reply, spread
+from agenteval.core.served import AsServed, Spread, cut_reply, sent, spread
 from agenteval.core.tally import Tallies
-from agenteval.core.trial import AgentPart, Timing, Turn, Usage
+from agenteval.core.trial import AgentPart, Message, Timing, Turn, Usage
 from agenteval.testing import trial
 
 
@@ -62,3 +62,13 @@ def test_what_no_server_told_was_not_seen() -> None:
 )
 def test_a_reply_that_was_cut_fills_its_context_or_not(turn, prompt, context, ending) -> None:
     assert cut_reply(turn, prompt, context)[0] is ending
+
+
+def test_a_request_has_the_characters_of_all_its_messages_however_they_are_counted() -> None:
+    told = [
+        Message("user", "four"),
+        Message("assistant", "<think>so</think>it"),
+        Message("tool", ""),
+    ]
+    first = sent(told[:1], 3)
+    assert sent(told[1:], 9, first.characters) == sent(told, 9)

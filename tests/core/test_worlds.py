@@ -58,12 +58,25 @@ def test_another_seed_and_another_scenario_are_other_worlds() -> None:
 @pytest.mark.parametrize(
     "reached",
     ["chance._key", "chance.__class__", "chance.integer.__globals__", "words.__class__",
-     "''.__class__.__mro__", "''.join.__self__.__class__", "words.first.append(1)"],
+     "''.__class__.__mro__", "''.join.__self__.__class__", "words.first.append(1)",
+     "chance.integer.__self__._key", "chance.key", "namespace(a='b').__class__",
+     "namespace(a='b').c", "namespace(a='b')._Namespace__attrs", "namespace(a='b').a.__class__",
+     "namespace(a='{0.__class__}').a.format(1)"],
 )  # fmt: skip
 def test_a_script_reaches_draws_and_words_and_nothing_behind_them(reached) -> None:
     script = WORLD + "SELECT '{{ " + reached + " }}';"
     with pytest.raises(WorldError):
         database(replace(asking({"first": ["a"]}), world=script), 1)
+
+
+def test_a_script_keeps_words_and_draws_from_one_round_to_the_next() -> None:
+    rounds = (
+        "{% for at in range(3) %}{% set kept.a = kept.a ~ chance.integer(at, at) %}{% endfor %}"
+    )
+    script = "{% set kept = namespace(a='x', n=2) %}" + rounds
+    script += "CREATE TABLE t AS SELECT '{{ kept.a ~ kept.n ~ kept.a.upper() }}' AS a;"
+    scenario = replace(asking({}), world=script, asks={"seen": "SELECT a FROM t"})
+    assert variables(scenario, 1)["seen"] == "x0122X012"
 
 
 def test_a_scenario_that_is_read_again_has_the_worlds_that_are_made() -> None:

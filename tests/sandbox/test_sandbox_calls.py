@@ -175,6 +175,33 @@ async def test_a_stamp_tells_that_a_file_was(backend, argv):
     assert (new, before[0] == before[1], before[0] == after) == ("", True, False)
 
 
+AFTERWARDS = {
+    "left running by a command": (["sh", "-c", "(sleep 0.2; echo x >> notes.txt) &"], None, True),
+    "written by us": (["true"], lambda sandbox: sandbox.write("notes.txt", b"x"), False),
+    "written by a program of the scenario's": (
+        ["true"],
+        lambda sandbox: sandbox.judge("open('notes.txt', 'a').write('x')", "{}"),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize(("argv", "then", "same"), AFTERWARDS.values(), ids=AFTERWARDS)
+async def test_a_stamp_told_by_a_command_holds_until_something_may_be(backend, argv, then, same):
+    async with backend.open(FILES, Limits()) as sandbox:
+        await asyncio.sleep(0.1)
+        first = await sandbox.stamp(["notes.txt"])
+        await sandbox.run(argv)
+        told = await sandbox.stamp(["notes.txt"])
+        await asyncio.sleep(0.3)
+        await (then(sandbox) if then else sandbox.read("notes.txt"))
+        after = await sandbox.stamp(["notes.txt"])
+        await sandbox.stamp([])  # of other files: now it must be asked for
+        await asyncio.sleep(0.1)
+        asked = await sandbox.stamp(["notes.txt"])
+    assert (first == told, told == after, told == asked) == (True, same, same)
+
+
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", "x" * 5000])
 async def test_a_path_that_no_file_can_have_is_an_error_and_the_trial_goes_on(backend, path):
     async with backend.open(FILES, Limits()) as sandbox:

@@ -99,7 +99,7 @@ async def test_a_hang_is_killed_while_other_work_goes_on_and_the_next_answer_is_
             assert await reader.objection(read(HANGS, ["echo"])) == ""
             ticking.cancel()
         assert ticks >= 5
-        assert await reader.objection(read("ls", ["rm"])) != ""
+        assert await reader.objection(read("ls b", ["rm", "b"])) != ""
     assert +reader.counts == {"agreed": 1, "objected": 1, "timed out": 1}
 
 
@@ -107,9 +107,21 @@ async def test_a_reader_that_dies_is_started_again():
     async with SecondReader(5) as reader:
         await reader.objection(read("ls", ["ls"]))
         os.kill(reader._process.pid, signal.SIGKILL)
-        assert await reader.objection(read("ls", ["ls"])) == ""
-        assert await reader.objection(read("ls", ["ls"])) == ""
+        assert await reader.objection(read("ls b", ["ls", "b"])) == ""
+        assert await reader.objection(read("ls b", ["ls", "b"])) == ""
     assert (reader.counts["agreed"], reader.counts["failed"]) == (2, 1)
+
+
+async def test_what_was_read_is_not_asked_again_and_each_reading_is_held_against_it():
+    async with SecondReader(5) as reader:
+        await reader.objection(read("ls a", ["ls", "a"]))
+        await reader.stop()
+        assert await reader.objection(read("ls a", ["ls", "a"])) == ""
+        assert await reader.objection(read("ls a", ["ls", "b"])) != ""
+        assert reader._process is None
+        await reader.objection(read("ls b", ["ls", "b"]))
+        assert reader._process is not None
+    assert +reader.counts == {"agreed": 3, "objected": 1}
 
 
 async def test_a_cancelled_question_does_not_answer_the_next_one():

@@ -2,7 +2,9 @@
 
 import pytest
 
+from agenteval.core.malformed import Asked, Received, ReceivedCall
 from agenteval.taxonomy.malformed_arguments import parsed
+from agenteval.taxonomy.malformed_kinds import malformed_in
 
 LIMIT = 262_144
 
@@ -18,3 +20,12 @@ LIMIT = 262_144
 )
 def test_arguments_are_a_json_object_of_a_bounded_length(raw, expected) -> None:
     assert parsed(raw) == expected
+
+
+def test_each_call_is_held_against_the_schema_of_its_own_offer() -> None:
+    received = Received(calls=(ReceivedCall("bash", '{"a": 1}', "call-0"),))
+    seen = []
+    for kind in ("integer", "string") * 50:  # more than are known at a time
+        schema = {"properties": {"a": {"type": kind}}}
+        seen.append([one.kind for one in malformed_in(received, Asked({"bash": schema}))])
+    assert seen == [[], ["schema-mismatch"]] * 50

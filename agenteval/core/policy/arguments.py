@@ -70,15 +70,25 @@ def _built_in_complaint(name: str, arguments: Mapping[str, Any]) -> str:
 
 def schema_complaint(schema: str, arguments: Mapping[str, Any]) -> str:
     """What in the arguments does not fit a JSON Schema, given as text; "" when they do."""
+    return _complaint_of(schema)(arguments)
+
+
+@cache
+def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
     from fastjsonschema import (  # noqa: PLC0415 -- 30 ms of start-up that no bash call needs
         JsonSchemaValueException,
     )
 
-    try:
-        compile_schema(schema)(arguments)
-    except JsonSchemaValueException as error:
-        return str(error.message).replace("data.", "").replace("data ", "the arguments ", 1)
-    return ""
+    check = compile_schema(schema)
+
+    def complaint(arguments: Mapping[str, Any]) -> str:
+        try:
+            check(arguments)
+        except JsonSchemaValueException as error:
+            return str(error.message).replace("data.", "").replace("data ", "the arguments ", 1)
+        return ""
+
+    return complaint
 
 
 @cache

@@ -108,6 +108,8 @@ class Profile:
             return replace(call, name=tool)
         names = self._parameters(tool)
         foreign = {ours for ours, theirs in names.items() if ours != theirs}
+        if not foreign and call.name == tool:
+            return call
         ours = {theirs: ours for ours, theirs in names.items()}
         kept = {
             ours.get(key, key): value for key, value in call.arguments.items() if key not in foreign

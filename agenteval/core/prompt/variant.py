@@ -5,22 +5,39 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
+from types import MethodType
 from typing import Any
 
 from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateRuntimeError
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 
 from agenteval.core.chance import DRAWS, Chance, Value
 from agenteval.core.scenario import Check, Scenario
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's own; what worlds name at every line it need not look for again."""
+    """Jinja's own; what worlds name at every line it need not look at again: draws and texts."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if type(obj) is Chance and attribute in DRAWS:
+            return getattr(obj, attribute)
+        if type(obj) is Namespace and attribute.isalpha():
+            kept = getattr(obj, attribute, None)
+            if type(kept) is str:
+                return kept
+        return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        if type(obj) is Chance:
-            return attr in DRAWS
-        return super().is_safe_attribute(obj, attr, value)
+        return type(obj) is not Chance and super().is_safe_attribute(obj, attr, value)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if type(obj) is MethodType and type(obj.__self__) is Chance:
+            kwargs.pop("_loop_vars", None)  # a template adds both, for functions that ask for them
+            kwargs.pop("_block_vars", None)
+            return obj(*args, **kwargs)
+        return super().call(context, obj, *args, **kwargs)
 
 
 _TEMPLATES = _Sandbox(

@@ -69,13 +69,24 @@ def _answer(
 def _done(runner: process.Runner, request: wire.Message, body: bytes) -> tuple[wire.Message, bytes]:
     match request["do"]:
         case "run":
-            return runner.run(request["argv"], request["seconds"])
+            reply, output = runner.run(request["argv"], request["seconds"])
+            return reply | _stamped(reply, request["watched"]), output
         case "ask" | "judge":
             return (runner.ask if request["do"] == "ask" else runner.judge)(request["size"])
         case "write":
             return _write_all(runner, request, body), b""
         case _:
             return _looked(runner, request)
+
+
+def _stamped(reply: wire.Message, watched: list[str]) -> wire.Message:
+    """The stamp of these files, where nothing can change them before the next request.
+
+    What a command leaves running is dead. Only where no namespace of processes is ours may it have
+    asked somebody else to go on.
+    """
+    is_last = bool(watched) and reply.get("clean", True) and os.getpid() == 1
+    return {"stamp": files.stamp(watched)} if is_last else {}
 
 
 def _looked(runner: process.Runner, request: wire.Message) -> tuple[wire.Message, bytes]:
