@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scripted_server import scripted
 from sqlalchemy import update
 
 from agenteval.errors import HostError
@@ -195,6 +196,19 @@ def test_a_folder_is_no_store(cli, project, words) -> None:
         2,
         "agenteval: --store kept: a folder; name a file in it, such as kept/runs.db\n",
     )
+
+
+def test_a_store_that_goes_away_while_a_run_is_played_is_the_machine_s_fault(cli, project) -> None:
+    def answer(messages):
+        for file in Path(STORE).parent.glob("agenteval.db*"):
+            file.unlink()
+        return "It is done."
+
+    with scripted(answer) as url:
+        words = ("run", "-m", "m", "--base-url", url, "ralf/handshake", "--trials", "1")
+        ended = cli(*words)
+    said = f"agenteval: --store {STORE}: it was removed, or moved, while the run was played. "
+    assert (ended.code, ended.err.splitlines()[-1].startswith(said)) == (4, True)
 
 
 def bound() -> None:
