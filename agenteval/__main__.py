@@ -9,8 +9,8 @@ import typer
 
 from agenteval.cli.app import app
 from agenteval.cli.options import FAULT
-from agenteval.cli.output import reader_may_go
-from agenteval.errors import HostError, UsageError
+from agenteval.cli.output import let_go, reader_may_go
+from agenteval.errors import HostError, UsageError, is_of_the_host
 
 # agent-eval of Allen AI and agent-evaluation of AWS, as their metadata folders are called.
 _OTHERS = ("agent_eval-", "agent_evaluation-")
@@ -46,6 +46,9 @@ def main() -> None:
     failed = 2
     try:
         code = app(prog_name="agenteval", standalone_mode=False)
+        with reader_may_go():
+            sys.stdout.flush()
+        sys.exit(code)
     except UsageError as error:
         told = str(error)
     except HostError as error:
@@ -55,16 +58,21 @@ def main() -> None:
     except UnicodeEncodeError as error:  # bytes of the command line that no terminal can show
         told = f"{error.object!r}: not UTF-8 text: name it otherwise"
     except OSError as error:
-        if error.filename is None:
-            raise
-        told = f"{error.filename!s:.200}: cannot be read or written: {error.strerror}"
-    else:
-        with reader_may_go():
-            sys.stdout.flush()
-        sys.exit(code)
+        told, failed = _unread(error)
+        let_go()
     if told:
         print(f"agenteval: {told}", file=sys.stderr)  # noqa: T201 -- before any console exists
     sys.exit(failed)
+
+
+def _unread(error: OSError) -> tuple[str, int]:
+    """A line and an exit code. Raises what is none of the user's files, nor the machine's fault."""
+    if is_of_the_host(error):
+        what = "the output, or a file" if error.filename is None else f"{error.filename!s:.200}"
+        return f"{what}: cannot be written: {error.strerror}; make room there, and ask again", FAULT
+    if error.filename is None:
+        raise error
+    return f"{error.filename!s:.200}: cannot be read or written: {error.strerror}", 2
 
 
 def _complaint(error: typer.TyperException) -> str:

@@ -13,6 +13,7 @@ Anything else is a defect of ours: within a trial it makes that one void, elsewh
 loudly.
 """
 
+import errno
 from enum import StrEnum
 from typing import TypeVar
 
@@ -69,6 +70,22 @@ class HostError(AgentevalError):
 
     The message is the whole line that the user reads. What was stored before is intact.
     """
+
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+def is_of_the_host(error: OSError) -> bool:
+    """Whether a disk is full, or fails: no other name of a file would mend that."""
+    return error.errno in _FULL
+
+
+def unwritten(what: str, error: OSError, cure: str = "") -> AgentevalError:
+    """One line of a file that cannot be written: the machine's where its disk is full."""
+    said = f"{what}: cannot be written ({error.strerror})"
+    if is_of_the_host(error):
+        return HostError(f"{said}; make room there, and ask again")
+    return UsageError(f"{said}; {cure}" if cure else said)
 
 
 _DAMAGED = ("is malformed", "Could not decode", "is no text of ours")

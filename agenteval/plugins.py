@@ -42,7 +42,7 @@ def called(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a plug-in's function gives. Raises PluginError, whatever that raises."""
     try:
         return function(*arguments)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # its exit code would be taken for a gate's verdict
         raise PluginError(f"{type(error).__name__}: {error}") from error
 
 

@@ -96,6 +96,21 @@ def test_a_broken_plug_in_is_named_once_in_one_line_and_left_out(capsys) -> None
 
 
 @pytest.mark.usefixtures("plugged")
+def test_a_plug_in_that_ends_its_program_is_left_out_and_decides_no_exit_code(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    gone = tmp_path / "gone-3.dist-info"
+    gone.mkdir()
+    (gone / "METADATA").write_text("Metadata-Version: 2.1\nName: gone\nVersion: 3\n")
+    (gone / "entry_points.txt").write_text("[agenteval.criteria]\nends = ends_at_import\n")
+    (tmp_path / "ends_at_import.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    forget()
+    assert "ends" not in plugins.load("agenteval.criteria")
+    assert SILENT.format("ends", "criteria", "gone/3: SystemExit: 0") in told(capsys)
+
+
+@pytest.mark.usefixtures("plugged")
 def test_two_plug_ins_of_one_name_are_the_first_of_them(tmp_path, monkeypatch, capsys) -> None:
     twin = tmp_path / "twin-3.dist-info"
     twin.mkdir()

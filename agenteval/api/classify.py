@@ -10,6 +10,7 @@ from agenteval.errors import UsageError
 from agenteval.formats.tool_calls import tool_calls
 from agenteval.workflows.classify import call_of, judge_by
 
+_WANTED = "give a command, or an object with `name` and `arguments`"
 Call = str | Mapping[str, Any]  # a command, or an object as `agenteval classify --jsonl` reads it
 
 
@@ -44,6 +45,8 @@ def classify(
     `allowlist` is a name or path, of any format that `agenteval classify` reads. Raises UsageError.
     """
     one = isinstance(call, str | Mapping)
+    if not (one or isinstance(call, Iterable)) or isinstance(call, bytes):
+        raise UsageError(f"{call!r:.200}: no tool call; {_WANTED}")
     calls = [_read(each) for each in ([call] if one else call)]  # type: ignore[arg-type]
     judge = judge_by(allowlist, only_bash=isinstance(call, str))
     found = Table(_classified(each, judge(each)) for each in calls)
@@ -53,12 +56,9 @@ def classify(
 def _read(call: Call) -> ToolCall:
     if isinstance(call, str):
         return call_of(call)
-    found = tool_calls(dict(call)) or ()
+    found = (tool_calls(dict(call)) if isinstance(call, Mapping) else None) or ()
     if len(found) != 1:
-        raise UsageError(
-            f"{str(call)[:200]}: not one tool call; give a command, or an object with `name` and "
-            "`arguments`"
-        )
+        raise UsageError(f"{str(call)[:200]}: not one tool call; {_WANTED}")
     return found[0]
 
 

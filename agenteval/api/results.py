@@ -88,9 +88,9 @@ def load(run: str = "last", *, store: str = DEFAULT_STORE, about: About | None =
 
     `about` says what its intervals are about, by default what gate.toml declares.
     """
-    summary = run_summary(run, store)
+    meant, summary = declared(about), run_summary(run, store)
     counted = summary.counted
-    layout = Layout(declared(about), [trial.scenario for trial in counted])
+    layout = Layout(meant, [trial.scenario for trial in counted])
     return RunResult(
         id=summary.id,
         model=summary.model,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from agenteval.api.results import RunResult, load, named
 from agenteval.config.roots import DEFAULT_ARM, DEFAULT_STORE
@@ -16,8 +16,10 @@ from agenteval.store.sql import SqlStore
 from agenteval.workflows.evaluate import session_of
 from agenteval.workflows.rescore import rescore as judged_again
 from agenteval.workflows.stages import plan_of
-from agenteval.workflows.views import check_usable, sides
+from agenteval.workflows.views import check_usable, played
 
+Place = Literal["start", "end", "both"]
+_PLACES = get_args(Place)
 _LEAST = {"trials": 1, "seed": 0, "concurrency": 1, "max_turns": 1}
 
 
@@ -39,11 +41,11 @@ class Settings(TypedDict, total=False):
     trials: int
     seed: int
     concurrency: int
-    base_url: str | None
+    base_url: str | Sequence[str] | None
     max_turns: int | None
     arm: str
     prompt_variant: str | None
-    rules: Literal["start", "end", "both"]
+    rules: Place
     context: str
     sandbox: str | None
     prefork: bool
@@ -107,7 +109,7 @@ async def run_async(
     options = Options(
         targets=[scenarios] if isinstance(scenarios, str) else list(scenarios),
         model=[model],
-        base_url=asked["base_url"],
+        base_url=_joined(asked["base_url"]),
         trials=asked["trials"],
         seed=asked["seed"],
         concurrency=str(asked["concurrency"]),
@@ -123,9 +125,9 @@ async def run_async(
     with closing(SqlStore(asked["store"])) as store:
         session = session_of(plan, store, progress=_Told(asked["on_progress"]))
         await session.play()
-        (played,) = session.started
-        check_usable(sides([played], asked["store"]))
-    return load(played, store=asked["store"])
+        (run_id,) = session.started
+        check_usable(played([run_id], asked["store"]))
+    return load(run_id, store=asked["store"])
 
 
 def _checked(settings: Settings) -> Settings:
@@ -134,10 +136,16 @@ def _checked(settings: Settings) -> Settings:
         known = ", ".join(_DEFAULTS)
         raise TypeError(f"run() has no setting {', '.join(sorted(unknown))}; there are {known}")
     asked: Settings = {**_DEFAULTS, **settings}
+    if asked["rules"] not in _PLACES:
+        raise UsageError(f"rules={asked['rules']!r}: one of {', '.join(_PLACES)}")
     for name, value in asked.items():
         if isinstance(value, int) and value < _LEAST.get(name, value):
             raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
     return asked
+
+
+def _joined(urls: str | Sequence[str] | None) -> str | None:
+    return urls if urls is None or isinstance(urls, str) else " ".join(urls)
 
 
 class _Told:

@@ -139,7 +139,7 @@ def _part(
     if shard is None and executor == "local":
         return None
     workflows.sharding.check_alone(**called.params)
-    return workflows.sharding.part_of(shard or "1/1", job, lease, __version__)
+    return workflows.sharding.part_of("1/1" if shard is None else shard, job, lease, __version__)
 
 
 def _plan(called: typer.Context, report: "Path | None") -> "Plan":

@@ -14,7 +14,7 @@ import typer
 from typer import style
 
 from agenteval import report, workflows
-from agenteval.errors import UsageError
+from agenteval.errors import UsageError, unwritten
 
 if TYPE_CHECKING:
     from agenteval.core.call import Finding, ToolCall, Verdict
@@ -32,6 +32,14 @@ def reader_may_go() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def let_go() -> None:
+    """What is left of the output is lost, where it goes to a full disk."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -142,15 +150,13 @@ def step_summary(text: str) -> None:
 
 
 def write_text(path: Path, text: str, *, option: str = "") -> None:
-    """Raises UsageError."""
+    """Raises as `unwritten`."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(
-            f"{option}{path}: cannot be written ({error.strerror}); name a file in a folder of "
-            "yours"
-        ) from error
+        cure = "name a file in a folder of yours"
+        raise unwritten(f"{option}{path}", error, cure) from error
 
 
 def check_report(path: Path | None) -> None:

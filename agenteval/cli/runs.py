@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agenteval import viewer, workflows
+from agenteval import report, viewer, workflows
 from agenteval.cli import options as o
 from agenteval.cli import output
 from agenteval.errors import UsageError
@@ -177,7 +177,7 @@ def export_all(
     """
     ids = output.chosen(runs, store) if runs else workflows.shelf.every_id(store)
     workflows.shelf.exported(ids, file, store)
-    typer.echo(f"wrote {len(ids)} runs to {file}")
+    typer.echo(f"wrote {report.tables.counted(len(ids), 'run')} to {file}")
 
 
 Host = Annotated[str, typer.Option(help="Address to listen at; any but loopback lets others read.")]

@@ -12,7 +12,7 @@ from agenteval.config.roots import GATE_FILE, find_rules, roots, shipped
 from agenteval.config.toml import load_toml
 from agenteval.errors import UsageError
 from agenteval.stats.criteria import CRITERIA, Rules
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.rates import PLANNED_ICC
 from agenteval.taxonomy.catalogue import failure_classes
 
@@ -122,5 +122,5 @@ def rules_at(path: Path | None, about: str | None = None) -> tuple[Rules, str]:
     found = path or find_rules(roots())
     own = found.resolve() != (shipped() / GATE_FILE).resolve()
     rules = load_rules(found)
-    rules = rules if about is None else replace(rules, about=Estimand(about))
+    rules = rules if about is None else replace(rules, about=estimand(about))
     return rules, str(found) if own else f"the {GATE_FILE} that agenteval ships"

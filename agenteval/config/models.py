@@ -31,7 +31,7 @@ def checked_url(url: str) -> str:
 def checked_urls(urls: str) -> str:
     """One URL or more, apart by spaces, each as `checked_url` wants it and none twice."""
     each = [checked_url(url) for url in urls.split()]
-    if not each or len(set(each)) < len(each):
+    if not each or len({url.rstrip("/") for url in each}) < len(each):
         raise ValueError("each URL once, such as http://localhost:8000/v1")
     return " ".join(each)
 

@@ -10,7 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from agenteval.core.plain import visible
-from agenteval.errors import UsageError
+from agenteval.errors import unwritten
 from agenteval.report.behind import Behind, behind, prompts_of, read_trials, repeat_line
 from agenteval.report.denied_calls import CallList, calls_beside, gather
 from agenteval.report.details import detail_tables
@@ -118,7 +118,7 @@ def _steps(views: Sequence[RunView], scenario: str) -> tuple[Step, ...]:
 def write(view: View, path: Path, told: "Told | None" = None) -> None:
     """Write the page and those beside it, making their folders.
 
-    A verdict stands first, where there is one. Raises UsageError where nothing can be written.
+    A verdict stands first, where there is one. Raises as `unwritten` where nothing can be written.
     """
     try:
         for name, text in pages(view, path.name, told):
@@ -126,10 +126,8 @@ def write(view: View, path: Path, told: "Told | None" = None) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(
-            f"--report {path}: cannot be written ({error.strerror}); name a file in a folder of "
-            "yours. The run itself is stored: see agenteval show"
-        ) from error
+        cure = "name a file in a folder of yours. The run itself is stored: see agenteval show"
+        raise unwritten(f"--report {path}", error, cure) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 from agenteval.core.plain import legible
 from agenteval.core.run import Run
 from agenteval.core.trial import AgentPart, CallRecord, Trial
-from agenteval.errors import UsageError
+from agenteval.errors import UsageError, unwritten
 from agenteval.report.details import detail_tables
 from agenteval.report.tables import comparison_table
 from agenteval.report.view import View
@@ -113,7 +113,7 @@ def _trial(trial: Trial) -> Row:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """By the name's suffix. Raises UsageError for another one, and where it cannot be written."""
+    """By the name's suffix. Raises UsageError for another one, and as `unwritten` does."""
     check(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +123,7 @@ def write(rows: Sequence[Row], path: Path) -> None:
             text = _csv(rows) if path.suffix == ".csv" else _lines(rows)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(
-            f"--file {path}: cannot be written ({error.strerror}); name a file in a folder of yours"
-        ) from error
+        raise unwritten(f"--file {path}", error, "name a file in a folder of yours") from error
 
 
 def write_dataset(rows: Mapping[str, Sequence[Row]], runs: Sequence[Run], folder: Path) -> None:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from agenteval.core.counts import Cluster
+from agenteval.errors import UsageError
 
 NOTHING: Cluster = (0, 0)
 Of = TypeVar("Of")
@@ -27,6 +28,13 @@ class Estimand(StrEnum):
     @property
     def told(self) -> str:
         return "scenarios like these" if self is Estimand.LIKE else "these scenarios"
+
+
+def estimand(about: str) -> Estimand:
+    """As a caller names it. Raises UsageError."""
+    if about not in {*Estimand}:
+        raise UsageError(f"about={about!r}: one of {', '.join(Estimand)}")
+    return Estimand(about)
 
 
 @dataclass(frozen=True, slots=True)

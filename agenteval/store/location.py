@@ -2,9 +2,12 @@
 
 import base64
 import json
+import os
 import re
+import sqlite3
 import zlib
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,14 +43,53 @@ class Location:
 
     def check_there(self) -> None:
         """Raises UsageError: who only reads must not make a store."""
+        self.check_ours()
         if not self.is_there:
             raise UsageError(
                 f"--store {self}: no such file. Make a run first: agenteval run --model NAME"
             )
 
+    def check_ours(self) -> None:
+        """Raises UsageError for what keeps nothing, a folder, and the database of another program.
+
+        Asked before a run as well: nothing is added to what is another's.
+        """
+        if self.url in {"sqlite://", _SQLITE, f"{_SQLITE}:memory:"}:
+            raise UsageError(f"--store {str(self)!r}: keeps no run; name a file, such as runs.db")
+        if self.file is None or not Path(self.file).exists():
+            return
+        if Path(self.file).is_dir():
+            raise UsageError(f"--store {self}: a folder; name a file in it, such as {self}/runs.db")
+        if (tables := _tables(self.file)) and "run" not in tables:
+            raise UsageError(
+                f"--store {self}: a database of another program, with a table {tables[0]!r}; name "
+                "another file"
+            )
+
     def __str__(self) -> str:
         """As it may be printed: a database URL can hold a password."""
         return re.sub(r"(?<=://)([^:/@]+):[^@/]*@", r"\1:***@", self.given)
+
+
+def connected(file: str) -> sqlite3.Connection:
+    """To read: SQLite keeps files beside a store even for that.
+
+    In a folder that cannot be written it is read as it lies there, where nobody writes it.
+    """
+    lies = Path(file).absolute()
+    if not os.access(lies.parent, os.W_OK) and not Path(f"{lies}-wal").exists():
+        return sqlite3.connect(f"{lies.as_uri()}?mode=ro&immutable=1", uri=True)
+    return sqlite3.connect(file)
+
+
+def _tables(file: str) -> list[str]:
+    """Of a database; none where it cannot be read: who opens it says why."""
+    try:
+        with closing(connected(file)) as asked:
+            found = asked.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    except sqlite3.DatabaseError:
+        return []
+    return [name for (name,) in found]
 
 
 SHOWN = 5

@@ -19,7 +19,7 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
-from agenteval.store.location import SCHEMA, Known, Location, from_column
+from agenteval.store.location import SCHEMA, Known, Location, connected, from_column
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
 Values = dict[str, Any]  # of one row, by column
@@ -106,16 +106,18 @@ def opened(store: str) -> Iterator[Query]:
         yield from _asked_by_url(store)
         return
     where.check_there()
-    connection = sqlite3.connect(where.file)
+    connection = connected(where.file)
     try:
         if not _is_current(connection):
             _widen(store)
         connection.execute("BEGIN")  # all that is asked is of one moment, also of a run under way
         yield lambda sql, **named: connection.execute(sql, named).fetchall()
     except sqlite3.DatabaseError as error:
-        if is_damage(str(error)):
+        if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
-        raise UsageError(f"--store {where}: not a store of agenteval ({error})") from error
+        raise UsageError(
+            f"--store {where}: not a store of agenteval ({error}); name the file of one"
+        ) from error
     finally:
         connection.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from agenteval.errors import UsageError
+from agenteval.errors import UsageError, unwritten
 from agenteval.store.reviews import reviews
 from agenteval.store.summaries import Query, opened
 from agenteval.viewer.addresses import State, Visit
@@ -91,7 +91,7 @@ def write(store: str, folder: Path) -> int:
         with opened(store) as query:
             return _write_pages(store, query, folder)
     except OSError as error:
-        raise UsageError(f"--export {folder}: cannot be written ({error.strerror})") from error
+        raise unwritten(f"--export {folder}", error, "name a folder of yours") from error
 
 
 def _write_pages(store: str, query: Query, folder: Path) -> int:

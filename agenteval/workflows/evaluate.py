@@ -76,7 +76,7 @@ def run_models(
             asyncio.run(session.play())
         except KeyboardInterrupt:
             interrupted = True
-        return workflows.views.sides(session.started, plan.store), interrupted
+        return workflows.views.played(session.started, plan.store), interrupted
 
 
 def session_of(

@@ -17,7 +17,7 @@ from agenteval.report.gate_view import GateView, gate_view
 from agenteval.report.provenance import without_told
 from agenteval.stats.alpha_spending import LEAST, levels_at
 from agenteval.stats.criteria import Rules
-from agenteval.stats.estimand import Estimand
+from agenteval.stats.estimand import Estimand, estimand
 from agenteval.stats.promotion import LEVEL, GateVerdict, judge_gate
 from agenteval.store.loading import load_summary
 from agenteval.store.sql import keep_look
@@ -187,7 +187,7 @@ def write_rules() -> Path:
 def declared(about: str | None) -> Estimand:
     """What figures are about: as asked here, else as gate.toml declares it. Raises UsageError."""
     if about is not None:
-        return Estimand(about)
+        return estimand(about)
     found = find_rules(roots())
     if found == shipped() / GATE_FILE:  # which a test checks: pydantic would take half of `show`
         return Estimand(read_toml(found)["about"])

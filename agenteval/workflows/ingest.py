@@ -16,10 +16,12 @@ from agenteval.formats.counts_csv import load_counts
 from agenteval.formats.vllm_log import VllmLog, log_lines
 from agenteval.report.speed import LogView
 from agenteval.stats.loads import loads
+from agenteval.store.location import Location
 
 
 def import_counts(file: Path, store: str) -> Iterator[ImportedCounts]:
     """Store a published table, one entry for each of its models. Raises UsageError."""
+    Location(store).check_ours()
     tables, now = load_counts(file), datetime.now(UTC)
     known = cards(tables)
     with closing(parts.sql.SqlStore(store)) as there:

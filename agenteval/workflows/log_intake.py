@@ -19,6 +19,7 @@ from agenteval.errors import UsageError
 from agenteval.readers.log_bytes import closed_folders
 from agenteval.readers.log_formats import FORMATS, LogFormat, format_named
 from agenteval.store.bound_rows import Entry
+from agenteval.store.location import Location
 from agenteval.store.sql import SqlStore
 from agenteval.taxonomy.catalogue import TAXONOMY_VERSION
 from agenteval.workflows import ingest
@@ -58,6 +59,7 @@ def take_in(  # noqa: PLR0913 -- each is an option of the command line
     `note` is told after each session. Whatever ends it, what was stored is whole.
     """
     wanted.check()
+    Location(store).check_ours()
     given = load_any(allowlist, roots=roots()) if allowlist else None
     places = _places(format_name, paths)
     files = [(log, file) for log, place in places for file in log.found(place)]

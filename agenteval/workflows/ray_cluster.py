@@ -47,7 +47,7 @@ def run_models(plan: Plan, progress: Progress | None = None) -> tuple[list[Side]
         finally:
             shard.let_go()
         runs = shard.played()
-    return workflows.views.sides(runs, plan.store), interrupted
+    return workflows.views.played(runs, plan.store), interrupted
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def agreed(run: Run, asked: Options, given: Sequence[str], who: str = "") -> Opt
             option = "targets" if name == "targets" else f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"{option} {_shown(wanted)} contradicts {who or resuming(run)}, which was begun "
-                f"with {_shown(there)}; ask for the same, or begin a new run"
+                f"with {_shown(there) or 'none'}; ask for the same, or begin a new run"
             )
     return replace(run.options, base_url=asked.base_url or run.options.base_url)
 

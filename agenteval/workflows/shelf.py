@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agenteval import store as parts
 from agenteval.core.outcome import Outcome
-from agenteval.errors import UsageError
+from agenteval.errors import AgentevalError, UsageError
 from agenteval.stats.estimand import Layout
 from agenteval.stats.rates import Rate, clustered
 from agenteval.store.listed import Listed, ListedTable, listed, listed_tables
@@ -125,7 +125,12 @@ def exported(ids: Sequence[str], file: Path, store: str) -> None:
     """Write runs into a new store of their own. Raises UsageError for a file that is there."""
     if file.exists():
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
-    _copy(store, str(file), ids)
+    try:
+        _copy(store, str(file), ids)
+    except AgentevalError:  # half a store would stand in the way of the next attempt
+        for end in ("", "-shm", "-wal"):
+            Path(f"{file}{end}").unlink(missing_ok=True)
+        raise
 
 
 def imported(file: Path, store: str) -> Sequence[str]:

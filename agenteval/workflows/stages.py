@@ -25,6 +25,7 @@ from agenteval.core.served import DENSEST
 from agenteval.errors import InfrastructureError, UsageError
 from agenteval.harness.recipes import arm_of, playing
 from agenteval.protocols import Model, Stage
+from agenteval.store.location import Location
 from agenteval.store.shards import Part
 from agenteval.taxonomy.judge import TAXONOMY_VERSION
 from agenteval.workflows.armed import arm_card, offered_by, under
@@ -139,6 +140,7 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
 
     Raises UsageError.
     """
+    Location(store).check_ours()
     begun = stored_run(resume, store) if resume else None
     named = [name for name in Options.__dataclass_fields__ if name in given]
     options = agreed(begun, asked, named) if begun else asked

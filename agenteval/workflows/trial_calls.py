@@ -87,8 +87,9 @@ def calls(run: str, wanted: Wanted, store: str) -> Iterator[FoundCall]:
 def _check_named(query: Query, wanted: Wanted) -> None:
     classes = [] if not wanted.failure_class else [one.id for one in workflows.views.class_texts()]
     if wanted.failure_class and wanted.failure_class not in classes:
-        near = get_close_matches(wanted.failure_class, classes) or ["`agenteval explain` lists all"]
-        raise UsageError(f"--class {wanted.failure_class}: no such failure class; {near[0]}?")
+        near = [f"{name}?" for name in get_close_matches(wanted.failure_class, classes)]
+        cure = near[0] if near else "`agenteval explain` lists all"
+        raise UsageError(f"--class {wanted.failure_class}: no such failure class; {cure}")
     played = dict.fromkeys(row[0] for row in query(_TRIALS, run=wanted.run))
     if wanted.scenario and wanted.scenario not in played:
         raise UsageError(

@@ -11,7 +11,7 @@ from agenteval.core.plain import visible
 from agenteval.core.run import Conditions, Run
 from agenteval.core.summary import TrialSummary, World
 from agenteval.core.trial import Trial
-from agenteval.errors import FAULTS, Cause, UsageError
+from agenteval.errors import FAULTS, Cause, UsageError, fault
 from agenteval.formats.counts_csv import load_counts
 from agenteval.report.build import build_comparison, build_view
 from agenteval.report.gate_view import GateView
@@ -45,6 +45,13 @@ def sides(names: Sequence[str], store: str) -> list[Side]:
     where = str(Location(store))
     with opened(store) as query:
         return [_side(query, name, store, where) for name in names]
+
+
+def played(names: Sequence[str], store: str) -> list[Side]:
+    """As `sides`, of runs that were just played. Raises HostError where the store went away."""
+    if not (where := Location(store)).is_there:
+        raise fault(str(where), "it was removed, or moved, while the run was played")
+    return sides(names, store)
 
 
 def whole(sides: Sequence[Side]) -> list[Run]:

@@ -1,11 +1,15 @@
 """A machine that keeps us from going on is told in one line, with an exit code of its own."""
 
+import re
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from stored import stored
+
+from agenteval.testing import run, trial
 
 RUN = ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "12", "--concurrency", "2")
 ROOM = 900_000  # bytes that a file may have: more than an empty store, less than that of this run
@@ -28,6 +32,52 @@ def limited(folder: Path, *words: str, room: int | None = None) -> subprocess.Co
         timeout=250,
         check=False,
     )
+
+
+TOLD = "make room there, and ask again"
+
+
+def test_an_output_that_goes_to_a_full_disk_is_no_verdict(tmp_path) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "agenteval", "classify", "ls"],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert (ended.returncode, ended.stderr.count("\n")) == (4, 1)
+    assert TOLD in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "room", "said"),
+    [
+        (("gate", "--init"), 0, TOLD),
+        (
+            ("show", "r", "--report", "r.html"),
+            40_000,
+            f"--report r.html: cannot be written.*{TOLD}",
+        ),
+        (("show", "r"), 0, "--store reports/agenteval.db: disk I/O error"),
+    ],
+)
+def test_a_file_for_which_there_is_no_room_is_the_machine_s_fault(
+    tmp_path, words, room, said
+) -> None:
+    stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
+    full = limited(tmp_path, *words, room=room)
+    assert (full.returncode, full.stderr.count("\n")) == (4, 1), full.stderr
+    assert re.search(said, full.stderr)
+
+
+def test_an_export_without_room_leaves_no_half_of_a_store(tmp_path) -> None:
+    stored(str(tmp_path / "reports/agenteval.db"), run(trial("ls"), run_id="r"))
+    full = limited(tmp_path, "store", "export", "--file", "copy.db", room=60_000)
+    assert (full.returncode != 0, full.stderr.count("\n")) == (True, 1)
+    assert [*tmp_path.glob("copy*")] == []
 
 
 @pytest.mark.slow

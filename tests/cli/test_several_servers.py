@@ -64,6 +64,7 @@ def test_agenteval_toml_lists_them(cli, project) -> None:
     ("urls", "said"),
     [
         (["{one}", "{one}"], "each URL once"),
+        (["{one}", "{one}/"], "each URL once"),
         (["{one}", "ftp://x"], "no http(s) URL"),
         (["{one}", "http://127.0.0.1:9/v1"], "no OpenAI-compatible server answers at http://127"),
     ],

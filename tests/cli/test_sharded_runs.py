@@ -185,6 +185,8 @@ def test_a_shard_without_others_plays_it_all_and_a_late_one_plays_nothing(cli) -
         (["--gate", "gate.toml", "--baseline", "x"], "--gate and --shard: no shard sees the whole"),
         (["--shard", "3/2"], "--shard '3/2': K/N, such as 1/3"),
         (["--shard", "one"], "--shard 'one': K/N, such as 1/3"),
+        (["--shard", ""], "--shard '': K/N, such as 1/3"),
+        (["--allowlist", "demo"], "which was begun with none; ask for the same"),
     ],
 )
 def test_a_shard_that_would_play_another_run_is_refused_in_one_line(cli, options, said) -> None:

@@ -1,11 +1,15 @@
 """`agenteval store`: damage is told, and a store gets small without losing a byte."""
 
+import ctypes
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from scripted_server import scripted
 from sqlalchemy import update
 
 from agenteval.errors import HostError
@@ -150,3 +154,82 @@ def test_a_store_in_postgresql_is_looked_through_and_made_small_too(cli, project
     SqlStore(url).close()
     codes = [cli("store", what, "--store", url).code for what in ("check", "vacuum")]
     assert codes == [0, 0]
+
+
+ASKED = {
+    "show": ("show",),
+    "check": ("store", "check"),
+    "finish": ("finish", "last"),
+    "gate": ("gate", "--baseline", "a", "--candidate", "b"),
+    "run": ("run", "-m", "sim/qwen3.6-35b", "ralf/handshake", "--trials", "1"),
+}
+
+
+@pytest.mark.parametrize("words", ASKED.values(), ids=ASKED)
+def test_nothing_is_added_to_the_database_of_another_program(cli, project, words) -> None:
+    with closing(sqlite3.connect("places.sqlite")) as database:
+        database.execute("CREATE TABLE moz_places (url TEXT)")
+    before = Path("places.sqlite").read_bytes()
+    refused = cli(*words, "--store", "places.sqlite")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "--store places.sqlite: a database of another program, with a table" in refused.err
+    after = {path.name: path.read_bytes() for path in Path().glob("places*")}
+    assert after == {"places.sqlite": before}
+
+
+@pytest.mark.parametrize("store", ["", ":memory:", "sqlite://", "sqlite:///:memory:"])
+def test_a_store_that_keeps_nothing_is_refused_before_a_trial_is_played(
+    cli, project, store
+) -> None:
+    refused = cli(*ASKED["run"], "--store", store)
+    assert (refused.code, refused.err) == (
+        2,
+        f"agenteval: --store {store!r}: keeps no run; name a file, such as runs.db\n",
+    )
+
+
+@pytest.mark.parametrize("words", ASKED.values(), ids=ASKED)
+def test_a_folder_is_no_store(cli, project, words) -> None:
+    Path("kept").mkdir()
+    refused = cli(*words, "--store", "kept")
+    assert (refused.code, refused.err) == (
+        2,
+        "agenteval: --store kept: a folder; name a file in it, such as kept/runs.db\n",
+    )
+
+
+def test_a_store_that_goes_away_while_a_run_is_played_is_the_machine_s_fault(cli, project) -> None:
+    def answer(messages):
+        for file in Path(STORE).parent.glob("agenteval.db*"):
+            file.unlink()
+        return "It is done."
+
+    with scripted(answer) as url:
+        words = ("run", "-m", "m", "--base-url", url, "ralf/handshake", "--trials", "1")
+        ended = cli(*words)
+    said = f"agenteval: --store {STORE}: it was removed, or moved, while the run was played. "
+    assert (ended.code, ended.err.splitlines()[-1].startswith(said)) == (4, True)
+
+
+def bound() -> None:
+    """Root, too, may write only where its permissions say so."""
+    for capability in (1, 2, 3):  # DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER
+        ctypes.CDLL(None).prctl(24, capability)  # PR_CAPBSET_DROP
+
+
+@pytest.mark.parametrize("words", [("show",), ("show", "r1", "--json")])
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(cli, project, words) -> None:
+    filled()
+    expected = cli(*words).out
+    Path(STORE).chmod(0o444)
+    Path(STORE).parent.chmod(0o555)
+    told = subprocess.run(
+        [sys.executable, "-m", "agenteval", *words],
+        capture_output=True,
+        text=True,
+        preexec_fn=bound,
+        check=False,
+        timeout=60,
+    )
+    Path(STORE).parent.chmod(0o755)
+    assert (told.returncode, told.stderr, told.stdout) == (0, "", expected)

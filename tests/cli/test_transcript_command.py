@@ -174,6 +174,10 @@ def test_calls_are_listed_one_a_line_by_what_they_are(told):
             ("--class", "pipe-to-fliter"),
             "--class pipe-to-fliter: no such failure class; pipe-to-filter?",
         ),
+        (
+            ("--class", "zzz"),
+            "--class zzz: no such failure class; `agenteval explain` lists all",
+        ),
         (("--scenario", "nots"), "--scenario nots: r1 played no such; it has mail, notes"),
         (
             ("--class", "heredoc", "--allowed"),
