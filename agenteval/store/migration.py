@@ -85,10 +85,9 @@ def _is_whole(engine: Engine) -> bool:
 def _made(engine: Engine) -> None:
     for _ in range(STEPS):
         try:
-            _widen(engine)
+            return _widen(engine)
         except (OperationalError, ProgrammingError):
             continue  # another process made this step between look and change
-        return None
     return _widen(engine)
 
 

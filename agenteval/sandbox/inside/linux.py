@@ -111,8 +111,7 @@ def landlock(rules: Iterable[tuple[str, str]], *, loopback: bool) -> None:
 
     Where the kernel has no Landlock, nothing changes.
     """
-    version = landlock_version()
-    if not version:
+    if not (version := landlock_version()):
         return
     files = (1 << (13, 13, 14, 15, 15, 16)[min(version, 5)]) - 1
     network = 0 if loopback or version < 4 else 3  # neither bind nor connect
@@ -140,8 +139,7 @@ def install_filter(program: bytes) -> None:
     """Put this process and all its children under a seccomp filter, for good."""
     prctl(NO_NEW_PRIVS, 1)
     argument = _Program(len(program) // 8, program)
-    result = _libc.prctl(SECCOMP, ctypes.c_ulong(2), ctypes.byref(argument), 0, 0)
-    _check(result, "seccomp filter")
+    _check(_libc.prctl(SECCOMP, ctypes.c_ulong(2), ctypes.byref(argument), 0, 0), "seccomp filter")
 
 
 def hold(kept: object) -> None:
