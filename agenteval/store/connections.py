@@ -137,9 +137,10 @@ def is_of_the_host(said: str, *, error: bool) -> bool:
 
 
 # What libpq says of a server that is down, starts or is full; not of a name that it does not know.
+# And SQLite of a disk.
 _AWAY = re.compile(
     "Is the server running|the database system is|timeout expired|closed the connection"
-    "|too many clients|remaining connection slots"
+    "|too many clients|remaining connection slots|disk is full|disk I/O error"
 )
 
 

@@ -73,6 +73,7 @@ class SqlStore:
         """To a file without an ORM, unless its tables are of another day."""
         if self._where.file is None:
             return self._another()
+        self._where.check_ours()
         with ExitStack() as failing:
             connection = FileConnection(self._where.file, self.shown)
             failing.callback(connection.close)

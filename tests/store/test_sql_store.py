@@ -1,4 +1,5 @@
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from agenteval.core.trial import (
 from agenteval.errors import Cause, HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import loading, summaries
-from agenteval.store.connections import Bound, Connection
+from agenteval.store.connections import Bound, Connection, unopened
 from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
@@ -296,6 +297,21 @@ def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Pat
     with pytest.raises(UsageError, match=r"cannot be opened.*file is not a database"):
         SqlStore(str(file))
     assert file.read_text().startswith("not a database")
+
+
+def test_the_database_of_another_program_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "cookies.db"
+    with closing(sqlite3.connect(path)) as there:
+        there.execute("CREATE TABLE jar (x)")
+    before = path.read_bytes()
+    with pytest.raises(UsageError, match=r"a database of another program, with a table 'jar'"):
+        SqlStore(str(path))
+    assert path.read_bytes() == before
+
+
+def test_a_disk_that_is_full_at_the_opening_is_a_fault_of_the_host() -> None:
+    error = unopened("x.db", sqlite3.OperationalError("database or disk is full"))
+    assert isinstance(error, HostError)
 
 
 def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:
