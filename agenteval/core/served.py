@@ -117,10 +117,11 @@ _THOUGHT = "</think>"  # templates leave out what was thought in an earlier turn
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request of a conversation: the characters sent, the tokens that the server counted."""
+    """One request of a conversation: characters and messages sent, tokens as the server counted."""
 
     characters: int
     tokens: int
+    messages: int = 0
 
 
 class Counted(Enum):
@@ -132,14 +133,15 @@ class Counted(Enum):
     UNCLEAR = "unclear"
 
 
-def sent(messages: Sequence[Message], tokens: int, before: int = 0) -> Sent:
-    """The request with these messages, behind others of so many characters."""
+def sent(messages: Sequence[Message], tokens: int, earlier: Sequence[Sent] = ()) -> Sent:
+    """The request with all these messages; those of the last one before it are known already."""
+    before = earlier[-1] if earlier else Sent(0, 0)
     said = (
         len(one.content.rpartition(_THOUGHT)[2] if one.role == "assistant" else one.content)
         + sum(len(call.raw) for call in one.calls)
-        for one in messages
+        for one in messages[before.messages :]
     )
-    return Sent(before + sum(said), tokens)
+    return Sent(before.characters + sum(said), tokens, len(messages))
 
 
 def counted(requests: Sequence[Sent]) -> Counted:

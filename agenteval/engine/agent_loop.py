@@ -33,7 +33,6 @@ class AgentLoop:
     turns: list[Turn] = field(default_factory=list)
     calls: list[CallRecord] = field(default_factory=list)
     requests: list[Sent] = field(default_factory=list)
-    counted: int = 0  # of the messages, those whose characters the last request says
     reason: str = ""
 
     async def play(self) -> Ending:
@@ -61,10 +60,7 @@ class AgentLoop:
     async def _took(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)
         self.scene.took(self.agent, number, turn)
-        before = self.requests[-1].characters if self.requests else 0
-        new = self.messages[self.counted :]  # all of them each time would grow with the square
-        self.requests.append(sent(new, turn.usage.prompt_tokens, before))
-        self.counted = len(self.messages)
+        self.requests.append(sent(self.messages, turn.usage.prompt_tokens, self.requests))
         await self.scene.read(self.requests)
         self.messages.append(Message("assistant", turn.text, turn.calls, "", turn.reasoning))
 

@@ -58,8 +58,6 @@ class ToolExecutor:
         return meant, *await self._judge(meant)
 
     def _now(self) -> World:
-        if not (self.written or self.saved):
-            return self.world  # as it begins, with nothing of either
         return replace(self.world, written=frozenset(self.written), saved=frozenset(self.saved))
 
     async def _judge(self, call: ToolCall) -> tuple[Allowed | Denied, str]:

@@ -5,9 +5,12 @@ takes another way to the goal must.
 """
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 from jinja2 import TemplateError
 
@@ -15,8 +18,8 @@ from agenteval.core.call import BASH
 from agenteval.core.outcome import Outcome
 from agenteval.core.prompt.arm import STRICT
 from agenteval.core.prompt.prompt import Prompt, render
-from agenteval.core.prompt.variant import Variables, fill, initial_rows, variables
-from agenteval.core.scenario import Scenario, Step
+from agenteval.core.prompt.variant import Variables, fill, variables
+from agenteval.core.scenario import Check, Scenario, Step
 from agenteval.core.trial import Trial
 from agenteval.errors import UsageError
 from agenteval.models.oracle import Planned
@@ -57,6 +60,19 @@ def tried(stage: Stage, count: int) -> Tried:
     if len(answers) == 1 and count >= REFERENCE:
         faults.append(f"{count} worlds have one answer: whoever has seen one knows all")
     return Tried(count, len(answers), tuple(faults))
+
+
+def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
+    """What each check finds in such a database; None where it finds nothing, or cannot ask."""
+    found = []
+    with closing(sqlite3.connect(":memory:")) as world:
+        world.deserialize(content)
+        for check in checks:
+            try:
+                found.append((world.execute(check.query).fetchone() or [None])[0])
+            except sqlite3.Error:
+                found.append(None)
+    return found
 
 
 def _more(stage: Stage) -> bool:

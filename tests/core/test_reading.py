@@ -64,4 +64,4 @@ def test_what_is_sent_is_the_words_and_the_calls_but_no_earlier_thoughts() -> No
         Message("user", "list it"),
         Message("assistant", "<think>Hm.</think>Well.", turn.calls),
     ]
-    assert sent(messages, 9) == Sent(len('list itWell.{"command": "ls -la"}'), 9)
+    assert sent(messages, 9) == Sent(len('list itWell.{"command": "ls -la"}'), 9, len(messages))

@@ -64,11 +64,11 @@ def test_a_reply_that_was_cut_fills_its_context_or_not(turn, prompt, context, en
     assert cut_reply(turn, prompt, context)[0] is ending
 
 
-def test_a_request_has_the_characters_of_all_its_messages_however_they_are_counted() -> None:
+def test_a_request_is_the_same_counted_as_a_whole_or_from_the_last_one_on() -> None:
     told = [
         Message("user", "four"),
         Message("assistant", "<think>so</think>it"),
         Message("tool", ""),
     ]
     first = sent(told[:1], 3)
-    assert sent(told[1:], 9, first.characters) == sent(told, 9)
+    assert sent(told, 9, [first]) == sent(told, 9)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from functools import lru_cache
 from types import MethodType
@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
 from agenteval.core.chance import DRAWS, Chance, Value
-from agenteval.core.scenario import Check, Scenario
+from agenteval.core.scenario import Scenario
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -88,19 +88,6 @@ def variables(scenario: Scenario, seed: int) -> Variables:
 def database(scenario: Scenario, seed: int) -> bytes:
     """The SQLite file that the world's script makes. Raises WorldError."""
     return _image(scenario, _drawn(scenario, seed), seed)
-
-
-def initial_rows(content: bytes, checks: Sequence[Check]) -> list[Any]:
-    """What each check finds in such a database; None where it finds nothing, or cannot ask."""
-    found = []
-    with closing(sqlite3.connect(":memory:")) as world:
-        world.deserialize(content)
-        for check in checks:
-            try:
-                found.append((world.execute(check.query).fetchone() or [None])[0])
-            except sqlite3.Error:
-                found.append(None)
-    return found
 
 
 def columns(scenario: Scenario, seed: int, query: str) -> tuple[str, ...]:
