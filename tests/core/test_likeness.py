@@ -100,6 +100,7 @@ def of(name, *words, numbers=()):
         ("echo hi > /tmp/a", [of(WRITES, "/tmp/a")]),
         ("cat ~/a", [of(READS, "~/a")]),
         ("echo hi > ./a", [of(WRITES, "./a")]),
+        ("echo hi >> a", [of(WRITES, "a")]),
         ("echo hi > /dev/null", [Command("echo", "hi")]),
         ("rm -rf build", [of(REMOVES, "build")]),
         ("FOO=1 ls src", [of("(list)", "src")]),
