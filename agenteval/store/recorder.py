@@ -174,8 +174,9 @@ def _held(
 ) -> AbstractContextManager[bool]:
     if where.url.startswith("postgresql"):
         return _in_database(another, number, how)
-    if where.file:
-        return _in_file(Path(f"{where.file}{CLAIMS}"), number, how)
+    file = where.file or where.url.partition("?")[0].removeprefix("sqlite:///")
+    if where.url.startswith("sqlite:///") and file not in {"", ":memory:"}:
+        return _in_file(Path(f"{file}{CLAIMS}"), number, how)
     return nullcontext(enter_result=True)
 
 

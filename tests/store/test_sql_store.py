@@ -309,6 +309,13 @@ def test_the_database_of_another_program_is_refused_and_stays_as_it_is(tmp_path:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("more", ["", "?timeout=5"])
+def test_a_claim_stands_beside_the_file_that_its_url_names(more: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(SqlStore(f"sqlite:///{path}{more}")) as store, store.claimed("r1"):
+        assert sorted(one.name for one in tmp_path.glob("*claims")) == ["runs.db-claims"]
+
+
 def test_a_disk_that_is_full_at_the_opening_is_a_fault_of_the_host() -> None:
     error = unopened("x.db", sqlite3.OperationalError("database or disk is full"))
     assert isinstance(error, HostError)
