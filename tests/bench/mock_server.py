@@ -1,7 +1,8 @@
 """The mock server of the benchmarks: a process of its own that answers every request at once.
 
 Each reply is one call of `bash`: whole, or streamed in 33 pieces where the request asks for it. A
-conversation that names the scenario's script is answered by a call of that script.
+conversation that names the scenario's script is answered by a call of that script, with a word that
+no reply before had: what was judged in one trial is not remembered in the next.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import json
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import pairwise
+from itertools import count, pairwise
 
 CHUNKS = 33  # of one streamed reply, as a call of `echo hi` has them
 TOKENS_PER_SECOND, SECONDS = 150, 4  # of model "paced"
@@ -35,8 +36,11 @@ def _usage(tokens: int) -> dict[str, int]:
     return {"prompt_tokens": 0, "completion_tokens": tokens, "total_tokens": tokens}
 
 
+_REPLIES = count(1)
+
+
 def _call(number: int, program: str) -> dict[str, object]:
-    arguments = json.dumps({"command": f"{program} {number}"})
+    arguments = json.dumps({"command": f"{program} {number} q{next(_REPLIES)}"})
     function = {"name": "bash", "arguments": arguments}
     return {"id": f"call_{number}", "type": "function", "function": function}
 
