@@ -131,7 +131,7 @@ async def run_async(
 
 
 def _checked(settings: Settings) -> Settings:
-    """With the defaults. Raises TypeError for a name that is none, UsageError for too little."""
+    """With the defaults. Raises TypeError for a name that is none, UsageError for a bad value."""
     if unknown := settings.keys() - _DEFAULTS.keys():
         known = ", ".join(_DEFAULTS)
         raise TypeError(f"run() has no setting {', '.join(sorted(unknown))}; there are {known}")
@@ -139,7 +139,11 @@ def _checked(settings: Settings) -> Settings:
     if asked["rules"] not in _PLACES:
         raise UsageError(f"rules={asked['rules']!r}: one of {', '.join(_PLACES)}")
     for name, value in asked.items():
-        if isinstance(value, int) and value < _LEAST.get(name, value):
+        if name not in _LEAST or value is _DEFAULTS.get(name):
+            continue
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise UsageError(f"{name}={value!r}: a whole number, at least {_LEAST[name]}")
+        if value < _LEAST[name]:
             raise UsageError(f"{name}={value}: at least {_LEAST[name]}")
     return asked
 

@@ -185,7 +185,7 @@ def rescore(
 
     - `agenteval rescore last --own`
     """
-    for run in runs:
+    for run in dict.fromkeys(view.chosen(runs, store)):
         done = workflows.rescore.rescore(run, store, allowlist=allowlist, own=own)
         typer.echo(f"{done.run_id}: {done.changed} of {done.calls} calls are judged differently")
         for (before, now), count in sorted(done.moves.items(), key=lambda move: -move[1]):

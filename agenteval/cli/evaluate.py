@@ -133,10 +133,18 @@ def _collect_rarely() -> None:
     gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
 
 
+def _said(called: typer.Context) -> list[str]:
+    """What the user said himself, not what an environment or a default says."""
+    sources = {name: called.get_parameter_source(name) for name in called.params}
+    return [name for name, one in sources.items() if one and one.name == "COMMANDLINE"]
+
+
 def _part(
     called: typer.Context, shard: str | None, executor: str, job: str, lease: float
 ) -> "Part | None":
     if shard is None and executor == "local":
+        if lonely := [name for name in ("job", "lease") if name in _said(called)]:
+            raise UsageError(f"--{lonely[0]}: of shards; give --shard K/N too, such as 1/8")
         return None
     workflows.sharding.check_alone(**called.params)
     return workflows.sharding.part_of("1/1" if shard is None else shard, job, lease, __version__)
@@ -147,17 +155,19 @@ def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     part = _part(called, *(given[name] for name in ("shard", "executor", "job", "lease")))
     if given["resume"] and (given["gate"] or given["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
+    names = given["model"] or ()
+    if "base_url" in _said(called) and names and all(one.startswith("sim/") for one in names):
+        raise UsageError(f"--base-url: {', '.join(names)} is simulated and on no server")
     output.check_report(report)
     if given["github"]:
         output.summary_file()
     workflows.gating.declared(None)  # its slips are told before anything is played
     output.first_words(", ".join(given["model"] or ()) or given["resume"] or "")
-    sources = {name: called.get_parameter_source(name) for name in given}
     return workflows.stages.plan_of(
         workflows.stages.options_of(given),
         given["store"],
         resume=given["resume"],
-        given=[name for name, one in sources.items() if one and one.name == "COMMANDLINE"],
+        given=_said(called),
         retry_void=given["retry_void"],
         power=given["power"],
         part=part,

@@ -10,6 +10,7 @@ from agenteval.core.prompt.setting import USUAL, VARIANTS, VERSION, Place, Setti
 from agenteval.errors import UsageError
 
 TOOLS = ("bash", "read", "write")
+LONGEST = 10_000_000  # tokens of context; no model that is served takes more
 MOST = 25  # of 100 earlier calls that can be denied ones: those who play them slip no oftener
 
 
@@ -58,7 +59,10 @@ def _length(text: str) -> tuple[int, int]:
             f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
             f"from 0 to {MOST}, as in 40k:20"
         )
-    return int(number) * (1000 if kilo else 1), share
+    length = int(number[:12]) * (1000 if kilo else 1)
+    if length > LONGEST:
+        raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
+    return length, share
 
 
 def _whole(text: str) -> bool:

@@ -144,12 +144,21 @@ _AWAY = re.compile(
 )
 
 
+NO_DATABASE = "is not a database"  # so SQLite says of a text
+
+
+def no_store(shown: str, said: str) -> str:
+    return f"--store {shown}: not a store of agenteval ({said}); name the file of one"
+
+
 def unopened(shown: str, error: Exception) -> AgentevalError:
     """The user's error, unless the file is damaged or the server is away for now."""
     said = str(error)
     reason = said.splitlines()[0]
     if is_damage(reason) or _AWAY.search(said):
         return fault(shown, reason)
+    if NO_DATABASE in reason:
+        return UsageError(no_store(shown, reason))
     cure = (
         "install its driver (for PostgreSQL: agenteval-gate[postgres])"
         if isinstance(error, ModuleNotFoundError)

@@ -19,6 +19,7 @@ from agenteval.core.scenario import GoalCheck
 from agenteval.core.summary import TrialSummary
 from agenteval.core.trial import HandshakeStep
 from agenteval.errors import Cause, UsageError, fault, is_damage
+from agenteval.store.connections import no_store
 from agenteval.store.location import SCHEMA, Known, Location, connected, from_column
 
 Query = Callable[..., Sequence[Any]]  # SQL text and its parameters by name; rows
@@ -115,9 +116,7 @@ def opened(store: str) -> Iterator[Query]:
     except sqlite3.DatabaseError as error:
         if is_damage(str(error)) or "disk" in str(error):  # it is full, or fails
             raise fault(str(where), str(error)) from error
-        raise UsageError(
-            f"--store {where}: not a store of agenteval ({error}); name the file of one"
-        ) from error
+        raise UsageError(no_store(str(where), str(error))) from error
     finally:
         connection.close()
 

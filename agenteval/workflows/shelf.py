@@ -1,7 +1,7 @@
 """What a store holds: listed, chosen by a name, labelled, moved to another store and removed."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -126,6 +126,8 @@ def exported(ids: Sequence[str], file: Path, store: str) -> None:
     if file.exists():
         raise UsageError(f"--file {file}: is there already. Name a new file, or move that one away")
     try:
+        with _named(f"--file {file}", file):
+            parts.sql.SqlStore(str(file)).close()
         _copy(store, str(file), ids)
     except AgentevalError:  # half a store would stand in the way of the next attempt
         for end in ("", "-shm", "-wal"):
@@ -135,9 +137,19 @@ def exported(ids: Sequence[str], file: Path, store: str) -> None:
 
 def imported(file: Path, store: str) -> Sequence[str]:
     """Take all runs of another store into this one; their ids. Raises UsageError."""
-    ids = every_id(str(file))
+    with _named(str(file), file):
+        ids = every_id(str(file))
     _copy(str(file), store, ids)
     return ids
+
+
+@contextmanager
+def _named(where: str, file: Path) -> Iterator[None]:
+    """What is wrong with a file, told of the file and not of the option that stores have."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(str(error).replace(f"--store {file}", where, 1)) from error
 
 
 def every_id(store: str) -> Sequence[str]:

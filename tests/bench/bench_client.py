@@ -95,8 +95,10 @@ def told(file):
     own = resource.getrusage(resource.RUSAGE_SELF)
     others = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = [one.ru_utime + one.ru_stime for one in (own, others)]
+    # Of this program: ru_maxrss begins with the memory of the process that started it.
+    (peak,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM:")]
     with open(file, "w") as used:
-        json.dump([*seconds, Noted.first or 0.0, own.ru_maxrss / 1024], used)
+        json.dump([*seconds, Noted.first or 0.0, int(peak.split()[1]) / 1024], used)
 atexit.register(told, sys.argv.pop(1))
 from agenteval.__main__ import main
 main()

@@ -37,6 +37,10 @@ def one_line(said) -> str:
         (("show", "no-such-run"), ["reports/agenteval.db: no such file", "agenteval run"]),
         (("show", "--store", "typo.db"), ["--store typo.db: no such file", "agenteval run"]),
         (("compare", "a", "b", "--store", "typo.db"), ["--store typo.db: no such file"]),
+        ((*SIM, "--context", "9999999k"), ["--context 9999999k", "at most 10000000"]),
+        ((*SIM, "--job", "7"), ["--job", "--shard K/N"]),
+        ((*SIM, "--lease", "9"), ["--lease", "--shard K/N"]),
+        ((*SIM, "--base-url", "http://h/v1"), ["--base-url", "sim/qwen3.5-27b", "on no server"]),
         (("speed", "last", "--store", "typo.db"), ["--store typo.db: no such file"]),
         (("run", "--resume", "last", "--store", "typo.db"), ["--store typo.db: no such file"]),
     ],
@@ -44,6 +48,19 @@ def one_line(said) -> str:
 def test_a_name_that_is_not_there(cli, arguments, parts) -> None:
     line = one_line(cli(*arguments))
     assert [part for part in parts if part not in line] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begin"),
+    [
+        (("runs", "import", "typo.db"), "agenteval: typo.db: no such file"),
+        (("runs", "import", "notes.txt"), "agenteval: notes.txt: not a store of"),
+        (("store", "check", "--store", "notes.txt"), "agenteval: --store notes.txt: not a"),
+    ],
+)
+def test_a_file_that_is_no_store_is_told_by_its_own_name(cli, project, arguments, begin) -> None:
+    (project / "notes.txt").write_text("no store, and long enough to be looked into\n" * 99)
+    assert one_line(cli(*arguments)).startswith(begin)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,23 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/store/test_shards.py",
         "tests/store/test_reviews.py",
     ),
+    "agenteval/store/connections.py": (
+        "tests/store/test_tables.py",
+        "tests/store/test_sql_store.py",
+        "tests/store/test_names.py",
+        "tests/cli/test_bad_input.py",
+        "tests/cli/test_host_faults.py",
+    ),
+    "agenteval/store/bound_rows.py": (
+        "tests/store/test_tables.py",
+        "tests/store/test_sql_store.py",
+        "tests/store/test_moving.py",
+    ),
+    "agenteval/store/recorder.py": (
+        "tests/store/test_sql_store.py",
+        "tests/store/test_names.py",
+        "tests/store/test_shards.py",
+    ),
     "agenteval/store/summaries.py": (
         "tests/store/test_names.py",
         "tests/store/test_gate_reads.py",
