@@ -124,7 +124,7 @@ def _played(
         return watch, workflows.evaluate.run_models(plan, watch, progress)
 
 
-_RARELY = 5_000  # objects between two rounds of gc: at each 700 a call takes a twentieth more
+_RARELY = 20_000  # objects between two rounds of gc: at each 5,000 a call takes 5 % more, at 700 10
 
 
 def _collect_rarely() -> None:
