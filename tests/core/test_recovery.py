@@ -1,7 +1,10 @@
 """What follows a denial."""
 
+from dataclasses import replace
+
 import pytest
 
+from agenteval.core.outcome import Ending
 from agenteval.core.recovery import (
     NO_DENIALS,
     Recovery,
@@ -46,6 +49,17 @@ def test_a_call_that_answers_one_denial_is_other_work_for_no_other():
     ended = trial((denied("ls"), denied("pwd")), LIST, "pwd", tool("list", path="."), says("."))
     found = [(one.recovery, one.turns) for one in trial_recovery(ended).aftermaths]
     assert sorted(found) == [(Recovery.ADDRESSED, 1), (Recovery.ADDRESSED, 2)]
+
+
+def test_other_work_of_the_turn_that_answered_a_denial_is_free_for_another():
+    ended = trial((denied("ls"), denied("pwd")), (tool("list", path="."), LIST), says("Done."))
+    assert recoveries(ended) == [Recovery.ADDRESSED, Recovery.SIDESTEPPED]
+
+
+@pytest.mark.parametrize("ending", [one for one in Ending if one is not Ending.GOAL])
+def test_a_denial_that_was_left_is_abandoned_however_the_trial_ended_after_another_turn(ending):
+    ended = replace(trial(denied("ls"), says("Done.")), ending=ending)
+    assert recoveries(ended) == [Recovery.ABANDONED]
 
 
 def test_what_was_done_before_a_denial_says_nothing_of_what_came_between_its_tries():
