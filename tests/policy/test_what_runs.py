@@ -143,6 +143,7 @@ LOOP = "for f in a b; do ls $f; done"
         (tool("glob", pattern="*.py", path="a"), FileSearch("glob", "*.py", "a", "")),
         (tool("edit", path="a", old="x", new="y"), FileEdit("a", "x", "y")),
         (tool("edit", filePath="a", oldString="x", newString="y"), None),  # in other words
+        (tool("apply_patch", patchText="x"), None),  # nothing here carries it out
     ],
 )
 def test_what_rules_of_other_harnesses_allow_goes_through_the_same_door(
