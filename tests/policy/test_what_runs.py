@@ -24,6 +24,7 @@ from agenteval.core.call import (
 from agenteval.core.policy.policy import (
     Policy,
     World,
+    admitted_path,
     allows,
     allows_command,
     elsewhere,
@@ -61,11 +62,16 @@ LINES = [
 
 
 def bash(text: str) -> ToolCall:
-    return ToolCall("", "bash", text, {"command": text})
+    return ToolCall("", _as_sent("bash"), text, {"command": text})
 
 
 def tool(name: str, **arguments: object) -> ToolCall:
-    return ToolCall("", name, json.dumps(arguments), arguments)
+    return ToolCall("", _as_sent(name), json.dumps(arguments), arguments)
+
+
+def _as_sent(name: str) -> str:
+    """Equal to the names of our tools and none of them, as what is read from a reply."""
+    return "".join([*name])
 
 
 def runs(call: ToolCall, rules: Policy = OWN) -> Runnable | None:
@@ -143,6 +149,7 @@ LOOP = "for f in a b; do ls $f; done"
         (tool("glob", pattern="*.py", path="a"), FileSearch("glob", "*.py", "a", "")),
         (tool("edit", path="a", old="x", new="y"), FileEdit("a", "x", "y")),
         (tool("edit", filePath="a", oldString="x", newString="y"), None),  # in other words
+        (tool("edit", old="x", new="y"), FileEdit("/workspace", "x", "y")),  # which is no file
         (tool("apply_patch", patchText="x"), None),  # nothing here carries it out
     ],
 )
@@ -251,6 +258,13 @@ def _rules(allow: list[str]) -> Policy:
 def test_a_script_is_known_by_its_bare_name_and_told_by_its_first_rule():
     twice = _rules(["uv run scripts/a-b.tools.py *", "python3 scripts/a-b.tools.py *"])
     assert twice.bash.by_stem == {"a_b": "uv run scripts/a-b.tools.py"}
+
+
+@pytest.mark.parametrize("paths", [{}, {"path": "notes/a", "filePath": "notes/b"}])
+def test_a_file_tool_without_a_path_or_with_two_touches_nothing(paths) -> None:
+    rules = OWN.paths("read")
+    assert rules is not None
+    assert admitted_path(tool("read", **paths), rules, World()) is None
 
 
 def test_files_that_a_call_writes_are_those_inside_the_workspace() -> None:
