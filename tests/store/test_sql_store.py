@@ -294,7 +294,7 @@ def test_a_store_that_cannot_be_opened_is_one_line(url: str, cure: str) -> None:
 def test_a_file_that_is_no_database_is_one_line_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, but dear to somebody" * 100)
-    with pytest.raises(UsageError, match="not a store of agenteval .file is not a database."):
+    with pytest.raises(UsageError, match=r"not a store of agenteval .file is not a database."):
         SqlStore(str(file))
     assert file.read_text().startswith("not a database")
 
