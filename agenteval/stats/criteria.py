@@ -69,10 +69,16 @@ def as_it_erred(trial: TrialSummary, share: float, rng: "np.random.Generator") -
 
 DRAWN = (as_it_ended, as_it_erred)  # before any criterion is asked
 # Each end that is drawn: of trials without a call, with many, and with as many that were denied.
+_MANY = 1000
 _ENDS = [
-    TrialSummary("", 1, 0, end, calls=calls, errors={"any": denied}, executed=calls - denied)
+    made
     for end in Outcome
-    for calls, denied in ((0, 0), (1000, 0), (1000, 1000))
+    for idle in (TrialSummary("", 1, 0, end),)
+    for made in (
+        idle,
+        replace(idle, calls=_MANY, executed=_MANY),
+        replace(idle, calls=_MANY, errors={"any": _MANY}),
+    )
 ]
 
 
