@@ -149,6 +149,8 @@ def _checked(settings: Settings) -> Settings:
 
 
 def _joined(urls: str | Sequence[str] | None) -> str | None:
+    if urls is not None and not urls:
+        raise UsageError(f"base_url={urls!r}: no server; None asks the one that is configured")
     return urls if urls is None or isinstance(urls, str) else " ".join(urls)
 
 

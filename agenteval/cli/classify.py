@@ -1,6 +1,5 @@
 """`agenteval classify`, `rescore`, `explain`: verdicts on commands, files, runs; what they mean."""
 
-import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -76,7 +75,7 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
     """
     judging = workflows.classify
     show, put = _printer(as_json=as_json, row=judging.row_name(taxonomy), is_file=jsonl != "-")
-    _collect_rarely()
+    view.collect_rarely(_RARELY)
     with judging.judging(allowlist, only_bash=jsonl is None, second_reader=second_reader) as judge:
         try:
             bad, denied = _show_all(_calls(command, jsonl), judge, show, source=jsonl)
@@ -84,12 +83,6 @@ def classify(  # noqa: PLR0913 -- one parameter for each option
             put()
     if bad or (exit_code and denied):
         raise typer.Exit(2 if bad else 1)
-
-
-def _collect_rarely() -> None:
-    """What was imported stays, and of a verdict hardly anything is for gc to find."""
-    gc.freeze()
-    gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
 
 
 def _show_all(

@@ -1,6 +1,5 @@
 """`agenteval run`: one or more models through scenarios, then the tables and the report."""
 
-import gc
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -113,7 +112,7 @@ def _played(
     called: typer.Context, plan: "Plan", gate: "Path | None"
 ) -> "tuple[InterimLooks | None, tuple[Sequence[Side], bool]]":
     """What watched the runs, the runs, and whether Ctrl-C ended them early."""
-    _collect_rarely()
+    output.collect_rarely(_RARELY)
     given = called.params
     watch = workflows.interim_looks.watch_for(
         gate, given["baseline"], given["store"], allow_simulated=given["allow_simulated"]
@@ -125,12 +124,6 @@ def _played(
 
 
 _RARELY = 20_000  # objects between two rounds of gc: at each 5,000 a call takes 5 % more, at 700 10
-
-
-def _collect_rarely() -> None:
-    """What was imported stays; a trial under way has more than 700 objects that stay, too."""
-    gc.freeze()
-    gc.set_threshold(_RARELY, *gc.get_threshold()[1:])
 
 
 def _said(called: typer.Context) -> list[str]:

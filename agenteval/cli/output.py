@@ -1,5 +1,6 @@
 """What commands print: tables or JSON, the reports beside them, and how a run goes on."""
 
+import gc
 import json
 import os
 import signal
@@ -91,6 +92,12 @@ def _interrupt(*_: object) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         raise KeyboardInterrupt
     signal.raise_signal(signal.SIGINT)
+
+
+def collect_rarely(objects: int) -> None:
+    """Garbage, after so many objects; what was imported stays and is not looked through again."""
+    gc.freeze()
+    gc.set_threshold(objects, *gc.get_threshold()[1:])
 
 
 def chosen(words: "Sequence[str]", store: str) -> list[str]:

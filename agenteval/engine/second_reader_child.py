@@ -1,8 +1,9 @@
 """The program behind `second_reader`: reads shell texts with bashlex, in a process of its own.
 
-Run as `python -I second_reader_child.py`, it imports nothing of agenteval. On stdin and stdout it
-speaks JSON behind a length of four bytes: a text comes in, `{"commands": [[word, ...], ...]}` or
-`{"failed": why}` goes out; one empty object goes out first, when it is ready.
+Run as `python -I second_reader_child.py`, it imports of agenteval only how texts are matched. On
+stdin and stdout it speaks JSON behind a length of four bytes: a text comes in,
+`{"commands": [[word, ...], ...]}` or `{"failed": why}` goes out; one empty object goes out first,
+when it is ready.
 """
 
 import json

@@ -68,9 +68,7 @@ class FileConnection:
         """Raises sqlite3.Error and OSError where it cannot be opened."""
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         self._shown = shown
-        self._connection = sqlite3.connect(
-            file, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-        )
+        self._connection = sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)
         try:
             for setting in ("journal_mode=WAL", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {setting}")
@@ -115,7 +113,7 @@ class FileConnection:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
             failed = isinstance(error, sqlite3.OperationalError | sqlite3.InterfaceError)
-            if is_of_the_host(str(error), error=failed or type(error) is sqlite3.DatabaseError):
+            if is_fault(str(error), error=failed or type(error) is sqlite3.DatabaseError):
                 raise fault(self._shown, str(error)) from error
             raise
 
@@ -131,7 +129,7 @@ _UNCOUNTED = """SELECT EXISTS (SELECT 1 FROM trial
     WHERE counting != :counting AND outcome != '' AND NOT replaced)"""
 
 
-def is_of_the_host(said: str, *, error: bool) -> bool:
+def is_fault(said: str, *, error: bool) -> bool:
     """Whether this is no fault of our SQL, where it is the `error` of a database at work."""
     return error and not said.startswith("no such ") and not said.endswith(": syntax error")
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sqlalchemy import JSON, Column, Connection, delete, func, insert, select, update
+from sqlalchemy import JSON, Column, Connection, delete, func, insert, select, text, update
 from sqlmodel import Field, SQLModel
 
 from agenteval.store.bound_rows import Entry, SessionTables
@@ -53,6 +53,11 @@ _RUN, _TRIAL, _TURN, _CALL, _SESSION, _FILE = (
     SQLModel.metadata.tables[str(row.__tablename__)]
     for row in (RunRow, TrialRow, TurnRow, CallRow, SessionRow, LogFileRow)
 )
+_SAID = text("""SELECT one.agent, one.turn, one.position, review.label, review.note, review.at
+    FROM review JOIN "call" AS one ON one.id = review.call_id WHERE review.trial_id = :trial""")
+_SAY = text("""INSERT INTO review (trial_id, call_id, label, note, at)
+    SELECT trial_id, id, :label, :note, :at FROM "call"
+    WHERE trial_id = :trial AND agent = :agent AND turn = :turn AND position = :position""")
 AT_ONCE = 4_000  # calls that one transaction writes, about
 SESSIONS = 1_000  # likewise
 
@@ -119,8 +124,10 @@ class LogWriter:
         with self.connection.begin():
             added = Counter(run for run, _, trial in waiting if trial is None)
             for run, entry, trial in waiting:
-                number = self._new(run, entry) if trial is None else self._emptied(trial, entry)
-                self._fill(run, number, entry)
+                if trial is None:
+                    self._fill(run, self._new(run, entry), entry)
+                else:
+                    self._replace(run, trial, entry)
             for run, count in added.items():
                 planned = {"trials_planned": _RUN.c.trials_planned + count}
                 self.connection.execute(update(_RUN).where(_RUN.c.id == run).values(planned))
@@ -149,14 +156,24 @@ class LogWriter:
         row = (run, self._numbers[key], entry.scenario, entry.seed, *entry.trial)
         return int(self.connection.exec_driver_sql(made, row).scalar_one())
 
-    def _emptied(self, trial: int, entry: Entry) -> int:
+    def _replace(self, run: str, trial: int, entry: Entry) -> None:
+        """What a person said of a call is said of the one that stands in its place."""
+        reviews = self.connection.execute(_SAID, {"trial": trial}).mappings().all()
+        self._empty(trial, entry)
+        self._fill(run, trial, entry)
+        if reviews:
+            self.connection.execute(_SAY, [{**one, "trial": trial} for one in reviews])
+
+    def _empty(self, trial: int, entry: Entry) -> None:
         calls = select(_CALL.c.id).where(_CALL.c.trial_id == trial)
         judgement = SQLModel.metadata.tables["judgement"]
         self.connection.execute(delete(judgement).where(judgement.c.call_id.in_(calls)))
+        self.connection.execute(
+            text("DELETE FROM review WHERE trial_id = :trial"), {"trial": trial}
+        )
         for table in (_CALL, _TURN, _SESSION):
             self.connection.execute(delete(table).where(table.c.trial_id == trial))
         self.connection.exec_driver_sql(self.tables.trial.update, (*entry.trial, trial))
-        return trial
 
     def _fill(self, run: str, trial: int, entry: Entry) -> None:
         self._write(self.tables.turn.insert, (trial,), entry.turns)

@@ -14,7 +14,7 @@ from pathlib import Path
 from agenteval.errors import UsageError, fault
 
 SCHEMA = 17  # raised with every change of a table; `store.migration` adds what an older one lacks
-_SQLITE = "sqlite:///"
+_SQLITE, _BY_DRIVER = "sqlite:///", "sqlite+pysqlite:///"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,8 @@ class Location:
     def url(self) -> str:
         if "://" not in self.given:
             return f"{_SQLITE}{self.given}"
+        if self.given.startswith(_BY_DRIVER):
+            return self.given.replace(_BY_DRIVER, _SQLITE, 1)
         return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", self.given)
 
     @property

@@ -19,9 +19,9 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlmodel import Field, SQLModel
 
-from agenteval.errors import fault
+from agenteval.errors import UsageError, fault
 from agenteval.store import ingesting, rescoring  # noqa: F401 -- whose tables are to be made too
-from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_of_the_host, unopened
+from agenteval.store.connections import WAIT_SECONDS, Bound, all_or_none, is_fault, unopened
 from agenteval.store.location import Location
 from agenteval.store.migration import check_schema, make_tables
 from agenteval.store.rows import ExactText
@@ -63,9 +63,10 @@ def engine_of(where: Location) -> Engine:
     """
     shown = str(where)
     try:
-        engine = create_engine(
-            URL.create("sqlite", database=where.file) if where.file else where.url
-        )
+        url = URL.create("sqlite", database=where.file) if where.file else where.url
+        # Each claim of a run has a connection for as long as it is held.
+        more: dict[str, int] = {} if where.url.startswith("sqlite") else {"max_overflow": -1}
+        engine = create_engine(url, **more)
         if engine.dialect.name == "sqlite":
             _prepare_sqlite(engine)
         check_schema(engine, shown)
@@ -80,9 +81,13 @@ class UrlConnection:
     """Implements `store.connections.Connection`. A lost connection is made anew when it is used."""
 
     def __init__(self, engine: Engine) -> None:
-        self._connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._engine = engine
+        self._connection = self._made()
         self.database = engine.dialect.name
         self.mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
+
+    def _made(self) -> Connection:
+        return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def ask(self, sql: str, /, **named: Any) -> list[Any]:
         return _rows(self._usable().execute(_read(sql), named))
@@ -91,15 +96,16 @@ class UrlConnection:
         return _rows(self._usable().exec_driver_sql(sql, values))
 
     def together(self) -> AbstractContextManager[None]:
-        return all_or_none(self, "BEGIN")
+        return all_or_none(self, "BEGIN IMMEDIATE" if self.database == "sqlite" else "BEGIN")
 
     def close(self) -> None:
         self._connection.close()
 
     def _usable(self) -> Connection:
-        """Without what a lost connection left behind: the statement connects anew, or says so."""
+        """Another one where it was lost: SQLAlchemy's own would commit nothing by itself."""
         if self._connection.invalidated:
-            self._connection.rollback()
+            self._connection.close()
+            self._connection = self._made()
         return self._connection
 
 
@@ -131,5 +137,8 @@ def _tell_of_faults(engine: Engine, shown: str) -> None:
     def _told(failed: Any) -> None:
         error, said = failed.sqlalchemy_exception, str(failed.original_exception)
         at_work = isinstance(error, OperationalError | InterfaceError)
-        if is_of_the_host(said, error=at_work or type(error) is DatabaseError):
+        if is_fault(said, error=at_work or type(error) is DatabaseError):
             raise fault(shown, said) from error
+        if said.startswith("permission denied"):
+            reason = said.splitlines()[0]
+            raise UsageError(f"--store {shown}: {reason}; name a user who may write") from error

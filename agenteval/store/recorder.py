@@ -3,14 +3,14 @@
 import fcntl
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from agenteval.core.run import judged_by
 from agenteval.core.trial import CallRecord, Trial, Turn
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.protocols import TrialKey
 from agenteval.store import mapping
 from agenteval.store.bound_rows import (
@@ -196,5 +196,8 @@ def _in_file(path: Path, number: int, how: Hold) -> Iterator[bool]:
 def _in_database(another: Callable[[], Connection], number: int, how: Hold) -> Iterator[bool]:
     """A lock of the session, which the server takes back when the connection is gone."""
     with closing(another()) as connection:
-        yield bool(connection.ask(how.value[1].format(number))[0][0])
-        connection.ask("SELECT pg_advisory_unlock_all()")
+        try:
+            yield bool(connection.ask(how.value[1].format(number))[0][0])
+        finally:
+            with suppress(HostError):  # the server has taken it back with the connection
+                connection.ask("SELECT pg_advisory_unlock_all()")

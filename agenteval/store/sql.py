@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 _THERE = "SELECT 1 FROM run WHERE id = :id UNION ALL SELECT 1 FROM imported WHERE id = :id"
 _LOOK = """INSERT INTO look
     (run_id, number, planned, trials, level, verdict, baseline, rules, at, data, judged) VALUES
-    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)"""
+    (:run, :number, :planned, :trials, :level, :verdict, :baseline, :rules, :at, :data, :judged)
+    ON CONFLICT DO NOTHING RETURNING number"""
 _CRASH = "INSERT INTO crash (run_id, at, said) VALUES (:run, :at, :said)"
+_THE_RUN = "SELECT id FROM run WHERE id = :run"
 _TAGGED = "SELECT labels, note FROM tags WHERE run_id = :run"
 _TAG = " ON CONFLICT (run_id) DO UPDATE SET labels = excluded.labels, note = excluded.note"
 _ASIDE = """UPDATE trial SET replaced = true,
@@ -134,6 +136,8 @@ class SqlStore:
     def tag(self, run_id: str, labels: Sequence[str], note: str | None, *, off: bool) -> None:
         """Give the run labels, or take them `off`, and a note where there is one."""
         with self._connection.together():
+            if self._connection.database == "postgresql":  # another one may add a label, too
+                self.ask(f"{_THE_RUN} FOR UPDATE", run=run_id)
             before = self.ask(_TAGGED, run=run_id)
             had, noted = before[0] if before else ("[]", "")
             kept = [one for one in decoded(had) if one not in labels]
@@ -188,9 +192,9 @@ class SqlStore:
             columns = "complete second_reader{} seconds"
             self._put(run_id, columns, values | {"seconds": seconds})
 
-    def look(self, run_id: str, look: Look) -> None:
-        """Keep what a gate saw of a run under way."""
-        self.ask(_LOOK, run=run_id, **asdict(look))
+    def look(self, run_id: str, look: Look) -> bool:
+        """Keep what a gate saw of a run under way; False where there is a look of that number."""
+        return bool(self.ask(_LOOK, run=run_id, **asdict(look)))
 
     def recorder(
         self, run: Run, digests: Mapping[str, str], shard: Shard | None = None
@@ -264,10 +268,9 @@ class SqlStore:
 
 
 def keep_look(store: str, run_id: str, look: Look) -> bool:
-    """Keep what a gate saw of a run; False where the store cannot be written."""
+    """Keep what a gate saw of a run; False where another gate was first, or nobody may write."""
     try:
         with closing(SqlStore(store)) as opened:
-            opened.look(run_id, look)
-    except (HostError, UsageError, sqlite3.Error):
+            return opened.look(run_id, look)
+    except (HostError, UsageError):
         return False
-    return True

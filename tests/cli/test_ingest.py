@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 from agenteval.__main__ import app
 from agenteval.cli.logs import Progress
 from agenteval.readers.log_formats import FORMATS
+from agenteval.store.reviews import reviews
+from agenteval.store.sql import SqlStore
 from agenteval.workflows.log_policies import BESIDE, MODE
 from agenteval.workflows.log_results import Intake, Taken
 
@@ -449,6 +451,26 @@ def test_a_log_that_is_followed_is_taken_in_as_it_grows(here) -> None:
         0,
     )
     assert rows("SELECT calls FROM trial") == [(7,)]
+
+
+def test_what_a_person_said_of_a_call_stays_when_its_session_grows(here) -> None:
+    lines = claude().splitlines(keepends=True)
+    (here / "c1.jsonl").write_text("".join(lines[:5]))
+    ingested("claude-code", "c1.jsonl")
+    (here / "c2.jsonl").write_text(claude().replace('"c1"', '"c2"'))
+    ingested("claude-code", "c2.jsonl")  # what grows gets other numbers
+    with closing(SqlStore("reports/agenteval.db")) as store:
+        calls = "SELECT id, turn, position FROM call ORDER BY trial_id, id"
+        (first, *place), *_ = store.ask(calls)
+        assert store.review(first, "allowed", "as I asked \0", "2026-11-25T10:00:00+00:00")
+        (here / "c1.jsonl").write_text("".join(lines))
+        assert "sessions: 1 grown" in agenteval("ingest", "claude-code", "c1.jsonl")
+        (now, *_), *_ = store.ask(calls)
+        assert [[one.call, one.label, one.note] for one in reviews(store.ask)] == [
+            [now, "allowed", "as I asked \0"]
+        ]
+        assert place == [*store.ask(calls)[0][1:]]
+    assert agenteval("store", "check") == "nothing is wrong\n"
 
 
 def test_a_followed_log_may_be_rotated_replaced_and_cut_and_nothing_is_lost(here) -> None:

@@ -57,15 +57,18 @@ def alone(tmp_path_factory) -> list[object]:
 
 
 def assert_played(url: str, alone: list[object], shards: int) -> None:
-    """One run, of which each part played some trials, and which is what one process plays."""
+    """One run that several parts played, and which is what one process plays."""
     finish = ["agenteval", "finish", "last", "--store", url]
     told = subprocess.run(finish, env=environment(), capture_output=True, text=True, check=False)
     with closing(SqlStore(url)) as store, store.connect() as asked:
         (run,) = store.runs()
         whole = store.load(run.id)
         rows = asked.exec_driver_sql("SELECT count(*) FROM trial").scalar_one()
-        numbers = [number for (number,) in asked.exec_driver_sql(PLAYED)]
-    assert (numbers, rows, run.complete) == ([*range(1, shards + 1)], TRIALS, True)
+        numbers = {number for (number,) in asked.exec_driver_sql(PLAYED)}
+    assert (rows, run.complete) == (TRIALS, True)
+    # On a busy machine the last to start may find nothing left to play.
+    assert len(numbers) > 1
+    assert numbers <= {*range(1, shards + 1)}
     assert seen(whole) == alone
     assert (told.returncode, f"with all its {TRIALS} trials" in told.stdout) == (0, True)
 

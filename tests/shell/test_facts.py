@@ -1,10 +1,13 @@
 """The facts about shell text, by tables: what is found, where it stands, what is seen through."""
 
+from itertools import product
+
 import pytest
 
 from agenteval.core.shell.fact_reader import read_facts
 from agenteval.core.shell.facts import RedirectKind, ShellFacts, SubstitutionKind
 from agenteval.core.shell.source import Source
+from agenteval.core.shell.wrappers import _PREFIXES, _READERS, _RUNNERS, unwrap
 
 
 def told(facts: ShellFacts) -> dict[str, list[str]]:
@@ -198,6 +201,15 @@ def test_a_nested_text_is_placed_in_the_outer_one_when_it_stands_there_as_it_is(
         (22, '"nice e\\"f\\""'),
     ]
     assert [inner.text for inner in facts.inner] == ["ls x", 'nice e"f"']
+
+
+@pytest.mark.parametrize("program", sorted({*_READERS, *_PREFIXES, "python3"}))
+def test_an_option_of_a_wrapper_may_lack_its_value_wherever_the_command_ends(program: str):
+    options = sorted({option for prefix in _RUNNERS.values() for option in prefix.valued})
+    options += sorted({option for prefix in _PREFIXES.values() for option in prefix.valued})
+    for words in product((program,), ("", "run", "-c", "-exec"), (*options, "-m", "--rcfile")):
+        argv = [word for word in words if word]
+        assert all(one.start <= one.stop <= len(argv) for one in unwrap(argv)), argv
 
 
 def test_wrappers_are_seen_through_to_a_bounded_depth():

@@ -1,6 +1,6 @@
 """Several processes that play one run: who has a trial, and what becomes of one that dies."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -196,6 +196,25 @@ def test_after_a_lost_connection_each_word_is_said_anew_or_fails_as_the_machine_
             shard.beat()
         shard.beat()
         assert written(store, shard).begin(KEY)
+        store.close_run("r1", complete=True, second_reader={})
+        with closing(SqlStore(postgres.url(name))) as another:  # each was committed by itself
+            assert another.ask("SELECT complete FROM run") == [(True,)]
+            assert another.ask("SELECT number FROM trial") == [(KEY.number,)]
+
+
+def test_twenty_runs_are_claimed_at_once(postgres) -> None:
+    with closing(SqlStore(postgres.url(postgres.new()))) as store, ExitStack() as claims:
+        for number in range(20):
+            claims.enter_context(store.claimed(f"r{number}"))
+        assert store.ask("SELECT 1") == [(1,)]
+
+
+def test_what_fails_while_a_run_is_claimed_gives_the_claim_back(url) -> None:
+    with closing(SqlStore(url)) as one, closing(SqlStore(url)) as two:
+        with pytest.raises(KeyError), one.claimed("r1"):
+            raise KeyError
+        with two.claimed("r1"), one.claimed("r2"):
+            pass
 
 
 def test_the_seconds_of_a_run_are_from_the_first_shards_coming_to_the_last_ones_end(stores) -> None:

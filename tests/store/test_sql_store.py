@@ -31,7 +31,7 @@ from agenteval.store.connections import Bound, Connection, unopened
 from agenteval.store.listed import Listed, listed
 from agenteval.store.mapping import INTERRUPTED
 from agenteval.store.rows import CallRow, RunRow, TrialRow, TurnRow
-from agenteval.store.sql import SqlStore
+from agenteval.store.sql import SqlStore, keep_look
 
 RUN = Run(
     id="r1",
@@ -309,16 +309,50 @@ def test_the_database_of_another_program_is_refused_and_stays_as_it_is(tmp_path:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("more", ["", "?timeout=5"])
-def test_a_claim_stands_beside_the_file_that_its_url_names(more: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("url", ["{}", "sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}"])
+def test_nobody_writes_between_what_is_read_and_what_is_written_of_it(
+    tmp_path: Path, url: str
+) -> None:
+    file = str(tmp_path / "runs.db")
+    with closing(SqlStore(url.format(file))) as store:
+        connection, another = store._connection, sqlite3.connect(file, timeout=0)
+        with closing(another), connection.together():
+            assert connection.ask("SELECT count(*) FROM run") == [(0,)]
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                another.execute("INSERT INTO tags VALUES ('r1', '[]', '')")
+            store.add(RUN)
+        assert store.exists(RUN.id)
+
+
+@pytest.mark.parametrize("url", ["{}", "sqlite:///{}?timeout=5", "postgresql"])
+def test_of_two_looks_of_one_number_the_first_is_kept(tmp_path: Path, request, url: str) -> None:
+    if url == "postgresql":
+        server = request.getfixturevalue("postgres")
+        url = server.url(server.new())
+    where = url.format(tmp_path / "runs.db")
+    with closing(SqlStore(where)) as store:
+        store.add(RUN)
+    first, second = (Look(1, 5, trials, 0.001, "FAIL", "r0", "abc") for trials in (12, 13))
+    assert (keep_look(where, RUN.id, first), keep_look(where, RUN.id, second)) == (True, False)
+    with closing(SqlStore(where)) as store:
+        assert store.summarized(RUN.id)[0].looks == (first,)
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}", "sqlite:///{}?timeout=5", "sqlite+pysqlite:///{}"])
+def test_a_claim_stands_beside_the_file_that_its_url_names(url: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    with closing(SqlStore(f"sqlite:///{path}{more}")) as store, store.claimed("r1"):
+    with closing(SqlStore(url.format(path))) as store, store.claimed("r1"):
         assert sorted(one.name for one in tmp_path.glob("*claims")) == ["runs.db-claims"]
 
 
 def test_a_disk_that_is_full_at_the_opening_is_a_fault_of_the_host() -> None:
     error = unopened("x.db", sqlite3.OperationalError("database or disk is full"))
     assert isinstance(error, HostError)
+
+
+def test_of_what_a_driver_says_the_first_line_is_told() -> None:
+    error = unopened("x.db", ModuleNotFoundError("no driver\nand much more"))
+    assert "(no driver); install its driver" in str(error)
 
 
 def test_a_database_of_another_schema_is_refused(tmp_path: Path) -> None:

@@ -46,6 +46,19 @@ def test_a_new_trial_has_a_value_for_each_column() -> None:
     assert names == {*bound_rows.NEW_TRIAL, "run_id", "scenario", "number", "seed"}
 
 
+def test_nothing_is_counted_of_a_trial_that_has_begun() -> None:
+    counted = {name: value for name, value in bound_rows.NEW_TRIAL.items() if value}
+    assert counted == {"stretched": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [({}, "{}"), ([], "[]"), ((), "[]"), (None, "null"), ("", '""'), (0, "0"), (["é"], '["é"]')],
+)
+def test_what_is_empty_is_json_too(value: object, text: str) -> None:
+    assert bound_rows.TableWriter("run", "card{}", "?").bind({"card": value}) == (text,)
+
+
 def test_a_row_of_one_column_is_a_row() -> None:
     written = bound_rows.TableWriter("run", "card{}", "?")
     assert written.bind({"card": {"base_url": "x"}}) == ('{"base_url":"x"}',)

@@ -30,7 +30,9 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return type(obj) is not Chance and super().is_safe_attribute(obj, attr, value)
+        if type(obj) is Chance:
+            return attr in DRAWS
+        return super().is_safe_attribute(obj, attr, value)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         if type(obj) is MethodType and type(obj.__self__) is Chance:

@@ -113,7 +113,7 @@ def _skip_options(argv: _Argv, valued: frozenset[str], at: int) -> int:
         if argv[at] == "--":
             return at + 1
         at += 2 if argv[at] in valued else 1
-    return at
+    return min(at, len(argv))  # the value of the last option may be missing
 
 
 def _shell(argv: _Argv) -> list[Inside]:
