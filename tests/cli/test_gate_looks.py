@@ -129,7 +129,7 @@ def test_a_pass_of_a_run_that_may_grow_does_not_count_where_it_cannot_be_kept(
 ):
     candidate.play(trials)
     store = sqlite3.connect(STORE)
-    store.execute("CREATE TRIGGER full BEFORE INSERT ON look BEGIN SELECT RAISE(FAIL, 'no'); END")
+    store.execute("CREATE TRIGGER full BEFORE INSERT ON look BEGIN SELECT RAISE(IGNORE); END")
     store.commit()
     store.close()
     said = candidate.judged()
