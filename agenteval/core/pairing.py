@@ -1,26 +1,30 @@
 """The pairing of two runs: which of their trials met the same world."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from agenteval.core.summary import TrialSummary
 
 Trials = tuple[TrialSummary, ...]
+_Scenarios = Mapping[str, Sequence[TrialSummary]]
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """The trials that are compared.
 
-    `paired`: place by place those of one world. Else the two runs met no world in common, and all
-    their trials stand beside each other. `left_out` counts the calls of each run that are not
-    compared, as they were made in worlds that the other run did not play to an end.
+    `paired`: place by place those of one world. Else the two runs met no world in common, and what
+    they made of the same scenarios stands beside each other; `alike` says that there are such.
+    `left_out` counts the calls of each run that are not compared, `trials_left_out` the trials.
     """
 
     first: Trials
     second: Trials
     paired: bool
     left_out: tuple[int, int] = (0, 0)
+    trials_left_out: tuple[int, int] = (0, 0)
+    alike: bool = True
 
     @property
     def worlds(self) -> int:
@@ -32,18 +36,56 @@ def pair(first: Sequence[TrialSummary], second: Sequence[TrialSummary]) -> Pairi
     """Pair two runs by world: the same scenario, number and seed.
 
     A void trial meets no world. Where the two runs share some worlds, those alone are compared, in
-    the order of the first run; where they share none, all trials are, unpaired.
+    the order of the first run. Where they share none, the trials of the scenarios that both played
+    are, unpaired, and as many of each on both sides: whoever played the easier scenarios more often
+    would else look better. Where no scenario is known, as in a table, all are.
     """
-    ours, theirs = ({one.world: one for one in side if not one.void} for side in (first, second))
-    met = [world for world in ours if world in theirs]
-    if not met:
-        return Pairing(tuple(ours.values()), tuple(theirs.values()), paired=False)
-    compared = tuple(ours[world] for world in met), tuple(theirs[world] for world in met)
-    left_out = (
-        _calls(ours.values()) - _calls(compared[0]),
-        _calls(theirs.values()) - _calls(compared[1]),
+    sides = (
+        tuple(one for one in first if not one.void),
+        tuple(one for one in second if not one.void),
     )
-    return Pairing(compared[0], compared[1], paired=True, left_out=left_out)
+    ours, theirs = ({one.world: one for one in side} for side in sides)
+    met = [world for world in ours if world in theirs]
+    if met:
+        kept = tuple(ours[world] for world in met), tuple(theirs[world] for world in met)
+        return _cut(sides, kept, paired=True)
+    scenarios = [_by_scenario(side) for side in sides]
+    if not all(any(names) for names in scenarios):
+        return Pairing(*sides, paired=False)
+    if not (numbers := _as_many(*scenarios)):
+        return Pairing(*sides, paired=False, alike=False)
+    own, other = (_first(side, at, numbers) for at, side in enumerate(scenarios))
+    return _cut(sides, (own, other), paired=False)
+
+
+def _by_scenario(trials: Trials) -> dict[str, list[TrialSummary]]:
+    found: dict[str, list[TrialSummary]] = {}
+    for one in trials:
+        found.setdefault(one.scenario, []).append(one)
+    return found
+
+
+def _as_many(ours: _Scenarios, theirs: _Scenarios) -> Mapping[str, tuple[int, int]]:
+    """How many trials of each scenario of both are compared: all, where these are in proportion."""
+    there = {name: (len(ours[name]), len(theirs[name])) for name in ours if name in theirs}
+    if len({Fraction(*numbers) for numbers in there.values()}) > 1:
+        return {name: (min(numbers),) * 2 for name, numbers in there.items()}
+    return there
+
+
+def _first(side: _Scenarios, at: int, numbers: Mapping[str, tuple[int, int]]) -> Trials:
+    """So many trials of each scenario: those with the lowest numbers, whatever came of them."""
+    ranked = (sorted(side[name], key=lambda one: one.number) for name in numbers)
+    return tuple(
+        one for of, most in zip(ranked, numbers.values(), strict=True) for one in of[: most[at]]
+    )
+
+
+def _cut(sides: tuple[Trials, Trials], kept: tuple[Trials, Trials], *, paired: bool) -> Pairing:
+    calls = [(_calls(whole) - _calls(part)) for whole, part in zip(sides, kept, strict=True)]
+    trials = [len(whole) - len(part) for whole, part in zip(sides, kept, strict=True)]
+    left, out = (calls[0], calls[1]), (trials[0], trials[1])
+    return Pairing(*kept, paired=paired, left_out=left, trials_left_out=out)
 
 
 def _calls(trials: Iterable[TrialSummary]) -> int:

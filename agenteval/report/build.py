@@ -13,7 +13,7 @@ from agenteval.core.summary import TrialSummary
 from agenteval.report.aftermath import aftermath_of
 from agenteval.report.arrivals import arrivals_of
 from agenteval.report.compared import as_one_family, compared_sentences
-from agenteval.report.pairs import pairs_of
+from agenteval.report.pairs import pairs_of, unlike
 from agenteval.report.provenance import warnings
 from agenteval.report.sentences import caveats, count_sentences, new_run, sentences
 from agenteval.report.side import Side, basis, groups_of, played, scope
@@ -103,7 +103,7 @@ def _view(
         rows=rows,
         models=models,
         pairs=pairs_of(shown, about, seed=_seed(sides)),
-        warnings=warnings(shown, views),
+        warnings=(*warnings(shown, views), *unlike(shown)),
         sentences=(),
         runs=views,
         about=about,

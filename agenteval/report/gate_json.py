@@ -6,11 +6,12 @@ from math import ceil, isfinite
 from typing import Any
 
 from agenteval.core.summary import RunSummary
-from agenteval.report.gate_view import GateView, goals
+from agenteval.report.gate_view import GateView
 from agenteval.report.json import rate_document
 from agenteval.stats.feasibility import OutOfReach, needed
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.promotion import Result
+from agenteval.stats.rates import Rate
 
 SCHEMA = "agenteval.gate/2"
 
@@ -31,8 +32,8 @@ def document(view: GateView) -> dict[str, Any]:
         "worlds_met": judgement.pairing.worlds,
         "calls_left_out": list(judgement.pairing.left_out),
         "rules": view.rules,
-        "baseline": _run(view.baseline),
-        "candidate": _run(view.candidate),
+        "baseline": _run(view.baseline, view.goals[0]),
+        "candidate": _run(view.candidate, view.goals[1]),
         "criteria": [_criterion(one, view.candidate) for one in judgement.criteria],
         "minimums": [
             {"of": one.of, "asked": one.asked, "seen": one.seen, "verdict": one.verdict}
@@ -47,7 +48,7 @@ def reach_document(one: OutOfReach) -> dict[str, Any]:
     return asdict(one) | {"enough": _number(one.enough)}
 
 
-def _run(run: RunSummary) -> dict[str, Any]:
+def _run(run: RunSummary, reached: Rate | None) -> dict[str, Any]:
     return {
         "id": run.id,
         "model": run.model,
@@ -56,7 +57,7 @@ def _run(run: RunSummary) -> dict[str, Any]:
         "trials": len(run.counted),
         "void": len(run.trials) - len(run.counted),
         "calls": run.calls,
-        "completed": None if run.of_counts else rate_document(goals(run)),
+        "completed": None if reached is None else rate_document(reached),
     }
 
 

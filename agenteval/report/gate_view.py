@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, isinf
+from math import ceil, isfinite, isinf
 
 from agenteval.core.differing import differing_arms, differing_other
 from agenteval.core.pairing import Pairing
@@ -10,12 +10,12 @@ from agenteval.core.summary import RunSummary
 from agenteval.report.provenance import MIXED, SIMULATED
 from agenteval.report.tables import BY_WORDS, READ_FROM_WORDS, counted
 from agenteval.stats.criteria import HANDSHAKES, TRIALS
-from agenteval.stats.estimand import Estimand, these
+from agenteval.stats.estimand import Estimand, Layout, these
 from agenteval.stats.feasibility import OutOfReach, needed, out_of_reach
 from agenteval.stats.limit_tests import MOST
 from agenteval.stats.measures import MARGIN
 from agenteval.stats.promotion import GateVerdict, Judgement, Minimum, Result
-from agenteval.stats.rates import Rate
+from agenteval.stats.rates import Rate, share_of
 
 UNITS = "Figures are per 100 of what n counts, margins in points or as a ratio (times)."
 UNUSUAL = 1.25  # times as many calls per trial, from which on it is worth a word
@@ -52,7 +52,7 @@ class GateView:
     lines: tuple[Line, ...]
     remarks: tuple[str, ...]
     reach: tuple[OutOfReach, ...]  # what no candidate could pass with so little
-    goals: tuple[Rate, Rate] | None  # reached, of baseline and candidate; None: not known of one
+    goals: tuple[Rate | None, ...]  # reached, of baseline and candidate; None: not known
 
     @property
     def verdict(self) -> GateVerdict:
@@ -67,7 +67,7 @@ class GateView:
         """The line behind the verdict: what to do, and because of which criteria."""
         told = [line.name for line in self.lines if line.verdict is self.verdict]
         more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
-        because = ", ".join(told[:SHOWN]) + more
+        because = ", ".join(told[:SHOWN]) + more or "this look could not be kept"
         return MEANS[self.verdict].format(self.candidate.model, self.baseline.model, because)
 
 
@@ -96,14 +96,18 @@ def gate_view(
         ),
         remarks=(*_remarks(judgement, baseline, candidate), *told),
         reach=reach,
-        goals=None if baseline.of_counts else (goals(baseline), goals(candidate)),
+        goals=tuple(
+            None if one.of_counts else goals(one, judgement.rules.about)
+            for one in (baseline, candidate)
+        ),
     )
 
 
-def goals(run: RunSummary) -> Rate:
+def goals(run: RunSummary, about: Estimand) -> Rate:
     """The share of a run's trials whose goal was reached, of those of which it is known."""
-    known = [trial.completed for trial in run.counted if trial.observed]
-    return Rate(sum(known), len(known))
+    known = [trial for trial in run.counted if trial.observed]
+    layout = Layout(about, [trial.scenario for trial in known])
+    return share_of([trial.completed for trial in known], layout)
 
 
 def _logged(run: RunSummary) -> bool:
@@ -113,14 +117,14 @@ def _logged(run: RunSummary) -> bool:
 
 def goals_told(view: GateView) -> str:
     """The first thing to know of two models: which of them does its work."""
-    reached = goals(view.candidate)
+    before, reached = view.goals
     if _logged(view.candidate):
         return f"Goal reached: not observable in the logs of {view.candidate.model}."
     candidate = f"Goal reached: {view.candidate.model} {reached}"
     arm = f" Arm: {view.candidate.conditions.arm}." if view.candidate.conditions.arm else ""
-    if view.goals is None:
+    if before is None:
         return f"{candidate}; of the baseline, a table of counts, it is not known.{arm}"
-    return f"{candidate}, {view.baseline.model} (baseline) {view.goals[0]}.{arm}"
+    return f"{candidate}, {view.baseline.model} (baseline) {before}.{arm}"
 
 
 def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) -> Line:
@@ -130,7 +134,7 @@ def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) 
     limit = f"< {scale * measure.limit:g}"
     return Line(
         name=measure.name.removeprefix("budgets."),
-        estimate="-" if one.estimate is None else f"{scale * one.estimate:{sign}.2f}",
+        estimate=_estimate(one, scale, sign),
         unit="times" if ratio else "points" if measure.paired else "per 100",
         bounds=_bounds(one.bounds, scale) if one.bounds else "-",
         limit=f"none, {limit}" if measure.forbidden else limit,
@@ -140,16 +144,22 @@ def _line(one: Result, judgement: Judgement, candidate: RunSummary, never: str) 
     )
 
 
+def _estimate(one: Result, scale: int, sign: str) -> str:
+    if one.estimate is None or not (isfinite(one.estimate) or one.measure.count):
+        return "-"  # of nothing to nothing there is no ratio
+    return f"{scale * one.estimate:{sign}.2f}" if isfinite(one.estimate) else "any"
+
+
 def _bounds(bounds: tuple[float, float], scale: int) -> str:
     low, high = bounds
     return f"[{scale * low:.2f}, {f'{scale * high:.2f}' if high < MOST else 'any'}]"
 
 
 def _needed(one: Result, candidate: RunSummary, never: str) -> str:
-    if not one.measure.n and _logged(candidate):
-        return "a log does not show it: play a run of both models"
     if (times := needed(one)) is None:
         return ""
+    if why := _unseen(one, candidate):
+        return why
     trials, (as_seen, half) = one.bearing(candidate), times
     if isinf(as_seen) or not trials:
         return f"{never}too close to the limit for any number of calls to settle it"
@@ -162,6 +172,17 @@ def _needed(one: Result, candidate: RunSummary, never: str) -> str:
         f"({ceil(as_seen * calls):,} calls) would settle it in four cases of five if the truth is "
         f"as seen, {nearer} if it lies half as far from the limit"
     )
+
+
+def _unseen(one: Result, candidate: RunSummary) -> str:
+    """Why there is no figure that more of the same could settle."""
+    if not one.measure.n:
+        logged = "a log does not show it: play a run of both models"
+        return logged if _logged(candidate) else "no trial of the candidate that counts shows it"
+    if one.estimate is None:
+        return "the two runs have nothing in common that shows it"
+    known = isfinite(one.estimate)
+    return "" if known else "a baseline without errors has no ratio: ask for a margin in points"
 
 
 def _trials(one: Result) -> str:
@@ -216,15 +237,22 @@ def _remarks(judgement: Judgement, baseline: RunSummary, candidate: RunSummary) 
 
 def _paired(pairing: Pairing) -> str:
     """What the margins stand on, and what they leave out."""
-    if not pairing.paired:
-        return "The two runs met no world in common (another --seed?): that needs more calls."
+    if not pairing.alike:
+        return "The two runs have no scenario in common: no margin can be held between them."
     told = f"Both met the same worlds: the margins compare their trials in {pairing.worlds} of them"
-    if not any(pairing.left_out):
+    where = "in worlds that the other did not play"
+    if not pairing.paired:
+        told = "The two runs met no world in common (another --seed?): that needs more calls"
+        where = "so that both sides have the same scenarios, and as much of each"
+    if not any(pairing.trials_left_out):
         return f"{told}."
-    before, after = pairing.left_out
+    before, after = (
+        f"{counted(trials, 'trial')} ({counted(calls, 'call')})"
+        for trials, calls in zip(pairing.trials_left_out, pairing.left_out, strict=True)
+    )
     return (
-        f"{told}, and leave out {counted(before, 'call')} of the baseline and "
-        f"{counted(after, 'call')} of the candidate in worlds that the other did not play."
+        f"{told}. The margins leave out {before} of the baseline and {after} of the candidate, "
+        f"{where}."
     )
 
 

@@ -78,7 +78,10 @@ def _gap(pair: Pair, by: float, low: float, high: float, *, known: bool) -> _Gap
 
 
 def _shared(pair: Pair) -> str:
-    return " where both met the same worlds" if any(pair.left_out) else ""
+    if not any(pair.left_out):
+        return ""
+    same = "where both met the same worlds" if pair.difference.paired else "in what both played"
+    return f" {same}"
 
 
 def _of_model(view: RunView) -> str:

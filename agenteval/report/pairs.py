@@ -1,6 +1,6 @@
 """Every two models of a view compared, in the same worlds where they met the same ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from typing import TypedDict
 
@@ -136,6 +136,14 @@ def pairs_of(sides: Sequence[Side], about: Estimand, *, seed: int) -> tuple[Pair
         if any(one.errors.calls) and any(other.errors.calls)
     ]
     return tuple(pairs)
+
+
+def unlike(sides: Sequence[Side]) -> Iterator[str]:
+    """A line for each pair that has no scenario in common."""
+    for first, second in combinations(sides, 2):
+        if not compared(first, second)[2].alike:
+            both = f"{first.label} and {second.label}"
+            yield f"{both} have no scenario in common: what they differ by may come of these alone."
 
 
 def _pair(first: Side, second: Side, found: Pairing, about: Estimand, seed: int) -> Pair:

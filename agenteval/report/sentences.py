@@ -187,18 +187,20 @@ def _calls(pair: Pair) -> str:
     """The n of both, that of the model with fewer errors first."""
     gap = pair.difference
     ns = [rate.n for rate in sorted((gap.first, gap.second), key=lambda rate: rate.value)]
-    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair) if gap.paired else _taken(pair)}"
+    return f"n={ns[0]} and {ns[1]} calls{_worlds(pair)}{'' if gap.paired else _taken(pair)}"
 
 
 def _worlds(pair: Pair) -> str:
+    same = " in the same worlds" if pair.difference.paired else ""
     if not any(pair.left_out):
-        return " in the same worlds"
+        return same
     left = (
         f"{counted(calls, 'call')} of {name}"
         for name, calls in zip((pair.first, pair.second), pair.left_out, strict=True)
         if calls
     )
-    return f" in the same worlds, without {' and '.join(left)} where only one of them played"
+    both = same or " of the scenarios that both played, as many trials of each"
+    return f"{both}, without {' and '.join(left)} where only one of them played"
 
 
 def _taken(pair: Pair) -> str:

@@ -47,7 +47,10 @@ class Measure:
 def measures(
     baseline: RunSummary, candidate: RunSummary, pairing: Pairing, rules: Rules
 ) -> Iterator[Measure]:
-    """The margins over the pairing, and every budget of which anything was counted."""
+    """The margins over the pairing, and every budget of which anything could be counted.
+
+    What the baseline shows and the candidate does not is not known of it, and no reason to pass.
+    """
     yield _margin(MARGIN, CRITERIA["errors"], rules.margin, pairing, rules)
     if rules.completed is not None and not (baseline.of_counts and NOT_COMPLETED in rules.budgets):
         known = replace(pairing, first=()) if baseline.of_counts else pairing
@@ -57,6 +60,15 @@ def measures(
         trials = [trial for trial in candidate.trials if criterion.applies(trial)]
         if trials:
             yield _budget(name, criterion, limit, trials, rules)
+        elif _is_expected(criterion, baseline, candidate):
+            never = name.startswith("never.")
+            yield Measure(name, criterion, limit, 0, 0, None, forbidden=never)
+
+
+def _is_expected(criterion: Criterion, baseline: RunSummary, candidate: RunSummary) -> bool:
+    """Whether trials of the baseline, or void ones of the candidate, have anything to count."""
+    known = () if baseline.of_counts else baseline.trials
+    return any(criterion.counts(trial)[1] > 0 for trial in (*known, *candidate.trials))
 
 
 def _limited(rules: Rules) -> Iterator[tuple[str, Criterion, float]]:
@@ -88,7 +100,7 @@ def _margin(
     groups, strata = _groups(columns, names, rules.about, paired=pairing.paired)
     sizes = [sum(size for _, size in clusters) for clusters in columns]
     count, test = sum(count for count, _ in columns[1]), None
-    if all(sizes):
+    if all(sizes) and pairing.alike:
         test = comparison(groups, strata, limit=limit, ratio=rules.ratio, icc=rules.icc)
     compared = pairing.second
     return Measure(name, criterion, limit, count, sizes[1], test, paired=True, compared=compared)

@@ -4,7 +4,7 @@ PASS when every criterion's upper bound lies below its limit: as all must hold, 
 correction. FAIL when a lower bound lies above its limit, after Holm's correction over the criteria.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -92,6 +92,7 @@ def judge_gate(
     minimums = (
         Minimum("trials", rules.trials, len(pairing.second)),
         Minimum("calls", rules.calls, sum(trial.calls for trial in pairing.second)),
+        *_lost(candidate),
     )
     return Judgement(
         verdict=_overall([*(one.verdict for one in criteria), *(one.verdict for one in minimums)]),
@@ -102,6 +103,14 @@ def judge_gate(
         scenarios=len({trial.scenario for trial in candidate.counted}),
         pairing=pairing,
     )
+
+
+def _lost(candidate: RunSummary) -> Iterator[Minimum]:
+    """That all trials of some scenario are void: nothing is known of what may be the hardest."""
+    begun = {trial.scenario for trial in candidate.trials}
+    known = {trial.scenario for trial in candidate.counted}
+    if begun - known:
+        yield Minimum("scenarios", len(begun), len(known))
 
 
 def _p_fail(measure: Measure) -> float:

@@ -6,6 +6,7 @@ claim: p is corrected for all of them, and a change that this does not settle is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 
 from agenteval.core.counts import Cluster
 from agenteval.stats.comparison import Difference, compare
@@ -57,19 +58,42 @@ def changes(
 def _within(
     labels: Sequence[str], series: Mapping[str, Sequence[Cluster]], *, claims: int, seed: int
 ) -> list[Change]:
-    found: Change | None = None
-    for at in range(1, len(labels)):
-        sides = [[c for label in part for c in series[label] if c[1]] for part in _cut(labels, at)]
-        if min(map(len, sides)) < FEWEST:
-            continue
-        gap = compare(sides[0], sides[1], seed=seed)
-        one = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
-        if one.adjusted < SETTLED and (found is None or one.adjusted < found.adjusted):
-            found = one
-    if found is None:
+    """The boundary by which most of the spread is told, and those within what it divides.
+
+    Not the one of the smallest p: where a change is clear, many boundaries have the least that
+    there is.
+    """
+    told = {
+        at: _told(*sides) for at in range(1, len(labels)) if (sides := _sides(labels, at, series))
+    }
+    if not told:
         return []
-    parts = _cut(labels, labels.index(found.label))
+    at = max(told, key=told.__getitem__)
+    gap = compare(*_sides(labels, at, series), seed=seed)
+    found = Change(labels[at], labels[0], gap, min(1.0, gap.p * claims))
+    if found.adjusted >= SETTLED:
+        return []
+    parts = _cut(labels, at)
     return [found, *(c for part in parts for c in _within(part, series, claims=claims, seed=seed))]
+
+
+def _sides(
+    labels: Sequence[str], at: int, series: Mapping[str, Sequence[Cluster]]
+) -> list[list[Cluster]]:
+    """The trials with calls before and from a boundary on; none where a side has too few."""
+    sides = [[c for label in part for c in series[label] if c[1]] for part in _cut(labels, at)]
+    return sides if min(map(len, sides)) >= FEWEST else []
+
+
+def _told(before: Sequence[Cluster], after: Sequence[Cluster]) -> float:
+    """By how much two rates fit the errors better than one: the gain of log likelihood."""
+    return _likelihood(before) + _likelihood(after) - _likelihood([*before, *after])
+
+
+def _likelihood(clusters: Sequence[Cluster]) -> float:
+    """Of the errors among all calls at their own rate, as a logarithm."""
+    count, n = sum(count for count, _ in clusters), sum(size for _, size in clusters)
+    return sum(part * log(part / n) for part in (count, n - count) if part)
 
 
 def _cut(labels: Sequence[str], at: int) -> tuple[Sequence[str], Sequence[str]]:

@@ -265,11 +265,11 @@ class Session:
             return
         for block in self.watch.blocks(keys) if self.watch else [keys]:
             await play(block)
+            if self.plan.retry_void and self.plan.resume is None:
+                aside = self.store.set_aside(run.id, voids=True)
+                await play([key for key in keys if (key.scenario, key.number) in aside])
             if self.watch and self.watch.settled(run.id, self.store, self.progress.note):
                 break
-        if self.plan.retry_void and self.plan.resume is None:
-            aside = self.store.set_aside(run.id, voids=True)
-            await play([key for key in keys if (key.scenario, key.number) in aside])
 
     def _close(
         self,

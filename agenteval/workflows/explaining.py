@@ -151,22 +151,27 @@ def _document(size: Size | None) -> dict[str, Any] | None:
     return {"trials": size.trials, "calls": size.calls, "power": power}
 
 
-def planned(
+def planned(  # noqa: PLR0913 -- what a plan is asked for
     baseline: str,
     store: str,
     *,
     margin: float | None,
     ratio: float | None,
     about: str | None = None,
+    declared: Rules | None = None,
 ) -> Planned:
-    """Raises UsageError."""
+    """About what the `declared` rules are, or those that are found here.
+
+    Raises UsageError.
+    """
     if margin is not None and not 0 < margin < 100:
         raise UsageError(f"--margin {margin:g}: points per 100 calls, between 0 and 100")
     if ratio is not None and ratio <= 1:
         raise UsageError(f"--ratio {ratio:g}: above 1; 1.5 allows half as many errors more")
     run = run_summary(baseline, store)
-    asked = rules_at(None, about)[0].about
-    rules = Rules(ratio or (margin or 0) / 100, ratio=ratio is not None, about=asked)
+    asked = declared or rules_at(None, about)[0]
+    share = ratio or (margin or 0) / 100
+    rules = Rules(share, ratio=ratio is not None, about=asked.about, icc=asked.icc)
     rehearsal = replace(rehearsal_of(run, rules), pairs=PLANNED_PAIRS)
     if ratio is not None and not rehearsal.baseline.errors:
         raise UsageError(f"{run.id}: made no errors, and no ratio to none exists; give --margin")

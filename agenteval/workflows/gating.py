@@ -230,6 +230,7 @@ def check_comparable(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
             f"{', '.join(differing)}. {_cure(differing, baseline, candidate)}"
         )
+    left_out((baseline.id, candidate.id), conditions, across=across_arms)
 
 
 def _cure(differing: Sequence[str], *runs: RunSummary) -> str:

@@ -148,7 +148,7 @@ def _options(run: Run) -> Options:
 def _plan(baseline: str, rules: Rules, store: str, progress: Progress) -> Planned | None:
     margin, ratio = (None, rules.margin) if rules.ratio else (100 * rules.margin, None)
     try:
-        plan = planned(baseline, store, margin=margin, ratio=ratio)
+        plan = planned(baseline, store, margin=margin, ratio=ratio, declared=rules)
     except UsageError as error:  # a baseline without errors has no ratio; the run is of use still
         progress.note(f"No plan: {error}")
         return None

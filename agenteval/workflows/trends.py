@@ -120,7 +120,7 @@ def openmetrics(found: Trend) -> str:
             for point in series.points:
                 label = of if found.by == "model" else f'{of},{found.by}="{_escaped(point.label)}"'
                 if point.rate.n:
-                    lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.6g}")
+                    lines.append(f"agenteval_{name}{{{label}}} {value(point.rate):.9g}")
     return "\n".join([*lines, "# EOF", ""])
 
 

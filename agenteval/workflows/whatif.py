@@ -193,13 +193,16 @@ def whatif(names: Sequence[str], store: str, *, allowlist: str | None = None) ->
 
 
 def _trial(found: WhatIf, judging: Judging, trial: Trial, at: int) -> Cluster:
-    """Its errors and calls; what some rule would allow is put among the calls found."""
+    """Its errors and calls; what some rule would allow is put among the calls found.
+
+    Those of its first agent, as in every other table; what a sub-agent wrote is known to the rest.
+    """
     errors = size = 0
     for label, call, record in calls_in_order(trial):
         place = Place(trial.scenario, trial.seed, label.rpartition("/")[0], at)
         verdict, _ = judging.judged(place, call, record)
-        size += 1
-        if verdict.allowed:
+        size += not label
+        if label or verdict.allowed:
             continue
         errors += 1
         meant = judging.meant(place, call)

@@ -262,7 +262,7 @@ def test_what_else_differs_is_said_and_not_forbidden(gate):
         "differ in more than the model: sandbox (bubblewrap / none), scenarios." in said,
         "WITHOUT A SANDBOX" in said,
         "run is not complete: 1 of 9 trials." in said,
-        "no world in common" in said,
+        "have no scenario in common: no margin can be held between them" in said,
         "The candidate makes 9.0 calls per trial, the baseline 3.1" in said,
     ] == [True] * 5
 

@@ -166,8 +166,10 @@ def test_the_same_worlds_are_compared_pairwise_and_others_are_not():
     (pair,) = build_view([first, second]).pairs
     assert pair.difference.paired
     other = run(*(trial(LIST, scenario="else", number=n) for n in range(6)), model=card("c"))
-    (pair,) = build_view([first, other]).pairs
-    assert not pair.difference.paired
+    view = build_view([first, other])
+    assert not view.pairs[0].difference.paired
+    assert "a and c have no scenario in common" in view.warnings[-1]
+    assert not any("in common" in one for one in build_view([first, second]).warnings)
 
 
 def test_worlds_met_without_a_single_call_compare_nothing():

@@ -55,7 +55,8 @@ def test_completing_fewer_trials_fails_by_the_margin_alone():
 
 
 def test_beside_a_table_completion_is_held_by_its_budget_or_not_proven():
-    table = run(*(trial(0, 8, seed=-1 - at) for at in range(100)), name="table", of_counts=True)
+    counts = (trial(0, 8, scenario="", seed=-1 - at) for at in range(100))
+    table = run(*counts, name="table", of_counts=True)
     candidate = ended(Outcome.COMPLETED, trials=100)
     asked = Rules(0.5, completed=0.1)
     held = Rules(0.5, completed=0.1, budgets={"not_completed": 0.5})

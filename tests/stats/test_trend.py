@@ -41,3 +41,9 @@ def test_what_is_looked_at_beside_asks_for_clearer_changes() -> None:
     (one,) = changes(weeks, beside=3)
     assert one.adjusted == 4 * alone.adjusted
     assert changes(weeks, beside=round(0.05 / alone.adjusted) + 1) == ()
+
+
+def test_a_clear_change_in_the_middle_of_many_weeks_is_told_once_and_there() -> None:
+    for at in range(2, 11):
+        weeks = {f"w{week:02}": (CALM if week < at else WORSE) * 3 for week in range(12)}
+        assert [one.label for one in changes(weeks)] == [f"w{at:02}"]

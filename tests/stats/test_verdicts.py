@@ -176,3 +176,55 @@ def test_a_look_at_a_lower_level_settles_less():
     sides = runs(SOME * 6, SOME * 6)
     seen = [judge_gate(*sides, Rules(0.03), level=level).verdict for level in (0.05, 1e-4)]
     assert seen == [PASS, INCONCLUSIVE]
+
+
+def worlds(name, *scenarios, seed=0):
+    """A run by scenario: trials, and how many of the 10 calls of each are errors."""
+    made = []
+    for scenario, trials, errors in scenarios:
+        at = range(seed, seed + trials)
+        made += (trial(errors[one % len(errors)], 10, scenario=scenario, seed=one) for one in at)
+    return run(*made, name=name)
+
+
+def test_who_left_out_the_hard_scenario_is_held_in_the_others_alone():
+    base = worlds("base", ("hard", 60, [2]), ("easy", 60, [0, 0, 0, 0, 1]))
+    easy_alone = worlds("next", ("easy", 120, [1]), seed=1000)
+    judged = judge_gate(base, easy_alone, Rules(0.03))
+    (margin,) = judged.criteria
+    assert (margin.verdict, judged.pairing.paired, judged.pairing.alike) == (FAIL, False, True)
+    assert judged.pairing.trials_left_out == (60, 0)
+
+
+def test_of_unlike_mixes_as_many_trials_of_each_scenario_are_compared():
+    base = worlds("base", ("hard", 60, [2]), ("easy", 60, [0]))
+    often_easy = worlds("next", ("hard", 10, [2]), ("easy", 110, [0]), seed=1000)
+    judged = judge_gate(base, often_easy, Rules(0.03))
+    assert judged.criteria[0].estimate == pytest.approx(0)
+    assert judged.pairing.trials_left_out == (50, 50)
+    twice = worlds("next", ("hard", 30, [2]), ("easy", 30, [0]), seed=1000)
+    assert judge_gate(base, twice, Rules(0.03)).pairing.trials_left_out == (0, 0)
+
+
+def test_between_runs_without_a_scenario_in_common_no_margin_is_held():
+    base, other = worlds("base", ("a", 90, [0])), worlds("next", ("b", 90, [0]))
+    judged = judge_gate(base, other, Rules(0.5, completed=0.5))
+    assert [one.verdict for one in judged.criteria] == [INCONCLUSIVE] * 2
+    assert [one.estimate for one in judged.criteria] == [None] * 2
+
+
+def test_what_the_baseline_shows_and_only_void_trials_of_the_candidate_would_is_not_passed():
+    plain = [trial(0, 10, seed=at) for at in range(300)]
+    closed = [trial(0, 10, scenario="ralf", seed=at, handshake=True) for at in range(20)]
+    void = [trial(0, 0, scenario="ralf", seed=at, outcome=Outcome.VOID) for at in range(20)]
+    rules = Rules(0.03, budgets={"handshake_missed": 0.2, "void": 0.15})
+    judged = judge_gate(run(*plain, *closed), run(*plain, *void, name="next"), rules)
+    assert verdicts(judged)["budgets.handshake_missed"] is INCONCLUSIVE
+    assert judged.minimums[2:] == (Minimum("scenarios", 2, 1),)
+    assert judged.verdict is INCONCLUSIVE
+    (open_,) = (one for one in judged.criteria if one.measure.name == "budgets.handshake_missed")
+    assert (open_.measure.n, open_.estimate, open_.bounds) == (0, None, None)
+    assert verdicts(judge_gate(run(*plain), run(*plain, name="next"), rules)).keys() == {
+        "margin",
+        "budgets.void",
+    }
