@@ -15,7 +15,7 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
 from agenteval.harness.app_server import Allows, AppServer
-from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, seen_in
+from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, is_unread, seen_in
 from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import Task
@@ -200,13 +200,16 @@ class HarnessLoop:
             await answer.refuse(503, "the trial has ended")
             return
         reply = await self._passed(asked, answer)
-        if not answer.gone:
+        if is_unread(reply):
+            self._dialogue.failed(reply)
+            await self._took(reply)
+        elif not answer.gone:
             self._dialogue.replied(reply)
 
     async def _passed(self, asked: Wanted, answer: Answer) -> Turn:
         way, ask = Passage(answer, asked), self.relay.relay
         turn = await self.insist(lambda: ask(asked.chat, seed=self.seed, write=way.write))
-        await way.end()
+        await (way.refuse(turn.raw) if is_unread(turn) else way.end(turn))
         return turn
 
     async def _took(self, turn: Turn) -> None:
@@ -267,7 +270,8 @@ class HarnessLoop:
         filled, self.reason = await self.scene.cut(last, last.usage.prompt_tokens)
         if filled:
             return filled
-        if last.calls and (code or (self._client and self._client.failure)):
+        failed = code or (self._client and self._client.failure)
+        if last.calls and failed and not is_unread(last):
             raise self._broke("ended in the middle of its work")
         return Ending.STOPPED
 

@@ -60,6 +60,19 @@ def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() ->
     assert (len(dialogue.turns), dialogue.over) == (1, True)
 
 
+def test_an_unread_call_is_a_turn_at_once_and_the_words_after_it_are_one_when_gone_on() -> None:
+    dialogue = Dialogue("the task")
+    dialogue.heard([TASK])
+    dialogue.failed(turn("call-0"))
+    (unread,) = dialogue.asked
+    assert (len(dialogue.turns), dialogue.waits, unread.reply) == (1, False, "")
+    assert unread.seen == Seen("call-0", Did.REFUSED)
+    dialogue.heard([TASK])  # the same once more, for it got an error
+    dialogue.replied(turn())
+    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    assert (len(dialogue.turns), dialogue.again) == (2, 0)
+
+
 def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:
     dialogue = Dialogue("the task")
     for number in range(2):
