@@ -210,7 +210,7 @@ def opencode_tells(line: Wire) -> Iterator[Seen]:
     if part.get("tool") == "invalid":
         did = Did.REFUSED
     metadata = state.get("metadata") or {}
-    yield Seen(str(part.get("callID", "")), did, metadata.get("exit", 0))
+    yield Seen(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
 
 
 def claude_tells(line: Wire) -> Iterator[Seen]:
@@ -233,7 +233,12 @@ def codex_tells(line: Wire) -> Iterator[Seen]:
         return
     if item.get("type") in {"commandExecution", "fileChange"}:
         did = Did.DENIED if item.get("status") == "declined" else Did.RAN
-        yield Seen(str(item.get("id", "")), did, item.get("exitCode", 0))
+        yield Seen(str(item.get("id", "")), did, _exit(item.get("exitCode", 0)))
+
+
+def _exit(code: object) -> int | None:
+    """The code as far as it is one: a store keeps it."""
+    return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
 def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:
@@ -242,5 +247,5 @@ def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[S
         return []
     try:
         return [*tells(json.loads(line))]
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, AttributeError, TypeError):  # of another form than known
         return []

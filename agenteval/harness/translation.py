@@ -27,6 +27,28 @@ _DECODER = msgspec.json.Decoder()
 _LAST = "Done."
 
 
+class _Message(msgspec.Struct):
+    role: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(msgspec.Struct):
+    function: _Function
+
+
+class _Chat(msgspec.Struct):
+    """What of a request is read here and where a blame is founded; the rest goes on as it is."""
+
+    messages: list[_Message]
+    tools: list[_Tool] | None = None
+    max_tokens: int | float | None = None
+
+
 class Teller(Protocol):
     """Tells a reply in another dialect: a stream piece by piece, or `whole`."""
 
@@ -85,9 +107,10 @@ def wanted(request: Request) -> Wanted | None:
     try:
         body = _body_of(request.body)
         chat = spoken.to_chat(body)
+        msgspec.convert(chat, _Chat)
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableError(f"no request of {spoken.name}: {error}") from error
-    if not isinstance(chat.get("messages"), list) or not chat["messages"]:
+    if not chat["messages"]:
         raise UnreadableError(f"no request of {spoken.name}: it has no messages")
     return Wanted(spoken, body, chat)
 

@@ -11,6 +11,7 @@ from agenteval.harness.dialogue import (
     Did,
     Seen,
     claude_tells,
+    codex_tells,
     opencode_tells,
     seen_in,
 )
@@ -113,6 +114,10 @@ RULE = "The user has specified a rule which prevents you from using this specifi
     ("tells", "line", "expected"),
     [
         (opencode_tells, opencode("bash", status="completed", metadata={"exit": 3}), (Did.RAN, 3)),
+        (opencode_tells, opencode("bash", status="completed", metadata={"exit": "3"}),
+         (Did.RAN, 0)),
+        (opencode_tells, opencode("bash", status="completed", metadata={"exit": 1 << 40}),
+         (Did.RAN, 0)),
         (opencode_tells, opencode("bash", status="error", error=RULE), (Did.DENIED, 0)),
         (opencode_tells, opencode("bash", status="error", error="no such file"), (Did.RAN, 0)),
         (opencode_tells, opencode("invalid", status="completed"), (Did.REFUSED, 0)),
@@ -131,7 +136,15 @@ def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
     assert seen_in(line, tells) == [Seen("c1", *expected)]
 
 
-@pytest.mark.parametrize("line", ["plain words", "{half", '{"type": "text"}', '{"message": 1}'])
-@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, None])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plain words", "{half", '{"type": "text"}', '{"message": 1}',
+        '{"type": "tool_use", "part": {"state": "x"}}',
+        '{"type": "tool_use", "part": {"state": {"metadata": "x"}}}',
+        '{"method": "item/completed", "params": {"item": {"type": ["x"]}}}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, codex_tells, None])
 def test_other_lines_tell_nothing(tells, line) -> None:
     assert seen_in(line, tells) == []

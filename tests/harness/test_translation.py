@@ -9,7 +9,7 @@ import pytest
 from agenteval.core.chunk import ReplyError
 from agenteval.core.malformed import Asked
 from agenteval.core.trial import Turn
-from agenteval.harness.http_server import Answer, Request
+from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.translation import Passage, say_once, wanted
 from agenteval.models.chat_completions import read_reply
 from agenteval.models.failures import RefusedError
@@ -102,10 +102,27 @@ def test_other_requests_want_no_model(request_) -> None:
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"messages": []}', b'{"messages": [1]}'])
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_what_is_no_request_is_told(path, body) -> None:
-    if (path, body) == ("/chat/completions", b'{"messages": [1]}'):
-        return
     with pytest.raises(ValueError, match="no request of"):
         wanted(Request("POST", path, {}, body))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"messages": ["x"]},
+        {"messages": [{"role": ["user"]}]},
+        {"messages": [{"role": "assistant", "tool_calls": 5}]},
+        {"messages": [{"role": "assistant", "tool_calls": ["x"]}]},
+        {"tools": [{"type": "custom"}]},
+        {"tools": [{"function": {"name": "a", "parameters": "x"}}]},
+        {"max_tokens": "many"},
+    ],
+    ids=str,
+)
+def test_a_request_with_a_value_that_none_expects_is_told(odd) -> None:
+    body = {"messages": [{"role": "user", "content": "go"}], **odd}
+    with pytest.raises(UnreadableError, match="no request of chat"):
+        wanted(Request("POST", "/chat/completions", {}, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
