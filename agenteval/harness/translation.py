@@ -8,14 +8,13 @@ end.
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 
 from agenteval.core.call import ToolCall
-from agenteval.core.chunk import ReplyError, read_chunk
+from agenteval.core.chunk import BYTE_ORDER, ReplyError, read_chunk
 from agenteval.core.plain import decoded, legible
 from agenteval.core.trial import Turn, Usage
 from agenteval.harness import anthropic_wire, openai_responses
@@ -133,6 +132,7 @@ class Passage:
     _teller: Teller | None = None
     _rest: bytes = b""
     _told: list[str] = field(default_factory=list)  # words
+    _is_broken: bool = False  # by an event that is no line; what follows is told at the end
     _kind: str = ""
 
     def __post_init__(self) -> None:
@@ -148,10 +148,13 @@ class Passage:
     async def write(self, part: bytes) -> None:
         if self._teller is None:
             await self._pass_on(part)
-        elif self._streams:
-            *lines, self._rest = (self._rest + part).split(b"\n")
-            for words in _words(lines):
-                await self._speak(self._teller, words)
+        elif self._streams and not self._is_broken:
+            *lines, self._rest = (self._rest + part).replace(b"\r", b"\n").split(b"\n")
+            try:
+                for words in _words(lines):
+                    await self._speak(self._teller, words)
+            except ReplyError:
+                self._is_broken = True
 
     async def _pass_on(self, part: bytes) -> None:
         if not self._kind:
@@ -167,7 +170,7 @@ class Passage:
             await self.answer.whole(self._teller.whole(turn))
             return
         told = legible("".join(self._told))
-        if turn.text != told and turn.text.startswith(told):  # events that only their reader reads
+        if turn.text != told and turn.text.startswith(told):
             await self._speak(self._teller, turn.text[len(told) :])
         await self._send(self._teller, self._teller.ended(turn))
 
@@ -195,14 +198,13 @@ class Passage:
 
 
 def _words(lines: Iterable[bytes]) -> Iterator[str]:
-    """What each event of the reply says; the end tells what is no chunk by itself."""
-    for line in lines:
+    """What each event of the reply says. Raises ReplyError at one that is no chunk by itself."""
+    for line in (one.removeprefix(BYTE_ORDER.encode()) for one in lines):
         payload = line[5:].strip() if line.startswith(b"data:") else b""
         if payload and payload != b"[DONE]":
-            with suppress(ReplyError):
-                for choice in read_chunk(payload).choices or ():
-                    if not choice.index:  # one was asked for
-                        yield choice.delta.words if choice.delta else ""
+            for choice in read_chunk(payload).choices or ():
+                if not choice.index:  # one was asked for
+                    yield choice.delta.words if choice.delta else ""
 
 
 async def beside(request: Request, answer: Answer) -> None:

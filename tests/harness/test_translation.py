@@ -330,6 +330,9 @@ HABITS = {
     ),
     "words-of-refusal": deltas({"refusal": "No, "}, {"refusal": "I won't."}, end="stop"),
     "lines-that-end-in-cr": STREAM.replace(b"\n", b"\r"),
+    "some-lines-end-in-cr": STREAM.replace(b"\n\n", b"\r\r", 3),
+    "an-event-of-two-lines": STREAM.replace(b'"Let me', b'\ndata: "Let me'),
+    "a-byte-order-mark": b"\xef\xbb\xbf" + deltas({"content": "a"}, {"content": "b"}, end="stop"),
     "two-choices": deltas({"content": "a"}, end="stop").replace(b'"index": 0', b'"index": 1')
     + deltas({"content": "b"}, end="stop"),
 }
@@ -384,7 +387,7 @@ def test_the_streams_with_habits_are_joined_to_what_was_meant() -> None:
     said = {name: read(body, streamed=True) for name, body in HABITS.items()}
     calls = {name: [one.arguments["command"] for one in turn.calls] for name, turn in said.items()}
     two = ["ls", "pwd"]
-    assert list(calls.values()) == [["ls"], two, two, ["ls"], two, two, [], two, []]
+    assert list(calls.values()) == [["ls"], two, two, ["ls"], two, two, [], two, two, two, [], []]
 
 
 DIALECTS = [("/messages", MESSAGES), ("/responses", RESPONSES), ("/chat/completions", CHAT)]
