@@ -70,7 +70,7 @@ def scripted(script: Script, *, window: int | None = None) -> Iterator[str]:
             size = int(self.headers["content-length"])
             said = message(json.loads(self.rfile.read(size)))
             if "status" in said:
-                self.answer({"error": "it fell over"}, said["status"])
+                self.answer({"error": said.get("error", "it fell over")}, said["status"])
                 return
             if "choices" in said:
                 self.answer(said)

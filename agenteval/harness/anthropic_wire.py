@@ -5,14 +5,15 @@ What a served model reads is then chat completions whatever the program speaks: 
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+from agenteval.core.call import ToolCall
+from agenteval.core.malformed import CUT
+from agenteval.core.trial import Turn, Usage
 from agenteval.harness.http_server import event
 
 Json = Mapping[str, Any]
-_ENDS = {"tool_calls": "tool_use", "length": "max_tokens"}
 
 
 def to_chat(body: Json) -> dict[str, Any]:
@@ -78,89 +79,65 @@ def _heard(blocks: Sequence[Json]) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class Stream:
-    """A chat-completions stream as events of messages, piece by piece.
+    """A reply as events of messages.
 
     `ident` is of this reply alone: programs join replies of one id.
     """
 
     ident: str
     model: str
-    _blocks: int = 0
-    _open: str = ""  # text, or the index of a call
-    _end: str = "end_turn"
-    _usage: dict[str, int] = field(default_factory=lambda: {"input_tokens": 0, "output_tokens": 0})
-    _begun: bool = False
+    _speaks: bool = False
 
-    def feed(self, chunk: Chunk) -> Iterator[bytes]:
-        if not self._begun:
-            self._begun = True
-            yield event("message_start", message=self._message([], None))
-        self._count(chunk)
-        for choice in chunk.choices or ():
-            delta = choice.delta or Said()
-            if delta.content:
-                yield from self._opened("text", {"type": "text", "text": ""})
-                yield self._delta({"type": "text_delta", "text": delta.content})
-            for call in delta.called:
-                yield from self._call(call)
-            if choice.finish_reason:
-                self._end = _ENDS.get(choice.finish_reason, "end_turn")
+    def begun(self) -> Iterator[bytes]:
+        yield event("message_start", message=self._message([], None, Usage()))
 
-    def _call(self, call: Call) -> Iterator[bytes]:
-        function, index = call.function or Function(), call.index or 0
-        use = {"type": "tool_use", "id": call.id or f"call-{index}"}
-        yield from self._opened(f"call {index}", {**use, "name": function.name or "", "input": {}})
-        text, _ = argument_text(function.arguments)
-        if text:
-            yield self._delta({"type": "input_json_delta", "partial_json": text})
-
-    def _opened(self, what: str, block: Json) -> Iterator[bytes]:
-        if self._open == what:
+    def words(self, text: str) -> Iterator[bytes]:
+        if not text:
+            yield event("ping")  # thoughts and arguments take long, and are not told as they come
             return
-        yield from self._closed()
-        yield event("content_block_start", index=self._blocks, content_block=block)
-        self._open = what
+        if not self._speaks:
+            self._speaks = True
+            yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        yield _delta(0, {"type": "text_delta", "text": text})
 
-    def _closed(self) -> Iterator[bytes]:
-        if self._open:
-            yield event("content_block_stop", index=self._blocks)
-            self._blocks, self._open = self._blocks + 1, ""
-
-    def _delta(self, delta: Json) -> bytes:
-        return event("content_block_delta", index=self._blocks, delta=delta)
-
-    def ended(self) -> Iterator[bytes]:
-        yield from self._closed()
-        yield event("message_delta", delta={"stop_reason": self._end}, usage=self._usage)
+    def ended(self, turn: Turn) -> Iterator[bytes]:
+        if self._speaks:
+            yield event("content_block_stop", index=0)
+        for at, call in enumerate(turn.calls, start=int(self._speaks)):
+            yield event("content_block_start", index=at, content_block=_use(call, {}))
+            if call.raw:
+                yield _delta(at, {"type": "input_json_delta", "partial_json": call.raw})
+            yield event("content_block_stop", index=at)
+        yield event("message_delta", delta={"stop_reason": _end(turn)}, usage=_counts(turn.usage))
         yield event("message_stop")
 
-    def whole(self, reply: Chunk) -> Json:
-        """The same of a reply that came whole."""
-        self._count(reply)
-        choice = (reply.choices or [Choice()])[0]
-        said = choice.message or Said()
-        blocks: list[Json] = [{"type": "text", "text": said.content}] if said.content else []
-        for at, call in enumerate(said.called):
-            function = call.function or Function()
-            use = {"type": "tool_use", "id": call.id or f"call-{at}", "name": function.name or ""}
-            blocks.append({**use, "input": _object(argument_text(function.arguments)[0])})
-        return self._message(blocks, _ENDS.get(choice.finish_reason or "", "end_turn"))
+    def failed(self, said: str) -> Iterator[bytes]:
+        yield event("error", error={"type": "api_error", "message": said})
 
-    def _count(self, chunk: Chunk) -> None:
-        if chunk.usage:
-            used = usage(chunk.usage)
-            counts = {"input_tokens": used.prompt_tokens, "output_tokens": used.completion_tokens}
-            self._usage.update(counts)
+    def whole(self, turn: Turn) -> Json:
+        words: list[Json] = [{"type": "text", "text": turn.text}] if turn.text else []
+        # The protocol has no place for arguments that are no object.
+        calls = [_use(call, call.arguments or {}) for call in turn.calls]
+        return self._message([*words, *calls], _end(turn), turn.usage)
 
-    def _message(self, content: Sequence[Json], end: str | None) -> Json:
+    def _message(self, content: Sequence[Json], end: str | None, usage: Usage) -> Json:
         named = {"id": self.ident, "type": "message", "role": "assistant", "model": self.model}
-        return {**named, "content": content, "stop_reason": end, "usage": self._usage}
+        return {**named, "content": content, "stop_reason": end, "usage": _counts(usage)}
 
 
-def _object(arguments: str) -> Json:
-    """The protocol has no place for arguments that are no object."""
-    try:
-        read = json.loads(arguments)
-    except (ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, Mapping) else {}
+def _delta(at: int, delta: Json) -> bytes:
+    return event("content_block_delta", index=at, delta=delta)
+
+
+def _use(call: ToolCall, given: Json) -> Json:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+
+
+def _end(turn: Turn) -> str:
+    if turn.finish_reason in CUT:
+        return "max_tokens"
+    return "tool_use" if turn.calls else "end_turn"
+
+
+def _counts(usage: Usage) -> Json:
+    return {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens}

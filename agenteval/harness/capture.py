@@ -22,7 +22,7 @@ from agenteval.harness.dialogue import Did, text_of
 from agenteval.harness.http_server import Answer, Request, UnreadableError, read_request
 from agenteval.harness.install import environment, options, version_of
 from agenteval.harness.recipes import PROGRAMS, Program
-from agenteval.harness.translation import Passage, Wanted, beside, spoken_once, wanted
+from agenteval.harness.translation import Passage, Wanted, beside, say_once, wanted
 
 URL: Final = "{url}"  # in the words of a command line: where the model is
 FIRST: Final = 180.0  # seconds until it has asked something; a busy machine starts it slowly
@@ -115,9 +115,7 @@ class Script:
         if asked is None:
             await beside(request, answer)
             return
-        way = Passage(answer, asked)
-        await way.write(spoken_once(self._next(asked), stream=bool(asked.chat.get("stream"))))
-        await way.end()
+        await say_once(Passage(answer, asked), self._next(asked))
 
     def _next(self, asked: Wanted) -> tuple[str, str, str] | None:
         """The id, name and arguments of the next call; none to what offers no shell."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from agenteval.core.trial import Turn
 
 Wire = Mapping[str, Any]  # a message of a chat-completions request
+_UNREAD = "error"  # the finish reason of a turn that an error of the server's stands for
 
 
 class Did(StrEnum):
@@ -47,7 +48,8 @@ class Asked:
 class Dialogue:
     """`task` is what the conversation begins with; anything else that is asked stands beside it.
 
-    `beside` counts such requests: titles, summaries, sub-agents; `again` the replies not taken.
+    `beside` counts such requests: titles, summaries, sub-agents; `again` the replies not taken;
+    `unread` the turns in whose place the program was given an error.
     """
 
     task: str
@@ -55,6 +57,7 @@ class Dialogue:
     asked: list[Asked] = field(default_factory=list)
     beside: int = 0
     again: int = 0
+    unread: int = 0
     _waiting: Turn | None = None
 
     @property
@@ -84,6 +87,14 @@ class Dialogue:
     def replied(self, turn: Turn) -> None:
         self._waiting = turn
 
+    def failed(self, turn: Turn) -> None:
+        """Take a call that the server could not read: no request will show it."""
+        known, self._waiting = len(self.asked), turn
+        self.taken(sure=True)
+        self.unread += 1
+        for one in self.asked[known:]:
+            one.reply, one.seen = "", Seen(one.id, Did.REFUSED)
+
     def taken(self, *, sure: bool) -> Turn | None:
         """What the last reply has become; at the end nothing follows it that could show it."""
         turn, self._waiting = self._waiting, None
@@ -109,7 +120,7 @@ class Dialogue:
         ids = {call.id for call in self._waiting.calls}
         if ids:
             return not ids.isdisjoint(_ids(messages))
-        return seen_before(messages) > len(self.turns)
+        return seen_before(messages) > len(self.turns) - self.unread
 
     def _answered(self, messages: Sequence[Wire]) -> Iterator[Asked]:
         """Only what stands at the end is new; ids may come round again."""
@@ -122,6 +133,11 @@ class Dialogue:
             if one is not None:
                 one.reply = text_of(message)
                 yield one
+
+
+def is_unread(turn: Turn) -> bool:
+    """Whether the server answered with an error, as it could not read the model's call."""
+    return turn.finish_reason == _UNREAD
 
 
 def _ids(messages: Sequence[Wire]) -> set[str]:
@@ -194,7 +210,7 @@ def opencode_tells(line: Wire) -> Iterator[Seen]:
     if part.get("tool") == "invalid":
         did = Did.REFUSED
     metadata = state.get("metadata") or {}
-    yield Seen(str(part.get("callID", "")), did, metadata.get("exit", 0))
+    yield Seen(str(part.get("callID", "")), did, _exit(metadata.get("exit", 0)))
 
 
 def claude_tells(line: Wire) -> Iterator[Seen]:
@@ -217,7 +233,12 @@ def codex_tells(line: Wire) -> Iterator[Seen]:
         return
     if item.get("type") in {"commandExecution", "fileChange"}:
         did = Did.DENIED if item.get("status") == "declined" else Did.RAN
-        yield Seen(str(item.get("id", "")), did, item.get("exitCode", 0))
+        yield Seen(str(item.get("id", "")), did, _exit(item.get("exitCode", 0)))
+
+
+def _exit(code: object) -> int | None:
+    """The code as far as it is one: a store keeps it."""
+    return code if code is None or (type(code) is int and abs(code) < 1 << 31) else 0
 
 
 def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[Seen]:
@@ -226,5 +247,5 @@ def seen_in(line: str, tells: Callable[[Wire], Iterator[Seen]] | None) -> list[S
         return []
     try:
         return [*tells(json.loads(line))]
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, AttributeError, TypeError):  # of another form than known
         return []

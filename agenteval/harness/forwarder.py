@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TAIL = 4096  # characters of the last words on standard error
-LONGEST = 4 << 20  # bytes of a line
+LONGEST = 4 << 20  # bytes of a line; a longer one is told in pieces
 GRACE = 3.0  # seconds between asking the program to end and making it
 REFUSAL = b"HTTP/1.1 403 Forbidden\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 NOT_DUMPABLE = 4
@@ -40,7 +40,7 @@ class Told:
     def say(self, **what: Any) -> None:
         with self.lock:
             try:
-                self.peer.sendall(json.dumps(what).encode() + b"\n")
+                self.peer.sendall(json.dumps(what, ensure_ascii=False).encode() + b"\n")
             except OSError:
                 os._exit(1)  # the evaluator is gone
 

@@ -4,10 +4,11 @@ What a served model reads is then chat completions whatever the program speaks: 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from agenteval.core.chunk import Call, Choice, Chunk, Function, Said, argument_text, usage
+from agenteval.core.call import ToolCall
+from agenteval.core.trial import Turn, Usage
 from agenteval.harness.http_server import event
 
 Json = Mapping[str, Any]
@@ -79,77 +80,54 @@ def _text(content: object) -> str:
 
 @dataclass(slots=True)
 class Stream:
-    """A chat-completions stream as events of responses. A call is told of when it is whole."""
+    """A reply as events of responses."""
 
     ident: str
     model: str
-    _text: list[str] = field(default_factory=list)
-    _calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    _usage: dict[str, Any] = field(default_factory=dict)
-    _begun: bool = False
+    _speaks: bool = False
 
-    def feed(self, chunk: Chunk) -> Iterator[bytes]:
-        if not self._begun:
-            self._begun = True
-            yield event("response.created", response=self._response("in_progress", []))
-        self._count(chunk)
-        for choice in chunk.choices or ():
-            delta = choice.delta or Said()
-            if delta.content:
-                yield from self._words(delta.content)
-            for call in delta.called:
-                self._call(call.index or 0, call)
+    def begun(self) -> Iterator[bytes]:
+        yield event("response.created", response=self._response("in_progress", []))
 
-    def _words(self, text: str) -> Iterator[bytes]:
-        if not self._text:
+    def words(self, text: str) -> Iterator[bytes]:
+        if not text:
+            return
+        if not self._speaks:
+            self._speaks = True
             yield event("response.output_item.added", output_index=0, item=self._message(""))
-        self._text.append(text)
         place = {"item_id": f"msg-{self.ident}", "output_index": 0, "content_index": 0}
         yield event("response.output_text.delta", delta=text, **place)
 
-    def _call(self, index: int, call: Call) -> None:
-        known = self._calls.setdefault(index, {"call_id": "", "name": "", "arguments": ""})
-        function = call.function or Function()
-        known["call_id"] = known["call_id"] or call.id or ""
-        known["name"] += function.name or ""
-        known["arguments"] += argument_text(function.arguments)[0]
-
-    def ended(self) -> Iterator[bytes]:
-        items = self._items()
-        for at, item in enumerate(items):
+    def ended(self, turn: Turn) -> Iterator[bytes]:
+        response = self.whole(turn)
+        for at, item in enumerate(response["output"]):
             yield event("response.output_item.done", output_index=at, item=item)
-        yield event("response.completed", response=self._response("completed", items))
+        yield event("response.completed", response=response)
 
-    def whole(self, reply: Chunk) -> Json:
-        """The same of a reply that came whole."""
-        self._count(reply)
-        said = (reply.choices or [Choice()])[0].message or Said()
-        if said.content:
-            self._text.append(said.content)
-        for at, call in enumerate(said.called):
-            self._call(at, call)
-        return self._response("completed", self._items())
+    def failed(self, said: str) -> Iterator[bytes]:
+        error = {"code": "server_error", "message": said}
+        yield event("response.failed", response={**self._response("failed", []), "error": error})
 
-    def _items(self) -> list[Json]:
-        said = [self._message("".join(self._text))] if self._text else []
-        calls = [
-            {"type": "function_call", "id": f"fc-{self.ident}-{at}", "status": "completed", **call}
-            for at, call in sorted(self._calls.items())
-        ]
-        return [*said, *calls]
+    def whole(self, turn: Turn) -> Json:
+        said = [self._message(turn.text)] if turn.text else []
+        calls = [self._called(at, call) for at, call in enumerate(turn.calls)]
+        return self._response("completed", [*said, *calls], turn.usage)
+
+    def _called(self, at: int, call: ToolCall) -> Json:
+        named = {"type": "function_call", "id": f"fc-{self.ident}-{at}", "status": "completed"}
+        return {**named, "call_id": call.id, "name": call.name, "arguments": call.raw}
 
     def _message(self, text: str) -> Json:
         part = {"type": "output_text", "text": text, "annotations": []}
         named = {"type": "message", "id": f"msg-{self.ident}", "role": "assistant"}
         return {**named, "status": "completed", "content": [part] if text else []}
 
-    def _response(self, status: str, items: Sequence[Json]) -> Json:
+    def _response(self, status: str, items: Sequence[Json], used: Usage | None = None) -> Json:
         made = {"id": self.ident, "object": "response", "created_at": 0, "model": self.model}
-        return {**made, "status": status, "output": items, "usage": self._usage or None}
+        counts = _counts(used) if used else None
+        return {**made, "status": status, "output": items, "usage": counts}
 
-    def _count(self, chunk: Chunk) -> None:
-        if chunk.usage:
-            used = usage(chunk.usage)
-            came, went = used.prompt_tokens, used.completion_tokens
-            counts = {"input_tokens": came, "output_tokens": went}
-            self._usage = counts | {"total_tokens": came + went}
+
+def _counts(used: Usage) -> Json:
+    came, went = used.prompt_tokens, used.completion_tokens
+    return {"input_tokens": came, "output_tokens": went, "total_tokens": came + went}

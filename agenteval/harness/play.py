@@ -15,7 +15,7 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.trial import CallRecord, Execution, Turn
 from agenteval.errors import AgentevalError, Cause, InfrastructureError, OutgrownError, first
 from agenteval.harness.app_server import Allows, AppServer
-from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, seen_in
+from agenteval.harness.dialogue import Asked, Dialogue, Did, Seen, is_unread, seen_in
 from agenteval.harness.http_server import Answer, Request, UnreadableError
 from agenteval.harness.install import Installed
 from agenteval.harness.recipes import Task
@@ -32,10 +32,20 @@ Judged = tuple[ToolCall, Verdict, str]
 
 
 @dataclass(slots=True)
+class Played:
+    """What is told of a trial when a run is over; its loop would hold its world and its turns."""
+
+    scenario: str
+    calls: list[CallRecord] = field(default_factory=list)
+    refused: int = 0  # attempts of commands to ask the model
+    cpu: float = 0.0  # seconds that the program used
+
+
+@dataclass(slots=True)
 class HarnessLoop:
     """A program at work as one agent. What it gathered is true at any moment, however it ends."""
 
-    scenario: str
+    played: Played
     agent: str
     prompt: Prompt
     rules: str
@@ -52,10 +62,7 @@ class HarnessLoop:
     judge: Callable[[ToolCall], Awaitable[Judged]]
     scene: TrialContext
     starts: asyncio.Semaphore  # how many may start at a time: they would wait for each other
-    calls: list[CallRecord] = field(default_factory=list)
     reason: str = ""
-    refused: int = 0  # attempts of commands to ask the model
-    cpu: float = 0.0  # seconds that the program used
     _dialogue: Dialogue = field(init=False)
     _judged: dict[tuple[int, int], Judged] = field(default_factory=dict)
     _seen: dict[str, Seen] = field(default_factory=dict)
@@ -76,6 +83,10 @@ class HarnessLoop:
     def turns(self) -> list[Turn]:
         return self._dialogue.turns
 
+    @property
+    def calls(self) -> list[CallRecord]:
+        return self.played.calls
+
     async def play(self) -> Ending:
         """Raises InfrastructureError when server or sandbox fails, or the program itself."""
         try:
@@ -88,7 +99,7 @@ class HarnessLoop:
             self._failure = self._failure or first(errors)
         finally:
             self._is_up()
-            self.refused += self.way.strangers
+            self.played.refused += self.way.strangers
             self.way.leave()
         if self._failure is None and self._ended is None:
             self._failure = self._broke(f"ended by a limit: {ran.result().limit or 'killed'}")
@@ -138,9 +149,9 @@ class HarnessLoop:
             self._failure = self._broke(f"asked {said} for {seconds:g} s, and was ended")
 
     def _news(self, told: Mapping[str, Any]) -> None:
-        self.refused += "refused" in told
+        self.played.refused += "refused" in told
         if "ended" in told:
-            self._ended, self.cpu = told, float(told["cpu"])
+            self._ended, self.played.cpu = told, float(told["cpu"])
         line = str(told.get("line", ""))
         self._printed = line.strip() or self._printed
         for seen in seen_in(line, self.installed.program.tells):
@@ -200,13 +211,16 @@ class HarnessLoop:
             await answer.refuse(503, "the trial has ended")
             return
         reply = await self._passed(asked, answer)
-        if not answer.gone:
+        if is_unread(reply):
+            self._dialogue.failed(reply)
+            await self._took(reply)
+        elif not answer.gone:
             self._dialogue.replied(reply)
 
     async def _passed(self, asked: Wanted, answer: Answer) -> Turn:
         way, ask = Passage(answer, asked), self.relay.relay
         turn = await self.insist(lambda: ask(asked.chat, seed=self.seed, write=way.write))
-        await way.end()
+        await (way.refuse(turn.raw) if is_unread(turn) else way.end(turn))
         return turn
 
     async def _took(self, turn: Turn) -> None:
@@ -267,7 +281,8 @@ class HarnessLoop:
         filled, self.reason = await self.scene.cut(last, last.usage.prompt_tokens)
         if filled:
             return filled
-        if last.calls and (code or (self._client and self._client.failure)):
+        failed = code or (self._client and self._client.failure)
+        if last.calls and failed and not is_unread(last):
             raise self._broke("ended in the middle of its work")
         return Ending.STOPPED
 

@@ -1,36 +1,71 @@
 """One request of a program over HTTP, whatever it speaks, to a served model and back.
 
-Chat completions are passed on byte for byte as they come; messages and responses are translated,
-piece by piece.
+Chat completions are passed on byte for byte as they come. Messages and responses are told from the
+turn that is kept, so that a program gets the calls of the record: words as they come, calls at the
+end.
 """
 
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from agenteval.core.chunk import Call, Choice, Chunk, ReplyError, Said, read_chunk
+from agenteval.core.call import ToolCall
+from agenteval.core.chunk import BYTE_ORDER, ReplyError, read_chunk
 from agenteval.core.plain import decoded, legible
+from agenteval.core.trial import Turn, Usage
 from agenteval.harness import anthropic_wire, openai_responses
 from agenteval.harness.http_server import JSON, STREAM, Answer, Request, UnreadableError
 from agenteval.harness.recipes import CHAT, MODEL
 
 Json = Mapping[str, Any]
 _DECODER = msgspec.json.Decoder()
+_LAST = "Done."
+
+
+class _Message(msgspec.Struct):
+    role: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(msgspec.Struct):
+    function: _Function
+
+
+class _Chat(msgspec.Struct):
+    """What of a request is read here and where a blame is founded; the rest goes on as it is."""
+
+    messages: list[_Message]
+    tools: list[_Tool] | None = None
+    max_tokens: int | float | None = None
 
 
 class Teller(Protocol):
-    """Tells a chat completion in another dialect."""
+    """Tells a reply in another dialect: a stream piece by piece, or `whole`."""
 
-    def feed(self, chunk: Chunk) -> Iterator[bytes]: ...
+    def begun(self) -> Iterator[bytes]: ...
 
-    def ended(self) -> Iterator[bytes]: ...
+    def words(self, text: str) -> Iterator[bytes]:
+        """The next words; "" for a piece of the reply that has none."""
+        ...
 
-    def whole(self, reply: Chunk) -> Json: ...
+    def ended(self, turn: Turn) -> Iterator[bytes]:
+        """What follows the words, all of which are told."""
+        ...
+
+    def failed(self, said: str) -> Iterator[bytes]:
+        """The end of a reply that an error of the server's broke off."""
+        ...
+
+    def whole(self, turn: Turn) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +106,10 @@ def wanted(request: Request) -> Wanted | None:
     try:
         body = _body_of(request.body)
         chat = spoken.to_chat(body)
+        msgspec.convert(chat, _Chat)
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise UnreadableError(f"no request of {spoken.name}: {error}") from error
-    if not isinstance(chat.get("messages"), list) or not chat["messages"]:
+    if not chat["messages"]:
         raise UnreadableError(f"no request of {spoken.name}: it has no messages")
     return Wanted(spoken, body, chat)
 
@@ -95,7 +131,8 @@ class Passage:
     wanted: Wanted
     _teller: Teller | None = None
     _rest: bytes = b""
-    _whole: list[bytes] = field(default_factory=list)
+    _told: list[str] = field(default_factory=list)  # words
+    _is_broken: bool = False  # by an event that is no line; what follows is told at the end
     _kind: str = ""
 
     def __post_init__(self) -> None:
@@ -103,55 +140,71 @@ class Passage:
             model = str(self.wanted.body.get("model", ""))
             self._teller = self.wanted.spoken.teller(f"reply-{secrets.token_hex(8)}", model)
 
+    @property
+    def _streams(self) -> bool:
+        """As was asked for, whatever the server does."""
+        return bool(self.wanted.body.get("stream"))
+
     async def write(self, part: bytes) -> None:
+        if self._teller is None:
+            await self._pass_on(part)
+        elif self._streams and not self._is_broken:
+            *lines, self._rest = (self._rest + part).replace(b"\r", b"\n").split(b"\n")
+            try:
+                for words in _words(lines):
+                    await self._speak(self._teller, words)
+            except ReplyError:
+                self._is_broken = True
+
+    async def _pass_on(self, part: bytes) -> None:
         if not self._kind:
             self._kind = JSON if part.lstrip()[:1] == b"{" else STREAM
-            if self._teller is None or self._kind == STREAM:
-                await self.answer.begin(self._kind)
-        if self._teller is None:
-            await self.answer.write(part)
-        elif self._kind == JSON:
-            self._whole.append(part)
-        else:
-            *lines, self._rest = (self._rest + part).split(b"\n")
-            await self._send(_told(self._teller, lines))
+            await self.answer.begin(self._kind)
+        await self.answer.write(part)
 
-    async def end(self) -> None:
-        """The reply has come whole, and was read as one."""
+    async def end(self, turn: Turn) -> None:
+        """The reply has come whole, and was read as this turn."""
         if self._teller is None:
             return
-        if self._kind == STREAM:
-            await self._send(_told(self._teller, [self._rest]))
-        else:
-            reply = read_chunk(b"".join(self._whole))  # as it was read once already
-            if not self.wanted.body.get("stream"):
-                await self.answer.whole(self._teller.whole(reply))
-                return
-            await self.answer.begin(STREAM)  # as was asked for, whatever the server did
-            await self._send(self._teller.feed(_as_piece(reply)))
-        await self._send(self._teller.ended())
+        if not self._streams:
+            await self.answer.whole(self._teller.whole(turn))
+            return
+        told = legible("".join(self._told))
+        if turn.text != told and turn.text.startswith(told):
+            await self._speak(self._teller, turn.text[len(told) :])
+        await self._send(self._teller, self._teller.ended(turn))
 
-    async def _send(self, events: Iterable[bytes]) -> None:
-        if told := b"".join(events):
+    async def refuse(self, said: str) -> None:
+        """The served model's server answered with an error, in the place of a reply or in one."""
+        if not self.answer.begun:
+            await self.answer.refuse(500, said)
+        elif self._teller:
+            await self._send(self._teller, self._teller.failed(said))
+        elif self._kind == STREAM:
+            error = json.dumps({"error": {"message": said, "code": 500}})
+            await self.answer.write(f"\n\ndata: {error}\n\n".encode())  # a line may be begun
+
+    async def _speak(self, teller: Teller, words: str) -> None:
+        self._told.append(words)
+        await self._send(teller, teller.words(words))
+
+    async def _send(self, teller: Teller, events: Iterable[bytes]) -> None:
+        told = b"".join(events)
+        if not self.answer.begun:
+            await self.answer.begin(STREAM)
+            told = b"".join(teller.begun()) + told
+        if told:
             await self.answer.write(told)
 
 
-def _as_piece(reply: Chunk) -> Chunk:
-    """A reply that came whole, as a stream with one event has it."""
-    first = (reply.choices or [Choice()])[0]
-    said = first.message or Said()
-    calls = [Call(at, call.id, call.function) for at, call in enumerate(said.called)]
-    piece = Said(said.content, said.reasoning_content, said.reasoning, calls)
-    return Chunk([Choice(delta=piece, finish_reason=first.finish_reason)], reply.usage)
-
-
-def _told(teller: Teller, lines: Iterable[bytes]) -> Iterator[bytes]:
-    """What is no chunk is not told: whose fault it is, the reading of the reply will say."""
-    for line in lines:
+def _words(lines: Iterable[bytes]) -> Iterator[str]:
+    """What each event of the reply says. Raises ReplyError at one that is no chunk by itself."""
+    for line in (one.removeprefix(BYTE_ORDER.encode()) for one in lines):
         payload = line[5:].strip() if line.startswith(b"data:") else b""
         if payload and payload != b"[DONE]":
-            with suppress(ReplyError):
-                yield from teller.feed(read_chunk(payload))
+            for choice in read_chunk(payload).choices or ():
+                if not choice.index:  # one was asked for
+                    yield choice.delta.words if choice.delta else ""
 
 
 async def beside(request: Request, answer: Answer) -> None:
@@ -164,9 +217,26 @@ async def beside(request: Request, answer: Answer) -> None:
         await answer.whole({}, 200 if request.method == "HEAD" else 404)
 
 
-def spoken_once(call: tuple[str, str, str] | None, *, stream: bool) -> bytes:
-    """A reply of a model that we play: one call (id, name, arguments), or a last word."""
-    said: dict[str, Any] = {"role": "assistant", "content": None if call else "Done."}
+async def say_once(way: Passage, call: tuple[str, str, str] | None) -> None:
+    """Reply as a model that we play: with one call (id, name, arguments), or a last word."""
+    stream = bool(way.wanted.chat.get("stream"))
+    await way.write(_spoken(call, stream=stream))
+    calls = (ToolCall(*call, _object(call[2])),) if call else ()
+    words, end = ("", "tool_calls") if call else (_LAST, "stop")
+    await way.end(Turn(words, calls, end, Usage(1, 1), "", 0.0))
+
+
+def _object(arguments: str) -> Json | None:
+    """None for what is none: we write such, to see what a program does with it."""
+    try:
+        read = json.loads(arguments)
+    except ValueError:
+        return None
+    return read if isinstance(read, Mapping) else None
+
+
+def _spoken(call: tuple[str, str, str] | None, *, stream: bool) -> bytes:
+    said: dict[str, Any] = {"role": "assistant", "content": None if call else _LAST}
     if call:
         function = {"name": call[1], "arguments": call[2]}
         said["tool_calls"] = [{"index": 0, "id": call[0], "type": "function", "function": function}]

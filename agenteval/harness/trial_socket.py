@@ -29,7 +29,8 @@ from agenteval.temporary import temporary_folder
 INSIDE: Final = "/run/model"  # where the socket stands in the world
 COMES_SECONDS = 20.0
 ROOM: Final = 256 << 20  # bytes of a program's home
-LINE = 8 << 20  # bytes that one piece of news may have
+# Bytes that one piece of news may have: JSON writes a control character as six.
+LINE = 6 * forwarder.LONGEST + (1 << 16)
 FORWARDER: Final = ("python3", "-I", "-S", "-c", getsource(forwarder), INSIDE)
 _COMMON: Final = {
     "HOME": HOME,

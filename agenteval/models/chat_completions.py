@@ -191,7 +191,7 @@ def asked_by(entry: ModelEntry, request: Mapping[str, Any]) -> Asked:
 
 def schemas_of(tools: Sequence[ToolSchema]) -> Schemas:
     functions = [tool["function"] for tool in tools]
-    return {function["name"]: function.get("parameters", {}) for function in functions}
+    return {function["name"]: function.get("parameters") or {} for function in functions}
 
 
 def sent_back(messages: Sequence[Message], rule: Rule) -> list[str]:

@@ -18,7 +18,7 @@ from agenteval.core.trial import CallRecord
 from agenteval.errors import UsageError
 from agenteval.harness.app_server import shows_open_files
 from agenteval.harness.install import Installed, install, installed
-from agenteval.harness.play import HarnessLoop
+from agenteval.harness.play import HarnessLoop, Played
 from agenteval.harness.recipes import PROGRAMS, arm_of
 from agenteval.harness.trial_socket import Hosting
 from agenteval.protocols import Host, Relay, SandboxBackend, Stage
@@ -46,12 +46,12 @@ class Read(NamedTuple):
 
 @dataclass(slots=True)
 class Harness:
-    """A program that plays the trials of a run; `loops` are those that have begun."""
+    """A program that plays the trials of a run; `played` are those that have begun."""
 
     installed: Installed
     own: str = ""  # rules of the user's, in the program's own format
     stages: tuple[Stage, ...] = ()
-    loops: list[HarnessLoop] = field(default_factory=list)
+    played: list[Played] = field(default_factory=list)
     starts: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(max(1, os.cpu_count() or 1))
     )
@@ -88,8 +88,9 @@ class Harness:
         turns: int,
         executor: "ToolExecutor",
     ) -> HarnessLoop:
-        made = HarnessLoop(
-            scenario=trial.scenario.name,
+        self.played.append(played := Played(trial.scenario.name))
+        return HarnessLoop(
+            played=played,
             agent=agent,
             prompt=prompt,
             rules=self.own or rules_for(self.installed.program.dialect, executor.policy),
@@ -107,22 +108,20 @@ class Harness:
             scene=trial,
             starts=self.starts,
         )
-        self.loops.append(made)
-        return made
 
     def told(self) -> Iterator[str]:
         """What of a run its tables do not show."""
         program = self.installed.program
-        made = [(call, loop.scenario) for loop in self.loops for call in loop.calls]
+        made = [(call, one.scenario) for one in self.played for call in one.calls]
         theirs = as_it_judges(program.name, self.stages)
         yield from differences(program.name, [c for c, _ in made], theirs, [s for _, s in made])
-        cpu = sorted(loop.cpu for loop in self.loops)
+        cpu = sorted(one.cpu for one in self.played)
         if cpu:
             yield (
                 f"{program.name}: {sum(cpu):.1f} s of CPU in {len(cpu)} trials, of which "
                 f"{cpu[len(cpu) // 2]:.1f} s in the median one"
             )
-        if refused := sum(loop.refused for loop in self.loops):
+        if refused := sum(one.refused for one in self.played):
             yield f"{program.name}: {refused} attempts of commands to ask the model were refused"
 
 

@@ -11,6 +11,7 @@ from agenteval.harness.dialogue import (
     Did,
     Seen,
     claude_tells,
+    codex_tells,
     opencode_tells,
     seen_in,
 )
@@ -60,6 +61,19 @@ def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() ->
     assert (len(dialogue.turns), dialogue.over) == (1, True)
 
 
+def test_an_unread_call_is_a_turn_at_once_and_the_words_after_it_are_one_when_gone_on() -> None:
+    dialogue = Dialogue("the task")
+    dialogue.heard([TASK])
+    dialogue.failed(turn("call-0"))
+    (unread,) = dialogue.asked
+    assert (len(dialogue.turns), dialogue.waits, unread.reply) == (1, False, "")
+    assert unread.seen == Seen("call-0", Did.REFUSED)
+    dialogue.heard([TASK])  # the same once more, for it got an error
+    dialogue.replied(turn())
+    dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
+    assert (len(dialogue.turns), dialogue.again) == (2, 0)
+
+
 def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:
     dialogue = Dialogue("the task")
     for number in range(2):
@@ -100,6 +114,10 @@ RULE = "The user has specified a rule which prevents you from using this specifi
     ("tells", "line", "expected"),
     [
         (opencode_tells, opencode("bash", status="completed", metadata={"exit": 3}), (Did.RAN, 3)),
+        (opencode_tells, opencode("bash", status="completed", metadata={"exit": "3"}),
+         (Did.RAN, 0)),
+        (opencode_tells, opencode("bash", status="completed", metadata={"exit": 1 << 40}),
+         (Did.RAN, 0)),
         (opencode_tells, opencode("bash", status="error", error=RULE), (Did.DENIED, 0)),
         (opencode_tells, opencode("bash", status="error", error="no such file"), (Did.RAN, 0)),
         (opencode_tells, opencode("invalid", status="completed"), (Did.REFUSED, 0)),
@@ -118,7 +136,15 @@ def test_a_program_tells_what_it_did_with_a_call(tells, line, expected) -> None:
     assert seen_in(line, tells) == [Seen("c1", *expected)]
 
 
-@pytest.mark.parametrize("line", ["plain words", "{half", '{"type": "text"}', '{"message": 1}'])
-@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, None])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "plain words", "{half", '{"type": "text"}', '{"message": 1}',
+        '{"type": "tool_use", "part": {"state": "x"}}',
+        '{"type": "tool_use", "part": {"state": {"metadata": "x"}}}',
+        '{"method": "item/completed", "params": {"item": {"type": ["x"]}}}',
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("tells", [opencode_tells, claude_tells, codex_tells, None])
 def test_other_lines_tell_nothing(tells, line) -> None:
     assert seen_in(line, tells) == []

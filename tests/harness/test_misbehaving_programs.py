@@ -125,6 +125,42 @@ def test_a_model_that_makes_its_program_hang_is_stopped_by_the_trials_end(played
     assert (trial.outcome, trial.cause) == ("looped", None)
 
 
+UNREAD = {"status": 500, "error": "Failed to parse tool call arguments as JSON: unexpected end"}
+
+
+def test_a_call_that_the_server_could_not_read_is_the_models_and_told_as_an_error(played) -> None:
+    first = []
+
+    def script(messages):
+        if first or "(played)" not in messages[-1]["content"]:  # the server is asked before, too
+            return once(messages)
+        first.append(messages)
+        return UNREAD
+
+    tries = """
+messages[0]["content"] += "(played)"
+try:
+    ask()
+except urllib.error.HTTPError as error:
+    assert (error.code, b"Failed to parse" in error.read()) == (500, True)
+while calls := ask():
+    answer(calls)
+"""
+    trial, code = played(f"import urllib.error{tries}", script)
+    assert (trial.outcome, code, len(trial.turns)) == ("claimed-done", 0, 3), trial.reason
+    assert [call.harness for call in trial.calls] == ["refused", "ran"]
+    assert "the server could not read the call" in trial.calls[0].call.malformed
+    assert [one.position for one in trial.turns[0].malformed] == [0]
+
+
+def test_a_program_that_gives_up_on_its_models_unreadable_calls_makes_no_trial_void(played) -> None:
+    def script(messages):
+        return UNREAD if "(played)" in messages[-1]["content"] else "Hm."
+
+    trial, code = played('messages[0]["content"] += "(played)"\nask()\n', script)
+    assert (trial.outcome, trial.cause, code, len(trial.turns)) == ("gave-up", None, 0, 1)
+
+
 def test_what_nobody_foresaw_while_answering_costs_the_trial_and_says_where(
     played, monkeypatch
 ) -> None:

@@ -135,6 +135,27 @@ def test_a_dead_server_makes_the_trial_void_whatever_the_program_says(harness, t
     assert [void["cause"] for void in voids] == ["server-error"], done.stderr
 
 
+@pytest.mark.slow
+def test_a_call_that_its_server_could_not_read_is_a_turn_and_is_asked_for_again(
+    harness, tmp_path
+) -> None:
+    refused = []
+
+    def script(messages):
+        if "draft" not in str(messages) or refused:
+            return "All is done."
+        refused.append(messages)
+        return {"status": 500, "error": "Failed to parse tool call arguments as JSON"}
+
+    with scripted(script) as url:
+        asked = ("-m", "m", "--base-url", url, "--harness", harness, "mail/draft", "--trials", "1")
+        done = run("run", *asked, folder=tmp_path)
+    store = SqlStore(str(tmp_path / "reports" / "agenteval.db"))
+    (trial,) = store.load(store.meant("last")).trials
+    ends = [turn.finish_reason for turn in trial.turns]
+    assert (str(trial.outcome), ends) == ("claimed-done", ["error", "stop"]), done.stderr
+
+
 DEAD = """\
 from http.server import BaseHTTPRequestHandler, HTTPServer
 class Dead(BaseHTTPRequestHandler):

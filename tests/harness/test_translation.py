@@ -6,9 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.core.chunk import ReplyError, read_chunk
-from agenteval.harness.http_server import Answer, Request
-from agenteval.harness.translation import Passage, wanted
+from agenteval.core.chunk import ReplyError
+from agenteval.core.malformed import Asked
+from agenteval.core.trial import Turn
+from agenteval.harness.http_server import Answer, Request, UnreadableError
+from agenteval.harness.translation import Passage, say_once, wanted
+from agenteval.models.chat_completions import read_reply
+from agenteval.models.failures import RefusedError
+from agenteval.models.stream import StreamReader
+from agenteval.models.turns import turn_of
 
 TOOL = {"name": "Bash", "description": "runs", "input_schema": {"type": "object"}}
 MESSAGES = {
@@ -96,10 +102,27 @@ def test_other_requests_want_no_model(request_) -> None:
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"messages": []}', b'{"messages": [1]}'])
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
 def test_what_is_no_request_is_told(path, body) -> None:
-    if (path, body) == ("/chat/completions", b'{"messages": [1]}'):
-        return
     with pytest.raises(ValueError, match="no request of"):
         wanted(Request("POST", path, {}, body))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"messages": ["x"]},
+        {"messages": [{"role": ["user"]}]},
+        {"messages": [{"role": "assistant", "tool_calls": 5}]},
+        {"messages": [{"role": "assistant", "tool_calls": ["x"]}]},
+        {"tools": [{"type": "custom"}]},
+        {"tools": [{"function": {"name": "a", "parameters": "x"}}]},
+        {"max_tokens": "many"},
+    ],
+    ids=str,
+)
+def test_a_request_with_a_value_that_none_expects_is_told(odd) -> None:
+    body = {"messages": [{"role": "user", "content": "go"}], **odd}
+    with pytest.raises(UnreadableError, match="no request of chat"):
+        wanted(Request("POST", "/chat/completions", {}, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize("path", ["/messages", "/responses", "/chat/completions"])
@@ -161,9 +184,21 @@ WHOLE = {
 }
 
 
+def read(upstream: bytes, *, streamed: bool) -> Turn:
+    reader = StreamReader()
+    if streamed:
+        reader.feed(upstream, 0.0)
+    received, usage = reader.received() if streamed else read_reply(upstream)
+    return turn_of(received, Asked(), usage=usage, raw="", seconds=0.0)
+
+
 def told(path: str, body: dict[str, object], upstream: bytes, *, by: int) -> bytes:
     """What the program gets when the model's bytes come in pieces of this length."""
+    turn = read(upstream, streamed=not upstream.startswith(b"{"))
+    return passed(path, body, upstream, turn, by=by)
 
+
+def passed(path: str, body: dict[str, object], upstream: bytes, turn: Turn, *, by: int) -> bytes:
     async def pass_on() -> bytes:
         sink = Sink()
         asked = wanted(Request("POST", path, {}, json.dumps(body).encode()))
@@ -171,7 +206,7 @@ def told(path: str, body: dict[str, object], upstream: bytes, *, by: int) -> byt
         passage = Passage(Answer(sink), asked)
         for at in range(0, len(upstream), by):
             await passage.write(upstream[at : at + by])
-        await passage.end()
+        await passage.end(turn)
         return sink.kept
 
     return asyncio.run(pass_on())
@@ -256,18 +291,136 @@ def test_a_whole_reply_to_who_asked_for_a_stream_comes_as_one() -> None:
     assert found[-1]["type"] == "response.completed"
 
 
-ARRIVALS = sorted((Path(__file__).parents[1] / "arrivals" / "streams").glob("*.json"))
+def deltas(*deltas: dict[str, object], end: str = "tool_calls") -> bytes:
+    return b"".join([*map(chunk, deltas), chunk({}, end)])
 
 
-@pytest.mark.parametrize(("path", "body"), [("/messages", MESSAGES), ("/responses", RESPONSES)])
-@pytest.mark.parametrize("file", ARRIVALS, ids=lambda file: file.stem)
-def test_a_reply_that_can_be_read_can_be_told(path, body, file) -> None:
-    case = json.loads(file.read_text())
-    upstream = case["body"].encode()
-    if not case["streamed"]:
-        try:
-            read_chunk(upstream)
-        except ReplyError:
-            return  # its reader ends the trial before it is told
-    reply = told(path, {**body, "stream": case["streamed"]}, upstream, by=99)
-    assert reply.startswith(b"HTTP/1.1 200") or not upstream.strip()
+ARRIVALS = {
+    file.stem: (case["body"].encode(), case["streamed"])
+    for file in sorted((Path(__file__).parents[1] / "arrivals" / "streams").glob("*.json"))
+    for case in [json.loads(file.read_text())]
+}
+BASH = {"name": "Bash"}
+HABITS = {
+    "a-name-in-each-delta": deltas(
+        part(0, '{"comm', id="a", named=BASH), part(0, 'and": "ls"}', named=BASH)
+    ),
+    "always-the-same-index": deltas(
+        part(0, '{"command": "ls"}', id="a", named=BASH),
+        part(0, '{"command": "pwd"}', id="b", named=BASH),
+    ),
+    "no-index": deltas(
+        part(None, '{"command": "ls"}', id="a", named=BASH),
+        part(None, '{"command": "pwd"}', id="b", named=BASH),
+    ),
+    "each-part-has-all-before": deltas(
+        part(0, '{"command":', id="a", named=BASH),
+        part(0, '{"command": "ls"'),
+        part(0, '{"command": "ls"}'),
+    ),
+    "calls-by-turns": deltas(
+        part(0, "", id="a", named=BASH),
+        part(1, "", id="b", named=BASH),
+        part(0, '{"command": "ls"}'),
+        part(1, '{"command": "pwd"}'),
+    ),
+    "the-same-id-twice": deltas(
+        part(0, '{"command": "ls"}', id="a", named=BASH),
+        part(1, '{"command": "pwd"}', id="a", named=BASH),
+    ),
+    "words-of-refusal": deltas({"refusal": "No, "}, {"refusal": "I won't."}, end="stop"),
+    "lines-that-end-in-cr": STREAM.replace(b"\n", b"\r"),
+    "some-lines-end-in-cr": STREAM.replace(b"\n\n", b"\r\r", 3),
+    "an-event-of-two-lines": STREAM.replace(b'"Let me', b'\ndata: "Let me'),
+    "a-byte-order-mark": b"\xef\xbb\xbf" + deltas({"content": "a"}, {"content": "b"}, end="stop"),
+    "two-choices": deltas({"content": "a"}, end="stop").replace(b'"index": 0', b'"index": 1')
+    + deltas({"content": "b"}, end="stop"),
+}
+REPLIES = ARRIVALS | {name: (body, True) for name, body in HABITS.items()}
+Heard = tuple[str, list[tuple[object, ...]]]
+
+
+def heard_in_messages(reply: bytes, *, streamed: bool) -> Heard:
+    if streamed:
+        content, _, _ = joined_messages(reply)
+        calls = [one for one in content if isinstance(one, tuple)]
+        return "".join(one for one in content if isinstance(one, str)), calls
+    content = json.loads(reply.partition(b"\r\n\r\n")[2])["content"]
+    calls = [(one["id"], one["name"], one["input"]) for one in content if "input" in one]
+    return "".join(one.get("text", "") for one in content), calls
+
+
+def heard_in_responses(reply: bytes, *, streamed: bool) -> Heard:
+    if streamed:
+        found = events(reply)
+        items = [one["item"] for one in found if one["type"] == "response.output_item.done"]
+        assert found[-1]["response"]["output"] == items
+        said = "".join(one["delta"] for one in found if one["type"].endswith("text.delta"))
+        words = [one["content"][0]["text"] for one in items if "content" in one]
+        assert "".join(words) == said.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    else:
+        items = json.loads(reply.partition(b"\r\n\r\n")[2])["output"]
+        words = [one["content"][0]["text"] for one in items if "content" in one]
+    calls = [(one["call_id"], one["name"], one["arguments"]) for one in items if "name" in one]
+    return "".join(words), calls
+
+
+@pytest.mark.parametrize("name", REPLIES)
+def test_a_program_is_told_the_words_and_the_calls_that_the_turn_records(name) -> None:
+    upstream, streamed = REPLIES[name]
+    try:
+        turn = read(upstream, streamed=streamed)
+    except (ReplyError, RefusedError):
+        return  # no reply: there is nothing to tell
+    calls = [(one.id, one.name, one.raw) for one in turn.calls]
+    whole = [(one.id, one.name, one.arguments or {}) for one in turn.calls]
+    for asks in (True, False):
+        reply = passed("/responses", {**RESPONSES, "stream": asks}, upstream, turn, by=99)
+        assert heard_in_responses(reply, streamed=asks) == (turn.text, calls)
+        reply = passed("/messages", {**MESSAGES, "stream": asks}, upstream, turn, by=99)
+        text, found = heard_in_messages(reply, streamed=asks)
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        assert (text, found) == (turn.text, calls if asks else whole)
+
+
+def test_the_streams_with_habits_are_joined_to_what_was_meant() -> None:
+    said = {name: read(body, streamed=True) for name, body in HABITS.items()}
+    calls = {name: [one.arguments["command"] for one in turn.calls] for name, turn in said.items()}
+    two = ["ls", "pwd"]
+    assert list(calls.values()) == [["ls"], two, two, ["ls"], two, two, [], two, two, two, [], []]
+
+
+DIALECTS = [("/messages", MESSAGES), ("/responses", RESPONSES), ("/chat/completions", CHAT)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("arguments", ['{"command": "ls"}', '{"command": "ec', "[]"])
+@pytest.mark.parametrize(("path", "body"), DIALECTS)
+def test_a_model_that_we_play_says_what_it_is_told_to(path, body, arguments, stream) -> None:
+    sink = Sink()
+    asked = wanted(Request("POST", path, {}, json.dumps({**body, "stream": stream}).encode()))
+    asyncio.run(say_once(Passage(Answer(sink), asked), ("c7", "Bash", arguments)))
+    assert sink.kept.startswith(b"HTTP/1.1 200 ")
+    assert b'"c7"' in sink.kept
+    is_told = json.dumps(arguments).encode() in sink.kept
+    assert is_told == (stream or path != "/messages")  # which has a place for an object only
+
+
+@pytest.mark.parametrize(("path", "body"), DIALECTS)
+def test_an_error_in_the_place_of_a_reply_or_in_its_midst_is_told(path, body) -> None:
+    async def refused(upstream: bytes) -> bytes:
+        sink = Sink()
+        way = Passage(Answer(sink), wanted(Request("POST", path, {}, json.dumps(body).encode())))
+        if upstream:
+            await way.write(upstream)
+        await way.refuse("failed to parse")
+        return sink.kept
+
+    reply = asyncio.run(refused(b""))
+    assert reply.startswith(b"HTTP/1.1 500 ")
+    assert b"failed to parse" in reply
+    reply = asyncio.run(refused(chunk({"content": "Let me"})))
+    assert reply.startswith(b"HTTP/1.1 200 ")
+    last = events(reply)[-1]
+    assert "failed to parse" in str(last)
+    assert last.get("type", "error") in {"error", "response.failed"}

@@ -7,6 +7,7 @@ import pytest
 
 from agenteval.core.scenario import Limits
 from agenteval.errors import InfrastructureError
+from agenteval.harness.forwarder import LONGEST
 from agenteval.harness.recipes import PORT, SetUp
 from agenteval.harness.trial_socket import FORWARDER, INSIDE, opened
 from agenteval.protocols import Guest
@@ -88,6 +89,16 @@ async def test_the_program_is_heard_and_what_it_starts_is_refused_and_told_of() 
     assert ["print(ask('command'))" in one or "python" in one for one in refused] == [True]
     assert strangers == 1
     assert (news[-1]["ended"], news[-1]["said"]) == (3, "last words")
+
+
+@pytest.mark.parametrize("letter", ["я", "\x01", "\udcff"], ids=["cyrillic", "control", "no-utf-8"])
+async def test_a_line_as_long_as_any_is_told_whatever_it_is_made_of(letter) -> None:
+    written = letter.encode("utf-8", "surrogateescape")
+    length = (LONGEST - 1) // len(written)
+    _, news, _ = await play(f"import sys; sys.stdout.buffer.write({written!r} * {length} + b'\\n')")
+    (told,) = [str(one["line"]) for one in news if "line" in one]
+    assert (len(told), {*told}) == (length, {letter.replace("\udcff", "\ufffd")})
+    assert news[-1]["ended"] == 0
 
 
 async def test_a_program_that_does_not_want_to_end_is_made_to() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from agenteval.core.prompt.profile import recognised
 from agenteval.harness.dialogue import text_of
 from agenteval.harness.http_server import Answer, UnreadableError, read_request
-from agenteval.harness.translation import Passage, beside, spoken_once, wanted
+from agenteval.harness.translation import Passage, beside, say_once, wanted
 
 
 @dataclass
@@ -28,10 +28,7 @@ class TellModel:
                 if asked is None:
                     await beside(request, answer)
                 else:
-                    way = Passage(answer, asked)
-                    call = self.next(asked)
-                    await way.write(spoken_once(call, stream=bool(asked.chat.get("stream"))))
-                    await way.end()
+                    await say_once(Passage(answer, asked), self.next(asked))
         except UnreadableError as error:
             await answer.refuse(400, str(error))
         finally:
