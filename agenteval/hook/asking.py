@@ -4,7 +4,7 @@ It imports nothing but what Python has built in: each module of the standard lib
 the 8 ms that Python takes to start.
 
 Exit code: 0 where the answer is given, 2 where the call is denied without one, 1 where it goes on
-without one (`--fail open`). For `--for guard` the command takes this process's place.
+without one (`--fail open`, `--observe`). For `--for guard` the command takes this process's place.
 """
 
 import _socket
@@ -67,8 +67,10 @@ def _option(options: list[str], name: str) -> str:
 
 
 def _unanswered(options: list[str], shell: list[str], why: str) -> int:
-    is_open = _option(options, "--fail") == "open"
-    done = "this call is not judged (--fail open)" if is_open else "denied (--fail closed)"
+    is_open, done = True, "this call is not judged (--observe)"
+    if "--observe" not in options:
+        is_open = _option(options, "--fail") == "open"
+        done = "this call is not judged (--fail open)" if is_open else "denied (--fail closed)"
     sys.stderr.write(f"agenteval hook: no answer: {why}: {done}. See `agenteval hook status`\n")
     sys.stderr.flush()
     if is_open and _option(options, "--for") == "guard":

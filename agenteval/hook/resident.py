@@ -125,8 +125,9 @@ def _answer(talk: socket.socket, judging: Judging) -> None:
         words, payload = asked
         variables = dict(word.partition("=")[::2] for word in words[:2])
         answer = judging.reply(words[2:], variables, payload)
-        out = answer.out.encode("utf-8", "surrogateescape")
-        err = answer.err.encode("utf-8", "surrogateescape")
+        # A reason quotes what a model wrote, and that may be no text.
+        out = answer.out.encode("utf-8", "backslashreplace")
+        err = answer.err.encode("utf-8", "backslashreplace")
         talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.hook import asking
+from agenteval.hook import asking, judging
 from agenteval.hook.installing import command, plugin
 from agenteval.hook.production_log import ProductionLog
 
@@ -102,14 +102,52 @@ def test_observing_denies_nothing_and_keeps_what_would_have_been(project, stoppe
         "observe", "denied", "pipe-to-filter", True)  # fmt: skip
 
 
+@pytest.mark.parametrize("path", ["/etc/cron.d/\ud800", "/etc/cron.d/a\0b", "loop/x"])
+def test_a_path_that_is_none_is_denied_and_kept_whatever_the_hook_was_installed_for(
+    path, project, tmp_path, stopped
+) -> None:
+    (tmp_path / "rules.toml").write_text('[write]\nallow = ["notes/**"]\n')
+    (project / "loop").symlink_to("loop")
+    assert "(blocked-path)" in reason(asked("Write", {"file_path": path}, words(fail="open")))
+    assert log(stopped)[-1]["arguments"] == {"file_path": path}
+    assert reason(asked("Write", {"file_path": path}, words(observe=True))) == ""
+    assert log(stopped)[-1]["ran"] is True
+    sent = json.dumps({"tool": "write", "args": {"filePath": path}})
+    done = subprocess.run(words("opencode", fail="open"), input=sent, capture_output=True,
+                          text=True, timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, "(blocked-path)" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("fail", "observe", "code"), [("closed", False, 0), ("open", False, 1), ("closed", True, 1)]
+)
+def test_a_defect_of_ours_is_kept_and_answered_as_the_hook_was_installed(
+    fail, observe, code, project, tmp_path, monkeypatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(judging, "judge", broken)
+    sent = json.dumps({"tool_name": "Bash", "tool_input": {"command": "ls"}}).encode()
+    options = words(fail=fail, observe=observe)[4:]
+    answer = judging.Judging(tmp_path / "kept").reply(options, {"cwd": str(project)}, sent)
+    assert (answer.code, "RuntimeError: a defect" in answer.out + answer.err) == (code, True)
+    line = [*ProductionLog(tmp_path / "kept/calls.jsonl").lines()][-1]
+    assert (line["event"], line["reason"]) == ("unreadable", "RuntimeError: a defect")
+
+
 def test_the_model_of_claude_code_is_read_from_its_transcript(project, tmp_path, stopped) -> None:
     file = tmp_path / "session.jsonl"
     reply = {"type": "assistant", "message": {"model": "some-model", "content": []}}
     file.write_text("{broken\n" + json.dumps(reply) + "\n" + '{"type":"user"}\n')
     bash("touch x", words(), transcript_path=str(file), session_id="s1")
-    bash("touch x", words(), transcript_path="/gone", session_id="s2")
+    deep = tmp_path / "deep.jsonl"
+    deep.write_text('{"type":"assistant","message":' + "[" * 5000 + "\n")
+    odd = ["/gone", "/a\0b", "/\ud800", str(deep)]
+    for path in odd:
+        assert bash("touch x", words(), transcript_path=path, session_id="s2") == ""
     assert [(one["session"], one["model"]) for one in log(stopped) if "tool" in one] == [
-        ("s1", "some-model"), ("s2", "")]  # fmt: skip
+        ("s1", "some-model"), *[("s2", "")] * len(odd)]  # fmt: skip
 
 
 def test_a_policy_that_changed_is_read_again_and_that_is_kept(project, tmp_path, stopped) -> None:
@@ -139,13 +177,22 @@ def test_a_policy_that_is_gone_or_broken_fails_as_it_was_installed(
     assert log(stopped)[-1]["event"] == "unreadable"
 
 
-@pytest.mark.parametrize(("fail", "code"), [("closed", 2), ("open", 1)])
-def test_without_an_answer_it_fails_as_it_was_installed(fail, code, project, stopped) -> None:
+@pytest.mark.parametrize(
+    ("fail", "observe", "code", "said"),
+    [
+        ("closed", False, 2, "--fail closed"),
+        ("open", False, 1, "--fail open"),
+        ("closed", True, 1, "--observe"),
+    ],
+)
+def test_without_an_answer_it_fails_as_it_was_installed(  # noqa: PLR0913
+    fail, observe, code, said, project, stopped
+) -> None:
     folder = stopped / "agenteval/hook"
     folder.mkdir(parents=True, mode=0o755)
     folder.chmod(0o755)
-    done = asked("Bash", {"command": "touch x"}, words(fail=fail))
-    assert (done.returncode, done.stdout, f"--fail {fail}" in done.stderr) == (code, "", True)
+    done = asked("Bash", {"command": "touch x"}, words(fail=fail, observe=observe))
+    assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True)
     assert "is open to others: chmod 700" in done.stderr
 
 

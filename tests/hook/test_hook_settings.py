@@ -161,6 +161,13 @@ def test_the_command_denies_where_python_is_gone(hook, project) -> None:
     assert (gone != line, subprocess.run(["sh", "-c", gone], check=False).returncode) == (True, 2)
 
 
+def test_the_command_that_observes_denies_nothing(hook, project) -> None:
+    hook("install", "--for", "claude-code", "--observe", *PUT)
+    assert "exit 2" not in (project / ".claude/settings.json").read_text()
+    hook("install", "--for", "opencode", "--observe", *PUT)
+    assert "const CLOSED = false" in (project / FILES["opencode"][0]).read_text()
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
