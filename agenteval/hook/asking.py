@@ -12,7 +12,7 @@ import posix
 import sys
 import time
 
-PATIENCE = 8.0  # seconds for an answer, of which a first start of the resident takes some tenths
+PATIENCE = 8.0  # seconds for all, of which a first start of the resident takes some tenths
 MOST = 1 << 24  # bytes of a call: no harness sends as much
 # Who is at the other end: its user stands at the same place of both structures.
 PEER = (
@@ -98,26 +98,20 @@ def _places(program: str) -> list[str]:
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     """The resident's exit code, and what is to be said on standard output and error."""
-    here, started = posix.getcwd(), False
-    place = folder()
+    here, place, until = posix.getcwd(), folder(), time.monotonic() + PATIENCE
     _check(place)
     posix.chdir(place)  # a socket's path may have no more than 107 bytes
-    until = 0.0
-    while (talk := _connected()) is None:
-        if not started:
-            started, until = True, time.monotonic() + PATIENCE
-            _start(place)
-        if time.monotonic() > until:
-            raise NoAnswerError(f"the resident process did not start: see {place}/resident.err")
-        time.sleep(0.01)
-    posix.chdir(here)
+    try:
+        talk = _reached(place, until)
+    finally:
+        posix.chdir(here)
     words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    talk.settimeout(PATIENCE)
+    _wait(talk, until)
     talk.sendall(b"%d\n%b%b" % (len(head), head, payload))
     talk.shutdown(_socket.SHUT_WR)
     told = b""
-    while part := talk.recv(1 << 16):
+    while part := _received(talk, until):
         told += part
     code, length, rest = told.split(b"\n", 2) if told.count(b"\n") > 1 else (b"", b"", b"")
     if not code:
@@ -139,13 +133,39 @@ def _check(place: str) -> None:
         raise NoAnswerError(f"{place} is open to others: chmod 700 it, as its owner")
 
 
-def _connected() -> "_socket.socket | None":
-    """The way to the resident process, where there is one and it is this user's."""
+def _reached(place: str, until: float) -> "_socket.socket":
+    """The way to the resident process, which is started where there is none."""
+    started = False
+    while True:
+        try:
+            return _connected(until)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if not started:
+                started = True
+                _start(place)
+            why = f"the resident process did not start: see {place}/resident.err"
+        except BlockingIOError:
+            why = "the resident process takes no more calls"
+        if time.monotonic() > until:
+            raise NoAnswerError(why)
+        time.sleep(0.01)
+
+
+def _wait(talk: "_socket.socket", until: float) -> None:
+    """What is done next with the socket ends in time: with a TimeoutError, where nothing comes."""
+    talk.settimeout(max(until - time.monotonic(), 0.001))
+
+
+def _received(talk: "_socket.socket", until: float) -> bytes:
+    _wait(talk, until)
+    return talk.recv(1 << 16)
+
+
+def _connected(until: float) -> "_socket.socket":
+    """Raises what `connect` does, BlockingIOError too where as many wait as may."""
     talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        talk.connect("socket")
-    except (FileNotFoundError, ConnectionRefusedError):
-        return None
+    _wait(talk, until)  # without it a full queue is waited for without an end
+    talk.connect("socket")
     peer = talk.getsockopt(*PEER)
     if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
         raise NoAnswerError("the socket is another user's")

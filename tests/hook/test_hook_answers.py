@@ -1,9 +1,11 @@
 """What the hook answers: through the command that a harness starts, or a guarded shell."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -185,7 +187,7 @@ def test_a_policy_that_is_gone_or_broken_fails_as_it_was_installed(
         ("closed", True, 1, "--observe"),
     ],
 )
-def test_without_an_answer_it_fails_as_it_was_installed(  # noqa: PLR0913
+def test_without_an_answer_it_fails_as_it_was_installed(
     fail, observe, code, said, project, stopped
 ) -> None:
     folder = stopped / "agenteval/hook"
@@ -194,6 +196,28 @@ def test_without_an_answer_it_fails_as_it_was_installed(  # noqa: PLR0913
     done = asked("Bash", {"command": "touch x"}, words(fail=fail, observe=observe))
     assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True)
     assert "is open to others: chmod 700" in done.stderr
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (project / "here").touch()
+    quick = (
+        "import sys; from agenteval.hook import asking; asking.PATIENCE = 0.5; "
+        "sys.exit(asking.main(sys.argv[1:]))"
+    )
+    guarded = [*words("guard", fail="open")[4:], "--", "sh", "-c", "ls here"]
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.ExitStack() as others:
+        listening.bind(os.path.relpath(folder / "socket"))
+        listening.listen(0)
+        for _ in range(waiting):
+            other = others.enter_context(socket.socket(socket.AF_UNIX))
+            other.connect(os.path.relpath(folder / "socket"))
+        done = subprocess.run([sys.executable, "-c", quick, *guarded], capture_output=True,
+                              text=True, timeout=20, check=False)  # fmt: skip
+    why = "takes no more calls" if waiting else "timed out"
+    assert (done.returncode, done.stdout, why in done.stderr) == (0, "here\n", True)
 
 
 def test_the_socket_and_the_log_are_for_their_user_alone(project, stopped) -> None:
