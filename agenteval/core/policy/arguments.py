@@ -93,7 +93,10 @@ def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
 
 @cache
 def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
-    """The check that a JSON Schema describes. Raises ValueError when it is no valid schema."""
+    """The check that a JSON Schema describes. Raises ValueError when it is no valid schema.
+
+    Of one that is none the compiler raises whatever befalls it.
+    """
     import fastjsonschema  # noqa: PLC0415 -- as above
 
     no_remote = dict.fromkeys(("http", "https", "file", "ftp"), _refuse)
@@ -101,8 +104,8 @@ def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
         check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
             json.loads(schema), handlers=no_remote, use_default=False
         )
-    except fastjsonschema.JsonSchemaDefinitionException as error:
-        raise ValueError(str(error)) from error
+    except Exception as error:
+        raise ValueError(" ".join(str(error).split())) from error
     return check
 
 
