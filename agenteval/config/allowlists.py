@@ -130,6 +130,8 @@ def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
         )
     try:
         return msgspec.convert(content, tables.AllowList)
+    except RecursionError as error:
+        raise UsageError(f"{where}: nests too deeply: no command line does so") from error
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$")
         at = key.rstrip("`").replace("[...]", ".*").lstrip(".")
