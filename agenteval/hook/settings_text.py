@@ -69,7 +69,11 @@ class _Reader:
         kind, key, start = self._next()
         if kind != "text" or self._next()[1] != ":":
             raise self._fault(start)
-        return self.value(start, json.loads(key))
+        try:
+            name = json.loads(key)
+        except ValueError as error:  # as of an escape that JSON does not know
+            raise self._fault(start) from error
+        return self.value(start, name)
 
     def _next(self) -> tuple[str, str, int]:
         if self.at == len(self.tokens):
@@ -83,10 +87,17 @@ class _Reader:
     def _fault(self, at: int) -> UsageError:
         return UsageError(f"{self.where}: no JSON at character {at}: mend it first")
 
+    def too_deep(self) -> UsageError:
+        at = self.tokens[self.at - 1][2]
+        return UsageError(f"{self.where}: nests too deeply at character {at}: mend it first")
+
 
 def _root(text: str, where: str) -> _Value:
     reader = _Reader(text, where)
-    root = reader.value()
+    try:
+        root = reader.value()
+    except RecursionError as error:
+        raise reader.too_deep() from error
     if reader.at != len(reader.tokens) or text[root.value] != "{":
         raise UsageError(f"{where}: expected one JSON object: mend it first")
     return root
@@ -98,7 +109,7 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
     text = text if text.strip() else "{}\n"
     step = found[1] if (found := _INDENT.search(text)) else "  "
     inside, ways = _root(text, where), list(WAY)
-    while ways and (member := _member(inside, ways[0])):
+    while ways and (member := _member(inside, ways[0], where)):
         if text[member.value] != ("{" if len(ways) > 1 else "["):
             raise UsageError(f"{where}: {ways[0]} has another form than it should: mend it first")
         inside = member
@@ -122,8 +133,8 @@ def without_hook(text: str, *, mark: str, where: str) -> str:
     """
     while text.strip():
         root = _root(text, where)
-        hooks = _member(root, WAY[0])
-        listed = _member(hooks, WAY[1]) if hooks else None
+        hooks = _member(root, WAY[0], where)
+        listed = _member(hooks, WAY[1], where) if hooks else None
         ours = [one for one in listed.members if _names(text, one, mark)] if listed else []
         if not ours or hooks is None or listed is None:
             break
@@ -157,8 +168,12 @@ def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
     return text[:start] + text[end:].removeprefix(tail)
 
 
-def _member(value: _Value, key: str) -> _Value | None:
-    return next((one for one in value.members if one.key == key), None)
+def _member(value: _Value, key: str, where: str) -> _Value | None:
+    """Raises UsageError for a key that stands twice: readers of JSON take the last."""
+    found = [one for one in value.members if one.key == key]
+    if len(found) > 1:
+        raise UsageError(f"{where}: {key} stands there {len(found)} times: mend it first")
+    return found[0] if found else None
 
 
 def _names(text: str, entry: _Value, mark: str) -> bool:

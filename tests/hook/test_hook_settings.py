@@ -73,7 +73,9 @@ def test_what_others_changed_in_between_stays() -> None:
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", "nonsense", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{} {}",
-             '{"a" 1}', '{"a": ]', '{"a": 1 "b": 2}', '"open'],
+             '{"a" 1}', '{"a": ]', '{"a": 1 "b": 2}', '"open', '{"\\q": 1}', '{"a\nb": 1}',
+             '{"a":' * 900 + "1" + "}" * 900, '{"hooks": {}, "hooks": {}}',
+             '{"hooks": {"PreToolUse": [], "PreToolUse": []}}'],
 )  # fmt: skip
 def test_what_is_no_such_json_is_left_alone(text) -> None:
     with pytest.raises(UsageError, match=r"settings\.json: .*mend it first"):
