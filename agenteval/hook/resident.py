@@ -84,11 +84,18 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    left = Path(PID).read_text(encoding="utf-8").strip() if Path(PID).exists() else ""
-    if left:  # who ends in order takes it away
-        log.write({"event": "stop", "pid": int(left), "why": "killed"})
+    if left := _left():
+        log.write({"event": "stop", "pid": left, "why": "killed"})
     Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
     log.write({"event": "start", "pid": os.getpid()})
+
+
+def _left() -> int:
+    """The process before this one that did not take its number away, as who ends in order does."""
+    try:
+        return int(Path(PID).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # what holds no number is of no process
+        return 0
 
 
 def _serve(listening: socket.socket, judging: Judging) -> str:

@@ -316,6 +316,25 @@ def test_status_tells_of_the_process_and_of_the_log(project, stopped) -> None:
     assert ended.stdout.startswith("ended ")
 
 
+def test_status_reads_a_log_with_lines_that_are_none_of_ours(project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "calls.jsonl").write_text('{}\n{"event":"a"}\n' + "[" * 3000 + "\n")
+    told = subprocess.run([*AGENTEVAL, "hook", "status"], capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.endswith("  ?  ?  ?: 1\n  ?  a: \n")
+
+
+@pytest.mark.parametrize("held", [b"x12", b"\xff", b""])
+def test_a_pid_that_is_no_number_is_of_no_process(held, project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "pid").write_bytes(held)
+    assert bash("touch x", words()) == ""
+    assert [one["event"] for one in log(stopped) if "event" in one] == ["start", "policy"]
+
+
 # OpenCode 2 as its documentation has it: the default export's `setup` puts a function at a hook of
 # the tools, which is given each call, and whose error is what the model reads.
 HOST = """
