@@ -53,10 +53,9 @@ def main(words: list[str]) -> int:
         code, out, err = ask(options, payload)
     except (OSError, ValueError, NoAnswerError) as error:
         return _unanswered(options, shell, str(error))
-    sys.stdout.buffer.write(out)
-    sys.stdout.flush()
-    sys.stderr.buffer.write(err)
-    sys.stderr.flush()
+    for stream, said in ((sys.stdout, out), (sys.stderr, err)):
+        stream.buffer.write(said)
+        stream.flush()
     if is_guard and not code:
         _become(shell)
     return code
@@ -67,10 +66,9 @@ def _option(options: list[str], name: str) -> str:
 
 
 def _unanswered(options: list[str], shell: list[str], why: str) -> int:
-    is_open, done = True, "this call is not judged (--observe)"
-    if "--observe" not in options:
-        is_open = _option(options, "--fail") == "open"
-        done = "this call is not judged (--fail open)" if is_open else "denied (--fail closed)"
+    way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
+    is_open = way in {"--observe", "--fail open"}
+    done = f"this call is not judged ({way})" if is_open else "denied (--fail closed)"
     sys.stderr.write(f"agenteval hook: no answer: {why}: {done}. See `agenteval hook status`\n")
     sys.stderr.flush()
     if is_open and _option(options, "--for") == "guard":
@@ -105,14 +103,19 @@ def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
         talk = _reached(place, until)
     finally:
         posix.chdir(here)
+    peer = talk.getsockopt(*PEER)
+    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
+        raise NoAnswerError("the socket is another user's")
     words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
     _wait(talk, until)
     talk.sendall(b"%d\n%b%b" % (len(head), head, payload))
     talk.shutdown(_socket.SHUT_WR)
+    _wait(talk, until)
     told = b""
-    while part := _received(talk, until):
+    while part := talk.recv(1 << 16):
         told += part
+        _wait(talk, until)
     code, length, rest = told.split(b"\n", 2) if told.count(b"\n") > 1 else (b"", b"", b"")
     if not code:
         raise NoAnswerError("the resident process broke off")
@@ -136,40 +139,26 @@ def _check(place: str) -> None:
 def _reached(place: str, until: float) -> "_socket.socket":
     """The way to the resident process, which is started where there is none."""
     started = False
-    while True:
+    while time.monotonic() < until:
+        talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        _wait(talk, until)  # without it a full queue is waited for without an end
         try:
-            return _connected(until)
+            talk.connect("socket")
         except (FileNotFoundError, ConnectionRefusedError):
             if not started:
                 started = True
                 _start(place)
-            why = f"the resident process did not start: see {place}/resident.err"
         except BlockingIOError:
-            why = "the resident process takes no more calls"
-        if time.monotonic() > until:
-            raise NoAnswerError(why)
+            pass  # as many wait as may
+        else:
+            return talk
         time.sleep(0.01)
+    raise NoAnswerError(f"the resident process takes no call: see {place}/resident.err")
 
 
 def _wait(talk: "_socket.socket", until: float) -> None:
     """What is done next with the socket ends in time: with a TimeoutError, where nothing comes."""
     talk.settimeout(max(until - time.monotonic(), 0.001))
-
-
-def _received(talk: "_socket.socket", until: float) -> bytes:
-    _wait(talk, until)
-    return talk.recv(1 << 16)
-
-
-def _connected(until: float) -> "_socket.socket":
-    """Raises what `connect` does, BlockingIOError too where as many wait as may."""
-    talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    _wait(talk, until)  # without it a full queue is waited for without an end
-    talk.connect("socket")
-    peer = talk.getsockopt(*PEER)
-    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
-        raise NoAnswerError("the socket is another user's")
-    return talk
 
 
 def _start(place: str) -> None:

@@ -108,8 +108,9 @@ class Judging:
         policy = self._policy(asking, lines)
         asked = harness.read(payload, variables)
         verdict = self._verdict(asked, policy)
-        is_denied = isinstance(verdict, Denied) and not asking.observe
-        answer = harness.denied(reason(verdict, policy)) if is_denied else Answer()
+        answer = Answer()
+        if isinstance(verdict, Denied) and not asking.observe:
+            answer = harness.denied(reason(verdict, policy))
         lines.append(_line(asking, asked, policy, verdict))
         return answer
 

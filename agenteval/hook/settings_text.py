@@ -6,15 +6,15 @@ in and taken out leaves every byte as it was.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval.errors import UsageError
 
 _TOKEN: Final = re.compile(
-    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<mark>[{}\[\],:])'
-    r"|(?P<word>[^\s{}\[\],:\"]+)",
+    r'(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+    r"|(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<mark>[{}\[\],:])|(?P<word>[^\s{}\[\],:\"]+)",
     re.DOTALL,
 )
 _INDENT: Final = re.compile(r'\n([ \t]+)"')
@@ -56,10 +56,10 @@ class _Reader:
         closing, members = {"{": "}", "[": "]"}[text], []
         while self._peek() != closing:
             members.append(self._member(is_table=text == "{"))
-            if self._peek() == ",":
-                self._next()
-            elif self._peek() != closing:
+            if self._peek() != closing and self._next()[1] != ",":
                 raise self._fault(at)
+        if any([one.key for one in members].count(key) > 1 for key in WAY):
+            raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
         return _Value(begin, at, end + 1, key, tuple(members))
 
@@ -69,11 +69,7 @@ class _Reader:
         kind, key, start = self._next()
         if kind != "text" or self._next()[1] != ":":
             raise self._fault(start)
-        try:
-            name = json.loads(key)
-        except ValueError as error:  # as of an escape that JSON does not know
-            raise self._fault(start) from error
-        return self.value(start, name)
+        return self.value(start, json.loads(key))
 
     def _next(self) -> tuple[str, str, int]:
         if self.at == len(self.tokens):
@@ -84,12 +80,8 @@ class _Reader:
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
-    def _fault(self, at: int) -> UsageError:
-        return UsageError(f"{self.where}: no JSON at character {at}: mend it first")
-
-    def too_deep(self) -> UsageError:
-        at = self.tokens[self.at - 1][2]
-        return UsageError(f"{self.where}: nests too deeply at character {at}: mend it first")
+    def _fault(self, at: int, what: str = "no JSON") -> UsageError:
+        return UsageError(f"{self.where}: {what} at character {at}: mend it first")
 
 
 def _root(text: str, where: str) -> _Value:
@@ -97,7 +89,7 @@ def _root(text: str, where: str) -> _Value:
     try:
         root = reader.value()
     except RecursionError as error:
-        raise reader.too_deep() from error
+        raise UsageError(f"{where}: nests too deeply: mend it first") from error
     if reader.at != len(reader.tokens) or text[root.value] != "{":
         raise UsageError(f"{where}: expected one JSON object: mend it first")
     return root
@@ -109,21 +101,18 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
     text = text if text.strip() else "{}\n"
     step = found[1] if (found := _INDENT.search(text)) else "  "
     inside, ways = _root(text, where), list(WAY)
-    while ways and (member := _member(inside, ways[0], where)):
+    while ways and (member := _member(inside, ways[0])):
         if text[member.value] != ("{" if len(ways) > 1 else "["):
             raise UsageError(f"{where}: {ways[0]} has another form than it should: mend it first")
         inside = member
         ways.pop(0)
     lead = f"\n{step * (len(WAY) - len(ways) + 1)}"
-    body = json.dumps(_nested(entry, ways[1:]) if ways else entry, indent=step, ensure_ascii=False)
+    nested = ({ways[1]: [entry]} if ways[1:] else [entry]) if ways else entry
+    body = json.dumps(nested, indent=step, ensure_ascii=False)
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
     return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
-
-
-def _nested(entry: Mapping[str, Any], ways: Sequence[str]) -> Any:
-    return {ways[0]: [entry]} if ways else [entry]
 
 
 def without_hook(text: str, *, mark: str, where: str) -> str:
@@ -133,8 +122,8 @@ def without_hook(text: str, *, mark: str, where: str) -> str:
     """
     while text.strip():
         root = _root(text, where)
-        hooks = _member(root, WAY[0], where)
-        listed = _member(hooks, WAY[1], where) if hooks else None
+        hooks = _member(root, WAY[0])
+        listed = _member(hooks, WAY[1]) if hooks else None
         ours = [one for one in listed.members if _names(text, one, mark)] if listed else []
         if not ours or hooks is None or listed is None:
             break
@@ -168,12 +157,8 @@ def _cut(text: str, outer: _Value, inner: _Value, depth: int) -> str:
     return text[:start] + text[end:].removeprefix(tail)
 
 
-def _member(value: _Value, key: str, where: str) -> _Value | None:
-    """Raises UsageError for a key that stands twice: readers of JSON take the last."""
-    found = [one for one in value.members if one.key == key]
-    if len(found) > 1:
-        raise UsageError(f"{where}: {key} stands there {len(found)} times: mend it first")
-    return found[0] if found else None
+def _member(value: _Value, key: str) -> _Value | None:
+    return next((one for one in value.members if one.key == key), None)
 
 
 def _names(text: str, entry: _Value, mark: str) -> bool:

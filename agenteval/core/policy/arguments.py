@@ -12,6 +12,9 @@ from agenteval.core.call import BASH
 READ, WRITE = "read", "write"
 _DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 _MOST = 10**9  # lines; no file here has as many
+# What befalls fastjsonschema in one that is none; its own error is a ValueError.
+_NO_SCHEMA = (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError,
+              ValueError, re.error)  # fmt: skip
 _PATHS = ("path", "filePath", "file_path", "notebook_path")
 
 
@@ -93,10 +96,7 @@ def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
 
 @cache
 def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
-    """The check that a JSON Schema describes. Raises ValueError when it is no valid schema.
-
-    Of one that is none the compiler raises whatever befalls it.
-    """
+    """The check that a JSON Schema describes. Raises ValueError when it is no valid schema."""
     import fastjsonschema  # noqa: PLC0415 -- as above
 
     no_remote = dict.fromkeys(("http", "https", "file", "ftp"), _refuse)
@@ -104,7 +104,7 @@ def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
         check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
             json.loads(schema), handlers=no_remote, use_default=False
         )
-    except Exception as error:
+    except _NO_SCHEMA as error:
         raise ValueError(" ".join(str(error).split())) from error
     return check
 
