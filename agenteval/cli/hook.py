@@ -127,14 +127,15 @@ def status() -> None:
         if "event" in line:
             events.append(line)
         else:
-            seen[str(line["at"])[:10], str(line["model"] or "?"), str(line["verdict"])] += 1
+            at, model, verdict = (str(line.get(key) or "?") for key in ("at", "model", "verdict"))
+            seen[at[:10], model, verdict] += 1
     typer.echo(f"log: {folder / LOG}")
     for (day, model, verdict), count in sorted(seen.items()):
         typer.echo(f"  {day}  {model}  {verdict}: {count}")
     for line in events[-10:]:
         told = {key: value for key, value in line.items() if key not in {"v", "at", "event"}}
         said = ", ".join(f"{key} {value}" for key, value in told.items() if value != "")
-        typer.echo(f"  {line['at']}  {line['event']}: {said}")
+        typer.echo(f"  {line.get('at', '?')}  {line['event']}: {said}")
 
 
 @app.command()

@@ -155,13 +155,13 @@ def path_rules(table: PathTable | None) -> PathRules:
 
 
 def tool_rule(name: str, table: ToolTable, *, check: bool) -> ToolRule:
-    """Raises ValueError when `check` finds that the parameters are no JSON Schema."""
-    schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""
-    if schema and check:
-        try:
+    """Raises ValueError for no JSON; also, if `check`, when it is no JSON Schema."""
+    try:
+        schema = json.dumps(table.parameters, sort_keys=True) if table.parameters else ""
+        if schema and check:
             compile_schema(schema)
-        except ValueError as error:
-            raise ValueError(f"tools.{name}.parameters: no JSON Schema: {error}") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"tools.{name}.parameters: no JSON Schema: {error}") from error
     return ToolRule(name, table.description, schema)
 
 

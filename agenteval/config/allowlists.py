@@ -1,6 +1,7 @@
 """Allow lists: found by name or path, read, joined with what they extend, and made a policy."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -54,10 +55,10 @@ def files_of(given: str, roots: Sequence[Path]) -> Iterator[Path]:
         yield Path(path or harness)
         return
     at = find(given, roots) if "." not in given.rpartition("/")[2] else Path(given)
-    above: list[Path] = []
-    while at not in above:
+    above: list[str] = []
+    while (real := os.path.realpath(at)) not in above:  # Path.resolve raises for a loop of links
         yield at
-        above.append(at)
+        above.append(real)
         extends = read_toml(at).get("extends") if at.suffix == ".toml" else None
         if not isinstance(extends, str) or not extends:
             return
@@ -96,19 +97,22 @@ def policy(
     )
 
 
-def _read(path: Path, roots: Sequence[Path], above: tuple[Path, ...]) -> tables.AllowList:
-    if path in above:
-        chain = " extends ".join(str(link) for link in (*above, path))
-        raise UsageError(f"{path}: an allow list may not extend itself ({chain})")
+def _read(path: Path, roots: Sequence[Path], above: tuple[str, ...]) -> tables.AllowList:
     allow_list = convert(path, read_toml(path))
+    real = os.path.realpath(path)
+    if real in above:
+        chain = " extends ".join((*above, real))
+        raise UsageError(f"{path}: an allow list may not extend itself ({chain})")
     if not allow_list.extends:
         return allow_list
     base = _base(allow_list.extends, path, roots)
-    return _joined(_read(base, roots, (*above, path)), allow_list)
+    return _joined(_read(base, roots, (*above, real)), allow_list)
 
 
 def _base(extends: str, path: Path, roots: Sequence[Path]) -> Path:
     """The extended list's file: a path is relative to the extending one, a name is looked up."""
+    if "\0" in extends:
+        raise UsageError(f"{path}: extends: {extends!r}: a path has no NUL in it")
     if extends.endswith(".toml") or "/" in extends:
         return path.parent / extends
     try:
@@ -126,6 +130,8 @@ def convert(where: Path | str, content: dict[str, Any]) -> tables.AllowList:
         )
     try:
         return msgspec.convert(content, tables.AllowList)
+    except RecursionError as error:
+        raise UsageError(f"{where}: nests too deeply: no command line does so") from error
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$")
         at = key.rstrip("`").replace("[...]", ".*").lstrip(".")

@@ -16,15 +16,21 @@ if TYPE_CHECKING:  # pydantic costs 100 ms of start-up, and an allow list is rea
 def read_toml(path: Path) -> dict[str, Any]:
     """The file's tables. Raises UsageError when it cannot be read or is not TOML."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(
             f"{path}: not UTF-8 text (byte {error.start}): save it as UTF-8"
         ) from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r}: no file can be named so ({error})") from error
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # more than tomllib's own, as for a number of 5000 digits
         raise UsageError(f"{path}: not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: not valid TOML: it nests too deeply") from error
 
 
 def load_toml(path: Path, schema: "type[Schema]") -> "Schema":

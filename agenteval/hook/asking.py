@@ -4,7 +4,7 @@ It imports nothing but what Python has built in: each module of the standard lib
 the 8 ms that Python takes to start.
 
 Exit code: 0 where the answer is given, 2 where the call is denied without one, 1 where it goes on
-without one (`--fail open`). For `--for guard` the command takes this process's place.
+without one (`--fail open`, `--observe`). For `--for guard` the command takes this process's place.
 """
 
 import _socket
@@ -12,7 +12,7 @@ import posix
 import sys
 import time
 
-PATIENCE = 8.0  # seconds for an answer, of which a first start of the resident takes some tenths
+PATIENCE = 8.0  # seconds for all, of which a first start of the resident takes some tenths
 MOST = 1 << 24  # bytes of a call: no harness sends as much
 # Who is at the other end: its user stands at the same place of both structures.
 PEER = (
@@ -53,10 +53,9 @@ def main(words: list[str]) -> int:
         code, out, err = ask(options, payload)
     except (OSError, ValueError, NoAnswerError) as error:
         return _unanswered(options, shell, str(error))
-    sys.stdout.buffer.write(out)
-    sys.stdout.flush()
-    sys.stderr.buffer.write(err)
-    sys.stderr.flush()
+    for stream, said in ((sys.stdout, out), (sys.stderr, err)):
+        stream.buffer.write(said)
+        stream.flush()
     if is_guard and not code:
         _become(shell)
     return code
@@ -67,8 +66,9 @@ def _option(options: list[str], name: str) -> str:
 
 
 def _unanswered(options: list[str], shell: list[str], why: str) -> int:
-    is_open = _option(options, "--fail") == "open"
-    done = "this call is not judged (--fail open)" if is_open else "denied (--fail closed)"
+    way = "--observe" if "--observe" in options else f"--fail {_option(options, '--fail')}"
+    is_open = way in {"--observe", "--fail open"}
+    done = f"this call is not judged ({way})" if is_open else "denied (--fail closed)"
     sys.stderr.write(f"agenteval hook: no answer: {why}: {done}. See `agenteval hook status`\n")
     sys.stderr.flush()
     if is_open and _option(options, "--for") == "guard":
@@ -96,27 +96,26 @@ def _places(program: str) -> list[str]:
 
 def ask(options: list[str], payload: bytes) -> tuple[int, bytes, bytes]:
     """The resident's exit code, and what is to be said on standard output and error."""
-    here, started = posix.getcwd(), False
-    place = folder()
+    here, place, until = posix.getcwd(), folder(), time.monotonic() + PATIENCE
     _check(place)
     posix.chdir(place)  # a socket's path may have no more than 107 bytes
-    until = 0.0
-    while (talk := _connected()) is None:
-        if not started:
-            started, until = True, time.monotonic() + PATIENCE
-            _start(place)
-        if time.monotonic() > until:
-            raise NoAnswerError(f"the resident process did not start: see {place}/resident.err")
-        time.sleep(0.01)
-    posix.chdir(here)
+    try:
+        talk = _reached(place, until)
+    finally:
+        posix.chdir(here)
+    peer = talk.getsockopt(*PEER)
+    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
+        raise NoAnswerError("the socket is another user's")
     words = [f"cwd={here}", *(f"{name}={_variable(name)}" for name in _VARIABLES), *options]
     head = "\0".join(words).encode("utf-8", "surrogateescape")
-    talk.settimeout(PATIENCE)
+    _wait(talk, until)
     talk.sendall(b"%d\n%b%b" % (len(head), head, payload))
     talk.shutdown(_socket.SHUT_WR)
+    _wait(talk, until)
     told = b""
     while part := talk.recv(1 << 16):
         told += part
+        _wait(talk, until)
     code, length, rest = told.split(b"\n", 2) if told.count(b"\n") > 1 else (b"", b"", b"")
     if not code:
         raise NoAnswerError("the resident process broke off")
@@ -137,17 +136,29 @@ def _check(place: str) -> None:
         raise NoAnswerError(f"{place} is open to others: chmod 700 it, as its owner")
 
 
-def _connected() -> "_socket.socket | None":
-    """The way to the resident process, where there is one and it is this user's."""
-    talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        talk.connect("socket")
-    except (FileNotFoundError, ConnectionRefusedError):
-        return None
-    peer = talk.getsockopt(*PEER)
-    if int.from_bytes(peer[4:8], sys.byteorder) != posix.getuid():
-        raise NoAnswerError("the socket is another user's")
-    return talk
+def _reached(place: str, until: float) -> "_socket.socket":
+    """The way to the resident process, which is started where there is none."""
+    started = False
+    while time.monotonic() < until:
+        talk = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        _wait(talk, until)  # without it a full queue is waited for without an end
+        try:
+            talk.connect("socket")
+        except (FileNotFoundError, ConnectionRefusedError):
+            if not started:
+                started = True
+                _start(place)
+        except BlockingIOError:
+            pass  # as many wait as may
+        else:
+            return talk
+        time.sleep(0.01)
+    raise NoAnswerError(f"the resident process takes no call: see {place}/resident.err")
+
+
+def _wait(talk: "_socket.socket", until: float) -> None:
+    """What is done next with the socket ends in time: with a TimeoutError, where nothing comes."""
+    talk.settimeout(max(until - time.monotonic(), 0.001))
 
 
 def _start(place: str) -> None:

@@ -123,7 +123,8 @@ def _whole(allowlist: str) -> str:
 
 def installed(harness: str, words: Sequence[str], *, user: bool, fail: str) -> Change:
     """The change that puts the hook in, or puts today's in the place of an older one."""
-    file, closed = file_of(harness, user=user), fail == "closed"
+    file = file_of(harness, user=user)
+    closed = fail == "closed" and "--observe" not in words
     before = _text(file)
     if harness == "opencode":
         source = Path(__file__).with_name("opencode_plugin.js").read_text(encoding="utf-8")

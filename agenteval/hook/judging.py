@@ -2,6 +2,7 @@
 
 import json
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -89,19 +90,29 @@ class Judging:
 
         What keeps us from judging is answered as the hook was installed.
         """
-        harness = HARNESSES[asking.harness]
         lines: list[Line] = []
         try:
-            policy = self._policy(asking, lines)
-            asked = harness.read(payload, variables)
+            return self._judged(asking, variables, payload, lines), lines
         except (UsageError, UnreadableCallError) as error:
-            lines.append({"event": "unreadable", "harness": asking.harness, "reason": str(error)})
-            return _unjudged(asking, harness, str(error)), lines
+            why = str(error)
+        except Exception as error:  # noqa: BLE001 -- without an answer, a call may go on unseen
+            traceback.print_exc()  # into resident.err
+            why = f"{type(error).__name__}: {error}"
+        lines.append({"event": "unreadable", "harness": asking.harness, "reason": why})
+        return _unjudged(asking, HARNESSES[asking.harness], why), lines
+
+    def _judged(
+        self, asking: Wanted, variables: Mapping[str, str], payload: bytes, lines: list[Line]
+    ) -> Answer:
+        harness = HARNESSES[asking.harness]
+        policy = self._policy(asking, lines)
+        asked = harness.read(payload, variables)
         verdict = self._verdict(asked, policy)
+        answer = Answer()
+        if isinstance(verdict, Denied) and not asking.observe:
+            answer = harness.denied(reason(verdict, policy))
         lines.append(_line(asking, asked, policy, verdict))
-        if not isinstance(verdict, Denied) or asking.observe:
-            return Answer(), lines
-        return harness.denied(reason(verdict, policy)), lines
+        return answer
 
     def _verdict(self, asked: Asked, policy: Policy) -> Verdict | None:
         """None for a call of a tool that the policy does not speak of: it is the harness's own."""
@@ -113,8 +124,14 @@ class Judging:
         return judge(call, policy, world)
 
     def _is_ours(self, call: ToolCall, asked: Asked) -> bool:
-        """Whether a file tool would write what the hook goes by, or what it keeps."""
-        path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()
+        """Whether a file tool would write what the hook goes by, or what it keeps.
+
+        So it is taken to be of what is no path, as with a NUL or a loop of links in it.
+        """
+        try:
+            path = Path(asked.root, path_argument(call.arguments or {}) or "").resolve()
+        except (OSError, ValueError, RuntimeError):
+            return True
         files = [file.resolve() for one in self.loaded.values() for file in one.files]
         return path in files or path.is_relative_to(self.folder.resolve())
 

@@ -163,14 +163,14 @@ def _speaking(transcript: object) -> str:
         with Path(transcript).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - TAIL))
             lines = file.read().splitlines()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: it is no path
         return ""
     for line in reversed(lines):
         if b'"assistant"' not in line:
             continue
         try:
             return str(json.loads(line)["message"]["model"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return ""
 

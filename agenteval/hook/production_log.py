@@ -65,7 +65,7 @@ class ProductionLog:
                 for text in file:
                     try:
                         line = json.loads(text)
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue
                     if isinstance(line, dict):
                         yield line

@@ -84,11 +84,18 @@ def _ended(number: int, frame: FrameType | None) -> None:
 
 
 def _begin(log: ProductionLog) -> None:
-    left = Path(PID).read_text(encoding="utf-8").strip() if Path(PID).exists() else ""
-    if left:  # who ends in order takes it away
-        log.write({"event": "stop", "pid": int(left), "why": "killed"})
+    if left := _left():
+        log.write({"event": "stop", "pid": left, "why": "killed"})
     Path(PID).write_text(f"{os.getpid()}\n", encoding="utf-8")
     log.write({"event": "start", "pid": os.getpid()})
+
+
+def _left() -> int:
+    """The process before this one that did not take its number away, as who ends in order does."""
+    try:
+        return int(Path(PID).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # what holds no number is of no process
+        return 0
 
 
 def _serve(listening: socket.socket, judging: Judging) -> str:
@@ -125,8 +132,9 @@ def _answer(talk: socket.socket, judging: Judging) -> None:
         words, payload = asked
         variables = dict(word.partition("=")[::2] for word in words[:2])
         answer = judging.reply(words[2:], variables, payload)
-        out = answer.out.encode("utf-8", "surrogateescape")
-        err = answer.err.encode("utf-8", "surrogateescape")
+        # A reason quotes what a model wrote, and that may be no text.
+        out = answer.out.encode("utf-8", "backslashreplace")
+        err = answer.err.encode("utf-8", "backslashreplace")
         talk.sendall(b"%d\n%d\n%b%b" % (answer.code, len(out), out, err))
 
 

@@ -6,15 +6,15 @@ in and taken out leaves every byte as it was.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from agenteval.errors import UsageError
 
 _TOKEN: Final = re.compile(
-    r'(?P<text>"(?:[^"\\]|\\.)*")|(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<mark>[{}\[\],:])'
-    r"|(?P<word>[^\s{}\[\],:\"]+)",
+    r'(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+    r"|(?P<blank>\s+|//[^\n]*|/\*.*?\*/)|(?P<mark>[{}\[\],:])|(?P<word>[^\s{}\[\],:\"]+)",
     re.DOTALL,
 )
 _INDENT: Final = re.compile(r'\n([ \t]+)"')
@@ -56,10 +56,10 @@ class _Reader:
         closing, members = {"{": "}", "[": "]"}[text], []
         while self._peek() != closing:
             members.append(self._member(is_table=text == "{"))
-            if self._peek() == ",":
-                self._next()
-            elif self._peek() != closing:
+            if self._peek() != closing and self._next()[1] != ",":
                 raise self._fault(at)
+        if any([one.key for one in members].count(key) > 1 for key in WAY):
+            raise self._fault(at, f"{' or '.join(WAY)} stands twice in the object")
         _, _, end = self._next()
         return _Value(begin, at, end + 1, key, tuple(members))
 
@@ -80,13 +80,16 @@ class _Reader:
     def _peek(self) -> str:
         return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
 
-    def _fault(self, at: int) -> UsageError:
-        return UsageError(f"{self.where}: no JSON at character {at}: mend it first")
+    def _fault(self, at: int, what: str = "no JSON") -> UsageError:
+        return UsageError(f"{self.where}: {what} at character {at}: mend it first")
 
 
 def _root(text: str, where: str) -> _Value:
     reader = _Reader(text, where)
-    root = reader.value()
+    try:
+        root = reader.value()
+    except RecursionError as error:
+        raise UsageError(f"{where}: nests too deeply: mend it first") from error
     if reader.at != len(reader.tokens) or text[root.value] != "{":
         raise UsageError(f"{where}: expected one JSON object: mend it first")
     return root
@@ -104,15 +107,12 @@ def with_hook(text: str, entry: Mapping[str, Any], *, mark: str, where: str) -> 
         inside = member
         ways.pop(0)
     lead = f"\n{step * (len(WAY) - len(ways) + 1)}"
-    body = json.dumps(_nested(entry, ways[1:]) if ways else entry, indent=step, ensure_ascii=False)
+    nested = ({ways[1]: [entry]} if ways[1:] else [entry]) if ways else entry
+    body = json.dumps(nested, indent=step, ensure_ascii=False)
     key = f"{json.dumps(ways[0])}: " if ways else ""
     after = "," if inside.members else lead[: -len(step)]
     at = inside.value + 1
     return text[:at] + lead + key + body.replace("\n", lead) + after + text[at:]
-
-
-def _nested(entry: Mapping[str, Any], ways: Sequence[str]) -> Any:
-    return {ways[0]: [entry]} if ways else [entry]
 
 
 def without_hook(text: str, *, mark: str, where: str) -> str:

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from agenteval import store as parts
-from agenteval.errors import UsageError
+from agenteval.errors import HostError, UsageError
 from agenteval.store.reviews import ALLOWED, reviews
 from agenteval.store.summaries import Query, opened
 from agenteval.taxonomy.catalogue import failure_classes
@@ -60,7 +60,7 @@ def application(store: str, guard: Guard) -> ASGIApp:
             Route("/static/{name}", _asset),
             Route("/favicon.ico", _nothing),
         ],
-        exception_handlers={404: viewer.lost, UsageError: viewer.wrong},
+        exception_handlers={404: viewer.lost, UsageError: viewer.wrong, HostError: viewer.wrong},
     )
     return guarded(app, guard)
 
@@ -97,7 +97,7 @@ class _Viewer:
 
     def wrong(self, request: Request, error: Exception) -> Response:
         page = complaint(self._visit(request, _no_store), str(error))
-        return HTMLResponse(page, status_code=400)
+        return HTMLResponse(page, status_code=503 if isinstance(error, HostError) else 400)
 
     def lost(self, request: Request, error: Exception) -> Response:
         del error

@@ -52,6 +52,9 @@ def test_a_good_file_becomes_the_schema(tmp_path: Path) -> None:
         ('name = "x"\n[models.name]\nurl = "u"\nx = 1', "models.name.x; known keys: port, url"),
         ('name = "x"\n[[more]]\nurl = "u"\nulr = 1', "more.0.ulr; known keys: port, url; did you"),
         ('name = "x"\nodd = 2', "odd: an odd number is wanted, got 2"),
+        (f"a = {'[' * 3000}", "not valid TOML: it nests too deeply"),
+        (f"a = {'{b = ' * 2000}", "not valid TOML: it nests too deeply"),
+        (f"odd = {'1' * 5000}", "not valid TOML: Exceeds the limit"),
         (f'name = "x"\nodd = "{"y" * 99}"', f"got '{'y' * 56}..."),
     ],
 )
@@ -93,6 +96,8 @@ def test_tables_that_are_no_mapping_are_named_as_the_top_level() -> None:
 def test_a_file_that_is_missing_or_no_text_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         read_toml(tmp_path / "none.toml")
+    with pytest.raises(UsageError, match=r"/a\\x00b': no file can be named so"):
+        read_toml(tmp_path / "a\0b")
     (tmp_path / "latin.toml").write_bytes(b'a = "\xe9"')
     with pytest.raises(UsageError, match=r"not UTF-8 text \(byte 5\)"):
         read_toml(tmp_path / "latin.toml")

@@ -1,9 +1,11 @@
 """What the hook answers: through the command that a harness starts, or a guarded shell."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.hook import asking
+from agenteval.hook import asking, judging
 from agenteval.hook.installing import command, plugin
 from agenteval.hook.production_log import ProductionLog
 
@@ -102,14 +104,52 @@ def test_observing_denies_nothing_and_keeps_what_would_have_been(project, stoppe
         "observe", "denied", "pipe-to-filter", True)  # fmt: skip
 
 
+@pytest.mark.parametrize("path", ["/etc/cron.d/\ud800", "/etc/cron.d/a\0b", "loop/x"])
+def test_a_path_that_is_none_is_denied_and_kept_whatever_the_hook_was_installed_for(
+    path, project, tmp_path, stopped
+) -> None:
+    (tmp_path / "rules.toml").write_text('[write]\nallow = ["notes/**"]\n')
+    (project / "loop").symlink_to("loop")
+    assert "(blocked-path)" in reason(asked("Write", {"file_path": path}, words(fail="open")))
+    assert log(stopped)[-1]["arguments"] == {"file_path": path}
+    assert reason(asked("Write", {"file_path": path}, words(observe=True))) == ""
+    assert log(stopped)[-1]["ran"] is True
+    sent = json.dumps({"tool": "write", "args": {"filePath": path}})
+    done = subprocess.run(words("opencode", fail="open"), input=sent, capture_output=True,
+                          text=True, timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, "(blocked-path)" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("fail", "observe", "code"), [("closed", False, 0), ("open", False, 1), ("closed", True, 1)]
+)
+def test_a_defect_of_ours_is_kept_and_answered_as_the_hook_was_installed(
+    fail, observe, code, project, tmp_path, monkeypatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("a defect")
+
+    monkeypatch.setattr(judging, "judge", broken)
+    sent = json.dumps({"tool_name": "Bash", "tool_input": {"command": "ls"}}).encode()
+    options = words(fail=fail, observe=observe)[4:]
+    answer = judging.Judging(tmp_path / "kept").reply(options, {"cwd": str(project)}, sent)
+    assert (answer.code, "RuntimeError: a defect" in answer.out + answer.err) == (code, True)
+    line = [*ProductionLog(tmp_path / "kept/calls.jsonl").lines()][-1]
+    assert (line["event"], line["reason"]) == ("unreadable", "RuntimeError: a defect")
+
+
 def test_the_model_of_claude_code_is_read_from_its_transcript(project, tmp_path, stopped) -> None:
     file = tmp_path / "session.jsonl"
     reply = {"type": "assistant", "message": {"model": "some-model", "content": []}}
     file.write_text("{broken\n" + json.dumps(reply) + "\n" + '{"type":"user"}\n')
     bash("touch x", words(), transcript_path=str(file), session_id="s1")
-    bash("touch x", words(), transcript_path="/gone", session_id="s2")
+    deep = tmp_path / "deep.jsonl"
+    deep.write_text('{"type":"assistant","message":' + "[" * 5000 + "\n")
+    odd = ["/gone", "/a\0b", "/\ud800", str(deep)]
+    for path in odd:
+        assert bash("touch x", words(), transcript_path=path, session_id="s2") == ""
     assert [(one["session"], one["model"]) for one in log(stopped) if "tool" in one] == [
-        ("s1", "some-model"), ("s2", "")]  # fmt: skip
+        ("s1", "some-model"), *[("s2", "")] * len(odd)]  # fmt: skip
 
 
 def test_a_policy_that_changed_is_read_again_and_that_is_kept(project, tmp_path, stopped) -> None:
@@ -139,14 +179,45 @@ def test_a_policy_that_is_gone_or_broken_fails_as_it_was_installed(
     assert log(stopped)[-1]["event"] == "unreadable"
 
 
-@pytest.mark.parametrize(("fail", "code"), [("closed", 2), ("open", 1)])
-def test_without_an_answer_it_fails_as_it_was_installed(fail, code, project, stopped) -> None:
+@pytest.mark.parametrize(
+    ("fail", "observe", "code", "said"),
+    [
+        ("closed", False, 2, "--fail closed"),
+        ("open", False, 1, "--fail open"),
+        ("closed", True, 1, "--observe"),
+    ],
+)
+def test_without_an_answer_it_fails_as_it_was_installed(
+    fail, observe, code, said, project, stopped
+) -> None:
     folder = stopped / "agenteval/hook"
     folder.mkdir(parents=True, mode=0o755)
     folder.chmod(0o755)
-    done = asked("Bash", {"command": "touch x"}, words(fail=fail))
-    assert (done.returncode, done.stdout, f"--fail {fail}" in done.stderr) == (code, "", True)
+    done = asked("Bash", {"command": "touch x"}, words(fail=fail, observe=observe))
+    assert (done.returncode, done.stdout, said in done.stderr) == (code, "", True)
     assert "is open to others: chmod 700" in done.stderr
+
+
+@pytest.mark.parametrize("waiting", [0, 1])
+def test_a_process_that_takes_no_call_is_waited_for_so_long_only(waiting, project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (project / "here").touch()
+    quick = (
+        "import sys; from agenteval.hook import asking; asking.PATIENCE = 0.5; "
+        "sys.exit(asking.main(sys.argv[1:]))"
+    )
+    guarded = [*words("guard", fail="open")[4:], "--", "sh", "-c", "ls here"]
+    with socket.socket(socket.AF_UNIX) as listening, contextlib.ExitStack() as others:
+        listening.bind(os.path.relpath(folder / "socket"))
+        listening.listen(0)
+        for _ in range(waiting):
+            other = others.enter_context(socket.socket(socket.AF_UNIX))
+            other.connect(os.path.relpath(folder / "socket"))
+        done = subprocess.run([sys.executable, "-c", quick, *guarded], capture_output=True,
+                              text=True, timeout=20, check=False)  # fmt: skip
+    why = "takes no call" if waiting else "timed out"
+    assert (done.returncode, done.stdout, why in done.stderr) == (0, "here\n", True)
 
 
 def test_the_socket_and_the_log_are_for_their_user_alone(project, stopped) -> None:
@@ -243,6 +314,25 @@ def test_status_tells_of_the_process_and_of_the_log(project, stopped) -> None:
     assert "m  denied: 1" in told
     ended = subprocess.run([*AGENTEVAL, "hook", "stop"], capture_output=True, text=True, check=True)
     assert ended.stdout.startswith("ended ")
+
+
+def test_status_reads_a_log_with_lines_that_are_none_of_ours(project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "calls.jsonl").write_text('{}\n{"event":"a"}\n' + "[" * 3000 + "\n")
+    told = subprocess.run([*AGENTEVAL, "hook", "status"], capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.endswith("  ?  ?  ?: 1\n  ?  a: \n")
+
+
+@pytest.mark.parametrize("held", [b"x12", b"\xff", b""])
+def test_a_pid_that_is_no_number_is_of_no_process(held, project, stopped) -> None:
+    folder = stopped / "agenteval/hook"
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "pid").write_bytes(held)
+    assert bash("touch x", words()) == ""
+    assert [one["event"] for one in log(stopped) if "event" in one] == ["start", "policy"]
 
 
 # OpenCode 2 as its documentation has it: the default export's `setup` puts a function at a hook of

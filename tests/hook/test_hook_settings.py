@@ -73,7 +73,9 @@ def test_what_others_changed_in_between_stays() -> None:
 
 @pytest.mark.parametrize(
     "text", ["{", "[]", "nonsense", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "{} {}",
-             '{"a" 1}', '{"a": ]', '{"a": 1 "b": 2}', '"open'],
+             '{"a" 1}', '{"a": ]', '{"a": 1 "b": 2}', '"open', '{"\\q": 1}', '{"a\nb": 1}',
+             '{"a":' * 900 + "1" + "}" * 900, '{"hooks": {}, "hooks": {}}',
+             '{"hooks": {"PreToolUse": [], "PreToolUse": []}}'],
 )  # fmt: skip
 def test_what_is_no_such_json_is_left_alone(text) -> None:
     with pytest.raises(UsageError, match=r"settings\.json: .*mend it first"):
@@ -159,6 +161,13 @@ def test_the_command_denies_where_python_is_gone(hook, project) -> None:
     line = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"]
     gone = line.replace(str(Path(sys.executable).parent), "/gone")
     assert (gone != line, subprocess.run(["sh", "-c", gone], check=False).returncode) == (True, 2)
+
+
+def test_the_command_that_observes_denies_nothing(hook, project) -> None:
+    hook("install", "--for", "claude-code", "--observe", *PUT)
+    assert "exit 2" not in (project / ".claude/settings.json").read_text()
+    hook("install", "--for", "opencode", "--observe", *PUT)
+    assert "const CLOSED = false" in (project / FILES["opencode"][0]).read_text()
 
 
 @pytest.mark.parametrize(

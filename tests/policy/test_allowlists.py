@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from agenteval.config.allowlists import load_policy
+from agenteval.config.allowlists import files_of, load_policy
 from agenteval.config.roots import shipped
 from agenteval.core.call import ToolCall
 from agenteval.core.policy.command_line import Kind
@@ -98,6 +98,18 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
             "tools.x.parameters: no JSON Schema: a schema may not",
         ),
         ('extends = "own"', "an allow list may not extend itself"),
+        (f"[[bash.script]]\npath = 'x'\n{'commands.a.' * 2000}b = 1", "nests too deeply"),
+        ('extends = "../allowlists/own.toml"', "an allow list may not extend itself"),
+        ('extends = "a\\u0000/b.toml"', "extends: 'a\\x00/b.toml': a path has no NUL in it"),
+        *(
+            (f"[tools.x]\nparameters = {schema}", "tools.x.parameters: no JSON Schema: ")
+            for schema in (
+                "{ default = 2026-01-01 }",
+                "{ pattern = '(' }",
+                "{ '$ref' = 1 }",
+                "{ properties = 1 }",
+            )
+        ),
         ('extends = "none"', "extends: no allow list 'none'"),
         ('extends = "./none.toml"', "none.toml: cannot be read: No such file"),
     ],
@@ -109,6 +121,22 @@ def test_a_rule_that_can_mean_nothing_is_named_with_its_file_and_key(
         policy(tmp_path, text)
     assert complaint in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path))
+    assert len(str(caught.value)) < 600
+
+
+def test_the_files_of_a_list_that_extends_itself_by_another_name_end(tmp_path: Path) -> None:
+    path = write(tmp_path, "own", 'extends = "../allowlists/own.toml"')
+    assert [*files_of(str(path), [tmp_path])] == [path]
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(UsageError, match="cannot be read"):
+        [*files_of(str(path), [tmp_path])]
+
+
+def test_a_schema_that_is_no_json_is_named_even_where_schemas_are_left_unchecked(tmp_path) -> None:
+    path = write(tmp_path, "own", "[tools.x]\nparameters = { default = 2026-01-01 }")
+    with pytest.raises(UsageError, match="not JSON serializable"):
+        load_policy(str(path), roots=[tmp_path], only_bash=True)
 
 
 def test_an_extending_list_has_the_rules_of_both(tmp_path: Path) -> None:

@@ -4,15 +4,17 @@ import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from links import Page
 from stored import play, stored
-from two_runs import FIRST, SECOND, client
+from two_runs import FIRST, GUARD, SECOND, client
 
 from agenteval.core.cards import Source
 from agenteval.core.outcome import Outcome
 from agenteval.protocols import TrialKey
+from agenteval.store import connections
 from agenteval.store.location import SCHEMA
 from agenteval.store.sql import SqlStore
 from agenteval.testing import denied, run, says, tool, trial
@@ -95,6 +97,26 @@ def test_a_store_that_went_away_gets_a_page_that_says_so(path, tmp_path, address
     answer = asking.get(address)
     assert answer.status_code == 400
     assert "no such file" in answer.text
+
+
+@pytest.mark.parametrize("address", ["/", "/calls", "/run?id=first", "/reviews.jsonl"])
+def test_a_damaged_store_gets_a_page_that_says_so(path, address) -> None:
+    asking = client(stored(path, FIRST))
+    with Path(path).open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(40 * 4096))
+    answer = asking.get(address)
+    assert (answer.status_code, "damaged" in answer.text) == (503, True)
+
+
+def test_a_review_that_cannot_be_written_is_told_so(path, monkeypatch) -> None:
+    monkeypatch.setattr(connections, "WAIT_SECONDS", 0.1)
+    asking = client(stored(path, FIRST), writes=True)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        form = {"call": "1", "label": "", "note": "x", "key": GUARD.key}
+        answer = asking.post("/review", data=form, headers={"origin": str(asking.base_url)})
+    assert (answer.status_code, "database is locked" in answer.text) == (503, True)
 
 
 def multiplied(path: str, turns: int, calls: int) -> None:

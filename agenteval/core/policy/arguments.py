@@ -12,6 +12,9 @@ from agenteval.core.call import BASH
 READ, WRITE = "read", "write"
 _DIGITS = re.compile(r"[0-9]{1,9}(?:\.0+)?")
 _MOST = 10**9  # lines; no file here has as many
+# What befalls fastjsonschema in one that is none; its own error is a ValueError.
+_NO_SCHEMA = (ArithmeticError, AttributeError, LookupError, RecursionError, SyntaxError, TypeError,
+              ValueError, re.error)  # fmt: skip
 _PATHS = ("path", "filePath", "file_path", "notebook_path")
 
 
@@ -101,8 +104,8 @@ def compile_schema(schema: str) -> Callable[[Mapping[str, Any]], object]:
         check: Callable[[Mapping[str, Any]], object] = fastjsonschema.compile(
             json.loads(schema), handlers=no_remote, use_default=False
         )
-    except fastjsonschema.JsonSchemaDefinitionException as error:
-        raise ValueError(str(error)) from error
+    except _NO_SCHEMA as error:
+        raise ValueError(" ".join(str(error).split())) from error
     return check
 
 
