@@ -59,7 +59,7 @@ class OpenAIModel:
         self._transport = Transport(_headers(entry), connect=entry.timeouts.connect)
         self._answers = ""  # the model that the first reply that names one names
         self._thought_in = entry.reasoning_field or FIELD
-        self._served = False  # whether a reply came
+        self.known = False  # whether this model was served, here or at another of its servers
         self._pace = ServerPace()
 
     async def __aenter__(self) -> Self:
@@ -88,8 +88,9 @@ class OpenAIModel:
             return self._same(await self._answer(body, asked, started, write))
         except RefusedError as error:
             if received := refused_call(error.said):
+                self.known = True
                 return _refused(received, asked, time.perf_counter() - started)
-            raise refusal(self._entry, error, first=first, known=self._served) from error
+            raise refusal(self._entry, error, first=first, known=self.known) from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
@@ -156,7 +157,7 @@ class OpenAIModel:
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
-        self._served = True
+        self.known = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
             said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
