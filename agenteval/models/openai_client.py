@@ -199,7 +199,7 @@ async def _streamed(body: Reply, started: float, reader: StreamReader, write: Wr
     seconds = time.perf_counter() - started
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
-            while not reader.done and (part := await body.part()):
+            while not reader.done and (part := await _more(body)):
                 seconds = time.perf_counter() - started
                 reader.feed(part, seconds)
                 if write is not nowhere:
@@ -207,9 +207,17 @@ async def _streamed(body: Reply, started: float, reader: StreamReader, write: Wr
     if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
-                while await body.part():  # a connection is used again only when its body has ended
+                while await _more(body):  # a connection is used again only when its body has ended
                     continue
     return seconds
+
+
+async def _more(body: Reply) -> bytes:
+    """Of a body whose reply is whole: some servers hang up without a word behind it."""
+    try:
+        return await body.part()
+    except aiohttp.ClientError:
+        return b""
 
 
 def _refused(received: Received, asked: Asked, seconds: float) -> Turn:
