@@ -114,11 +114,12 @@ def _is_object(text: str) -> bool:
 
 def _once(calls: Sequence[ReceivedCall]) -> tuple[ReceivedCall, ...]:
     """A call that came again with its id is one call."""
-    kept: dict[tuple[str, str, str], ReceivedCall] = {}
+    kept: dict[tuple[str, str, str], list[ReceivedCall]] = {}
     for at, call in enumerate(calls):
-        key = (call.id or f" {at}", call.name, call.raw)
-        if known := kept.get(key):
-            kept[key] = replace(known, mends=(*known.mends, (AGAIN, call.id)))
-        else:
-            kept[key] = call
-    return tuple(kept.values())
+        kept.setdefault((call.id or f" {at}", call.name, call.raw), []).append(call)
+    return tuple(
+        replace(first, mends=(*first.mends, *((AGAIN, one.id) for one in again)))
+        if again
+        else first
+        for first, *again in kept.values()
+    )

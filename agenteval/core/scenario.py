@@ -73,6 +73,12 @@ class SpawnLimits:
     depth: int = 2
     count: int = 8
 
+    def refused(self, depth: int, started: int) -> str:
+        """Why one at this depth may not ask for another, after so many; "" where it may."""
+        if depth >= self.depth:
+            return f"deeper than {self.depth}"
+        return f"more than {self.count} agents" if started >= self.count else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

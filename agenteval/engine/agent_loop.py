@@ -9,9 +9,10 @@ from agenteval.core.prompt.prompt import Prompt
 from agenteval.core.served import Sent, least, sent
 from agenteval.core.trial import CallRecord, Message, Turn
 from agenteval.engine import tool_texts
+from agenteval.engine.retrying_model import RetryingModel
 from agenteval.engine.tool_executor import ToolExecutor
 from agenteval.errors import OutgrownError
-from agenteval.protocols import Model, TrialContext
+from agenteval.protocols import TrialContext
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class AgentLoop:
     tools: Sequence[str]
     seed: int
     max_turns: int
-    model: Model
+    model: RetryingModel
     executor: ToolExecutor
     scene: TrialContext
     messages: list[Message] = field(default_factory=list)
@@ -45,17 +46,24 @@ class AgentLoop:
             return Ending.CONTEXT if isinstance(error, OutgrownError) else Ending.TIME
 
     async def _turns(self) -> Ending:
-        """Only waiting for the model is cut short (`retrying_model`): commands have limits."""
+        """Only waiting for the model is cut short, by `retrying_model`: commands have limits."""
         arm, policy = self.executor.arm, self.executor.policy
         schemas = tool_texts.schemas(arm.profile, arm.offered(self.tools, within=policy.tools))
         for number in range(self.max_turns):
             turn = await self.model.ask(self.messages, schemas, seed=self.seed)
             await self._took(number, turn)
             for position, call in enumerate(turn.calls):
+                if position and self._leaves_the_rest():
+                    break
                 await self._made(await self.executor.handle(number, position, call))
             if ending := await self._ending(turn):
                 return ending
         return Ending.TURNS
+
+    def _leaves_the_rest(self) -> bool:
+        """Whether no other call of a turn is carried out. Raises TimeoutError, as `ask` would."""
+        self.model.check_time()
+        return bool(self.executor.room.outgrown or looped(self.calls))
 
     async def _took(self, number: int, turn: Turn) -> None:
         self.turns.append(turn)

@@ -96,6 +96,11 @@ class RetryingModel:
             return None, ""
         return cut_reply(turn, prompt, await self.health.context())
 
+    def check_time(self) -> None:
+        """Raises TimeoutError when the time of the trial is up."""
+        if asyncio.get_running_loop().time() >= self._deadline():
+            raise TimeoutError
+
     def _deadline(self) -> float:
         if self._began is None:
             self._began = asyncio.get_running_loop().time()

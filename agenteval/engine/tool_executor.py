@@ -66,8 +66,7 @@ class ToolExecutor:
         verdict = self.judge.judge(call, self.policy, world)
         if isinstance(verdict, Denied) or not isinstance(verdict.runs, BashRun):
             return verdict, ""
-        objection = await self.second_reader.objection(verdict.runs)
-        if not objection:
+        if not (objection := await self.second_reader.objection(verdict.runs)):
             return verdict, ""
         return self.judge.deny(call, self.policy, world, objection=objection), objection
 

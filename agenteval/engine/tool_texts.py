@@ -114,7 +114,7 @@ KEPT = 32 << 20  # characters; many times what any model's context holds
 class Room:
     """What a trial may still keep, in characters: its replies, and what its calls gave.
 
-    Where none is left the trial ends; calls of a turn that came before that lose their output.
+    Where none is left the trial ends; the call that came to it loses output.
     """
 
     left: int = field(default_factory=lambda: KEPT)

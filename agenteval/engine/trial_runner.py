@@ -138,8 +138,7 @@ class TrialRunner:
                 await self._start(request)
 
     async def _start(self, request: Request) -> None:
-        agent = request.agent
-        part = self._begun(request)
+        agent, part = request.agent, self._begun(request)
         self.parts[part.label] = part
         known = {**self.prompt.variables, **request.row}
         if part.ending is Ending.REFUSED:
@@ -152,14 +151,11 @@ class TrialRunner:
 
     def _begun(self, request: Request) -> AgentPart:
         """The part of the agent that is asked for; refused beyond the limits of the scenario."""
-        limits, parent = self.scenario.spawn, request.parent
-        started = [one for one in self.parts.values() if one.ending is not Ending.REFUSED]
-        refused = f"deeper than {limits.depth}" if parent.depth >= limits.depth else ""
-        if not refused and len(started) > limits.count:  # the first agent is none of them
-            refused = f"more than {limits.count} agents"
+        parent, number = request.parent, len(self.parts)
+        started = sum(one.ending is not Ending.REFUSED for one in self.parts.values())
+        refused = self.scenario.spawn.refused(parent.depth, started - 1)  # without the first
         ending = Ending.REFUSED if refused else Ending.BROKEN
-        number, depth = len(self.parts), parent.depth + 1
-        part = AgentPart(request.agent.name, number, parent.number, depth, ending)
+        part = AgentPart(request.agent.name, number, parent.number, parent.depth + 1, ending)
         return replace(part, reason=refused, turn=request.turn, position=request.position)
 
     def _prompt(self, agent: Agent, known: Variables, label: str) -> Prompt:
@@ -182,10 +178,9 @@ class TrialRunner:
     def _loop(
         self, agent: str, prompt: Prompt, player: Scenario | Agent, executor: ToolExecutor
     ) -> Loop:
-        turns = self.max_turns or player.max_turns
+        turns, seed, model = self.max_turns or player.max_turns, self.key.seed, self.model
         if self.guest:
             return self.guest(self, agent, prompt, turns, executor)
-        seed, model = self.key.seed, self.model
         return AgentLoop(agent, prompt, player.tools, seed, turns, model, executor, self)
 
     async def _run(self, part: AgentPart, program: CodeTest, known: Variables) -> None:

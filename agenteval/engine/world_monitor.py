@@ -33,7 +33,6 @@ class WorldMonitor:
     asked: set[tuple[str, str]] = field(default_factory=set)
 
     def ran(self, call: ToolCall, execution: Execution) -> None:
-        """Hear of a call that ran."""
         if execution.exit_code == 0:
             self.made.append(call.raw if call.command is None else call.command)
 
@@ -72,9 +71,8 @@ class WorldMonitor:
     async def _tested(self) -> tuple[GoalCheck, ...]:
         if self.tested is None:
             sandbox, known = self.database.sandbox, self.prompt.variables
-            self.tested = tuple(
-                [await passed(sandbox, test, known) for test in self.scenario.tests]
-            )
+            tests = [await passed(sandbox, test, known) for test in self.scenario.tests]
+            self.tested = tuple(tests)
         return self.tested
 
     @property

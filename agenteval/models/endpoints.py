@@ -16,7 +16,8 @@ from typing import Any, Self
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.core.trial import Message, Turn
-from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
+from agenteval.models.failures import not_taken
 from agenteval.models.health import ServerHealth
 from agenteval.models.openai_client import OpenAIModel, Write
 from agenteval.protocols import ToolSchema
@@ -26,7 +27,12 @@ _GONE = frozenset({Cause.UNREACHABLE, Cause.LOST})  # of a request that was not 
 # What a proxy says of a dead engine, or an engine that cannot work: at once, so that such a server
 # has always the fewest trials. One request may be the reason itself; two trials' are not. One that
 # is not ready, as of a dead engine, too, is asked again first, with a pause.
-_FAILING = frozenset({Cause.BUSY, Cause.SERVER_ERROR, Cause.CRASHED, Cause.TIMEOUT, Cause.LOST})
+_FAILING = frozenset(
+    {
+        *(Cause.BUSY, Cause.SERVER_ERROR, Cause.CRASHED, Cause.TIMEOUT, Cause.LOST),
+        *(Cause.REFUSED, Cause.MODEL_CHANGED),  # a key that is no longer taken, another model
+    }
+)
 FAILURES = 2  # trials that fail one after another, with no reply between
 
 
@@ -35,6 +41,7 @@ class _Endpoint:
     url: str
     model: OpenAIModel
     trials: int = 0  # that are here and have not ended
+    replied: bool = False
     left_out: float | None = None  # when, by the loop's clock
     failed: set[int] = field(default_factory=set)  # seeds of trials since its last reply
 
@@ -93,22 +100,30 @@ class Endpoints:
         return max(one.model.stretch() for one in self._all)
 
     async def _asked(self, seed: int, ask: Callable[[OpenAIModel], Awaitable[Turn]]) -> Turn:
-        """Of the trial's own server, or of another one where that does not take it."""
+        """Of the trial's own server, or of another one where that does not take it.
+
+        Raises UsageError where one refuses it, none takes it, and none has taken any before.
+        """
         tried: list[_Endpoint] = []
+        refused: list[tuple[_Endpoint, Exception]] = []
         while True:
             one, began = self._seat(seed, tried), asyncio.get_running_loop().time()
             try:
                 turn = await ask(one.model)
-            except InfrastructureError as error:
-                error.endpoint = one.url
-                gone = isinstance(error, UnservedError) and error.cause in _GONE
-                if gone or self._is_failing(one, seed, error):
-                    self._leave_out(one, f"{'does not answer' if gone else 'fails'} ({error})")
+            except (InfrastructureError, UsageError) as error:
                 tried.append(one)
-                if not gone or len(tried) == len(self._all):
+                if isinstance(error, InfrastructureError):
+                    error.endpoint = one.url
+                if not one.replied and not_taken(error):
+                    refused.append((one, error))
+                elif not self._is_gone(one, seed, error):
                     raise
+                if len(tried) == len(self._all):
+                    raise self._last(error, [said for _, said in refused]) from error.__cause__
             else:
                 self._take_in(one, began)
+                for other, said in refused:
+                    self._leave_out(other, f"refuses what another takes ({said})")
                 return turn
 
     def _seat(self, seed: int, tried: Sequence[_Endpoint]) -> _Endpoint:
@@ -121,6 +136,20 @@ class Endpoints:
             seat.trials += 1
             self._seats[seed] = seat
         return seat
+
+    def _is_gone(self, one: _Endpoint, seed: int, error: Exception) -> bool:
+        """Whether another may be asked in its place; one that fails is left out all the same."""
+        if not isinstance(error, InfrastructureError):
+            return False
+        gone = isinstance(error, UnservedError) and error.cause in _GONE
+        if gone or self._is_failing(one, seed, error):
+            self._leave_out(one, f"{'does not answer' if gone else 'fails'} ({error})")
+        return gone
+
+    def _last(self, error: Exception, refused: Sequence[Exception]) -> Exception:
+        known = any(one.model.known for one in self._all)
+        mistakes = [said for said in refused if isinstance(said, UsageError)]
+        return mistakes[0] if mistakes and not known else error
 
     def _is_failing(self, one: _Endpoint, seed: int, error: InfrastructureError) -> bool:
         is_busy = isinstance(error, UnservedError) and error.works  # and is asked again
@@ -136,6 +165,9 @@ class Endpoints:
 
     def _take_in(self, one: _Endpoint, began: float) -> None:
         """A reply that was asked for before the server was left out says nothing of it now."""
+        one.replied = True
+        for other in self._all:
+            other.model.known = True
         if one.left_out is not None:
             if began <= one.left_out:
                 return

@@ -41,7 +41,7 @@ _TEMPLATE = re.compile(
     r"jinja|chat.?template|template ?error|roles must alternate|minja|at row \d+, column \d+",
     re.IGNORECASE,
 )
-_REFUSED = frozenset({400, 405, 409, 413, 415, 422})
+_REFUSED = frozenset({400, 401, 403, 405, 409, 413, 415, 422})
 
 
 def status_failure(code: int, words: str, said: str, after: float | None) -> InfrastructureError:
@@ -115,10 +115,11 @@ def refusal(
 ) -> UsageError | InfrastructureError | OutgrownError:
     """What a status of 400 and above means. A first request refused with 4xx is the user's.
 
-    `known` says that the server has served this model before: then it is no typing error.
+    `known` says that this model has been served before: then it is no typing error, and other
+    trials need not be refused.
     """
     url, code, shown = entry.base_url.rstrip("/"), error.code, excerpt(error.said)
-    if code in {401, 403}:
+    if code in {401, 403} and not known:
         return UsageError(
             f"{url}: {code}, the key is not accepted; "
             f"set {entry.api_key_env} to a valid one: {shown}"
@@ -131,6 +132,12 @@ def refusal(
     where = "an error in the reply" if code == STREAMED else str(code)
     if known and _TOO_LONG.search(error.said):
         return OutgrownError(f"{where}: {shown}")
-    if first and code in {400, 405, 422}:
+    if first and not known and code in {400, 405, 422}:
         return UsageError(f"{url}: {code}, the server refuses the request: {shown}")
     return status_failure(code, f"{url}: {where}: {shown}", error.said, error.after)
+
+
+def not_taken(error: Exception) -> bool:
+    """Whether a server refused the request by its status, before it generated anything."""
+    came = error.__cause__
+    return isinstance(came, RefusedError) and came.code in {*_REFUSED, 404}

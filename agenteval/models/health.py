@@ -92,7 +92,7 @@ async def context_length(pages: Pages, model: str) -> int | None:
     for path, read in (("/v1/models", _listed), ("/props", _of_a_slot), ("/api/ps", _loaded)):
         page = await pages.get(path)
         length = read(page.json, model) if page else None
-        if isinstance(length, int) and length > 0:
+        if isinstance(length, int) and not isinstance(length, bool) and length > 0:
             return length
     return None
 
@@ -114,7 +114,8 @@ def _loaded(page: Mapping[str, Any], model: str) -> object:
 def _entry(entries: object, key: str, names: set[str]) -> Mapping[str, Any]:
     """The entry of a list that has one of these names; empty where there is none."""
     found = [one for one in entries if isinstance(one, dict)] if isinstance(entries, list) else []
-    return next((one for one in found if one.get(key) in names), {})
+    named = [(one.get(key), one) for one in found]
+    return next((one for name, one in named if isinstance(name, str) and name in names), {})
 
 
 _VALUE = r"(?:\{.*\})? (\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)(?: \d+)?$"

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -136,7 +137,7 @@ async def told(entry: ModelEntry, owner: str) -> Told:
                 body = json.dumps({"model": entry.model}).encode()
                 shown = await _page(entry, f"{root}/api/show", body)
                 facts |= _ollama_model(shown)
-            return {fact: value for fact, value in facts.items() if value}
+            return {fact: legible(value) for fact, value in facts.items() if value}
     return {}
 
 
@@ -208,7 +209,8 @@ def _object(page: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _digest(template: object) -> str:
     if not isinstance(template, str) or not template:
         return ""
-    return f"sha256:{hashlib.sha256(template.encode()).hexdigest()}"
+    written = template.encode("utf-8", "surrogatepass")
+    return f"sha256:{hashlib.sha256(written).hexdigest()}"
 
 
 def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -217,4 +219,7 @@ def _sampling(params: Mapping[str, Any], names: Sequence[str]) -> str:
 
 
 def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is one that can be shown: JSON's may be larger than any float."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max

@@ -59,7 +59,7 @@ class OpenAIModel:
         self._transport = Transport(_headers(entry), connect=entry.timeouts.connect)
         self._answers = ""  # the model that the first reply that names one names
         self._thought_in = entry.reasoning_field or FIELD
-        self._served = False  # whether a reply came
+        self.known = False  # whether this model was served, here or at another of its servers
         self._pace = ServerPace()
 
     async def __aenter__(self) -> Self:
@@ -88,8 +88,9 @@ class OpenAIModel:
             return self._same(await self._answer(body, asked, started, write))
         except RefusedError as error:
             if received := refused_call(error.said):
+                self.known = True
                 return _refused(received, asked, time.perf_counter() - started)
-            raise refusal(self._entry, error, first=first, known=self._served) from error
+            raise refusal(self._entry, error, first=first, known=self.known) from error
         except ReplyError as error:
             raise InfrastructureError(f"{self._url}: {error}", Cause.BAD_REPLY) from error
         except FAILURES as error:
@@ -156,7 +157,7 @@ class OpenAIModel:
 
     def _same(self, turn: Turn) -> Turn:
         """The turn, unless another model than before says that it answered."""
-        self._served = True
+        self.known = True
         self._answers = self._answers or turn.model
         if turn.model and turn.model != self._answers:
             said = f"{self._url}: {turn.model!r} answers, where {self._answers!r} did before"
@@ -198,7 +199,7 @@ async def _streamed(body: Reply, started: float, reader: StreamReader, write: Wr
     seconds = time.perf_counter() - started
     with suppress(TimeoutError):
         async with asyncio.timeout(COUNT_SECONDS):
-            while not reader.done and (part := await body.part()):
+            while not reader.done and (part := await _more(body)):
                 seconds = time.perf_counter() - started
                 reader.feed(part, seconds)
                 if write is not nowhere:
@@ -206,9 +207,17 @@ async def _streamed(body: Reply, started: float, reader: StreamReader, write: Wr
     if reader.done and not body.ended:
         with suppress(TimeoutError):
             async with asyncio.timeout(LINGER_SECONDS):
-                while await body.part():  # a connection is used again only when its body has ended
+                while await _more(body):  # a connection is used again only when its body has ended
                     continue
     return seconds
+
+
+async def _more(body: Reply) -> bytes:
+    """Of a body whose reply is whole: some servers hang up without a word behind it."""
+    try:
+        return await body.part()
+    except aiohttp.ClientError:
+        return b""
 
 
 def _refused(received: Received, asked: Asked, seconds: float) -> Turn:

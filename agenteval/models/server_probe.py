@@ -70,7 +70,7 @@ def _conversed(entry: ModelEntry) -> tuple[list[tuple[str, str]], str]:
             sent = msgspec.json.encode(content)
             status, body = exchanged(entry, f"{root}{path}", SECONDS, sent)
             read = json.loads(body) if status == 200 else None
-        except FAILURES:
+        except (*FAILURES, RecursionError):
             return None
         return read if isinstance(read, dict) else None
 

@@ -38,14 +38,21 @@ _ERROR = re.compile(rb'\{\s*"error"\s*:\s*"')
 _BARE_ERROR = re.compile(rb'"object"\s*:\s*"error"|"detail"\s*:|"message"\s*:\s*"')
 _NO_DATA = (b":", b"event:", b"id:", b"retry:")
 LOOK_EVERY = 1000  # deltas, each about a token
+LOOKS = 100  # at whether a call is whole: each reads all of it, and a server may give cause for any
 
 
 @dataclass(slots=True)
 class _Call:
     id: str = ""
-    name: str = ""
+    names: list[str] = field(default_factory=list)
+    named: int = 0  # characters of them
     arguments: list[str] = field(default_factory=list)
     as_object: bool = False
+    looks: int = 0
+
+    def parsed(self) -> object:
+        self.looks += 1
+        return parsed("".join(self.arguments)) if self.looks <= LOOKS else None
 
 
 @dataclass(slots=True)
@@ -115,8 +122,7 @@ class StreamReader:
         except ReplyError as error:
             if _ERROR.match(payload):  # transformers puts the model's line ends into it as they are
                 raise RefusedError(STREAMED, kept(payload)) from error
-            shown = excerpt(kept(payload))
-            raise ReplyError(f"a broken event in the stream: {shown}") from error
+            raise ReplyError(f"a broken event in the stream: {excerpt(kept(payload))}") from error
 
     def _event(self, chunk: Chunk, payload: bytes, at: float) -> None:
         # llama.cpp answers 200 and then sends its 500 as an event
@@ -165,9 +171,11 @@ class StreamReader:
         call.id = call.id or part.id or ""
         if part.function is not None:
             name = part.function.name or ""
-            call.name += name if name != call.name else ""  # some give the whole in each delta
+            if len(name) != call.named or name != "".join(call.names):  # some give it in each delta
+                call.names.append(name)
+                call.named += len(name)
             arguments, as_object = argument_text(part.function.arguments)
-            call.arguments.append(arguments)
+            call.arguments += [arguments] if arguments else []
             call.as_object = call.as_object or as_object
 
     def _call(self, part: Call) -> _Call:
@@ -198,7 +206,6 @@ class StreamReader:
         return timing_of(self._arrivals)
 
     def raw(self) -> str:
-        """All that came, as text."""
         return kept(b"".join(self._raw))
 
     def received(self) -> tuple[Received, Usage]:
@@ -212,7 +219,8 @@ class StreamReader:
             return read_reply(whole)  # a document, or a page of a proxy's
         if not self._finish_reason:
             within = "a tool call" if self._calls else "a reply"
-            raise ReplyError(f"the stream ended in the middle of {within}: {self._tail()}")
+            tail = excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
+            raise ReplyError(f"the stream ended in the middle of {within}: {tail}")
         used = usage(self._usage)
         received = Received(
             text="".join(self._text),
@@ -227,33 +235,28 @@ class StreamReader:
         )
         return readable(received), used
 
-    def _tail(self) -> str:
-        return excerpt(b"".join(self._raw[-8:])[-160:].decode("utf-8", "replace"), 160)
-
 
 def _bare_error(chunk: Chunk, payload: bytes) -> str:
     """The event, where it is an error that stands in no field of that name."""
-    if chunk.choices is not None or not _BARE_ERROR.search(payload):
-        return ""
-    return kept(payload)
+    return kept(payload) if chunk.choices is None and _BARE_ERROR.search(payload) else ""
 
 
 def _received(call: _Call, *, legacy: bool) -> ReceivedCall:
     """The call of all its parts; of some gateways each part has all before it once more."""
-    raw, mends = "".join(call.arguments), ((LEGACY, call.name),) if legacy else ()
+    raw, name = "".join(call.arguments), "".join(call.names)
+    mends = ((LEGACY, name),) if legacy else ()
     sent = [part for part in call.arguments if part.strip("{")]  # a brace alone is another fault
     grows = len(sent) > 1 and all(later.startswith(part) for part, later in pairwise(sent))
     if grows and parsed(raw) is None and parsed(sent[-1]) is not None:
         mends, raw = (*mends, (REPEATED, raw)), sent[-1]
-    return ReceivedCall(call.name, raw, call.id, call.as_object, mends=mends)
+    return ReceivedCall(name, raw, call.id, call.as_object, mends=mends)
 
 
 def _goes_on(call: _Call, part: Call) -> bool:
     """Whether a part with another id is the rest of a call: some make an id for each part."""
     given, _ = argument_text(part.function.arguments) if part.function else ("", False)
     is_rest = part.index is not None and bool(given) and not given.startswith("{")
-    written = "".join(call.arguments)
-    return is_rest and bool(written) and parsed(written) is None
+    return is_rest and bool(call.arguments) and call.parsed() is None
 
 
 def _next(call: _Call, part: Call, *, named: bool) -> bool:
@@ -261,10 +264,9 @@ def _next(call: _Call, part: Call, *, named: bool) -> bool:
     if part.function is None or (call.id or part.id if named else part.id in {None, "", call.id}):
         return False
     given, _ = argument_text(part.function.arguments)
-    if not given.startswith("{"):
+    if not (call.arguments and given.startswith("{") and call.arguments[0].startswith("{")):
         return False
-    written = "".join(call.arguments)
-    return written.startswith("{") and written.endswith("}") and (named or bool(parsed(written)))
+    return call.arguments[-1].endswith("}") and (named or bool(call.parsed()))
 
 
 @dataclass(slots=True)

@@ -44,7 +44,13 @@ class Reply:
 
     async def part(self) -> bytes:
         """What has come since the last part; b"" at the end."""
-        part = await self._response.content.readany()
+        content = self._response.content
+        try:
+            part = await content.readany()
+        except aiohttp.ClientError:
+            part = content._read_nowait(-1)  # noqa: SLF001 -- what came before, which it keeps back
+            if not part:
+                raise
         self._left -= len(part)
         if self._left < 0:
             raise TooLargeError(f"a reply of over {self._largest} bytes")
@@ -120,7 +126,7 @@ class Transport:
             data=body,
             allow_redirects=False,
         )
-        if response.headers.get("content-encoding", "identity") != "identity":
+        if response.headers.get("content-encoding", "").strip().lower() not in {"", "identity"}:
             response.close()
             raise CompressedError("a compressed reply, though none was asked for")
         self._hangs_up = response.headers.get("server", "").startswith("llama.cpp")

@@ -39,10 +39,19 @@ def sent_name(call: ToolCall) -> str:
 
 
 def unique_ids(idents: Sequence[str]) -> list[str]:
-    """The ids of one turn: as received, `call-POSITION` for one that is missing or repeated."""
+    """The ids of one turn: as received, `call-POSITION` for one that is missing or repeated.
+
+    Where another call has that id, the position counts on.
+    """
+    received, given, number = set(idents), {""}, -1
     made: list[str] = []
     for position, ident in enumerate(idents):
-        made.append(ident if ident and ident not in made else f"call-{position}")
+        if ident in given:
+            number = max(position, number + 1)
+            while f"call-{number}" in received:
+                number += 1
+        made.append(f"call-{number}" if ident in given else ident)
+        given.add(ident)
     return made
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from agenteval.core.prompt.prompt import outline, recognised, render_agent, requested
 from agenteval.core.prompt.setting import Setting
-from agenteval.core.scenario import Agent, Scenario, Step
+from agenteval.core.scenario import Agent, Scenario, SpawnLimits, Step
 
 SPAWNED = "SELECT id, word AS said, {{ shelf }} AS place FROM asks"
 AGENT = Agent(
@@ -81,3 +81,11 @@ def test_an_agent_is_recognised_by_its_task_and_its_request_read_from_it(place):
 @pytest.mark.parametrize("said", ["Asked: tea (3). Again: rice.", "Asked: tea", ""])
 def test_another_text_is_none_of_its_tasks(said):
     assert recognised(SCENARIO, AGENT, 0, KNOWN, said) is None
+
+
+@pytest.mark.parametrize(
+    ("depth", "started", "refused"),
+    [(0, 0, ""), (1, 7, ""), (2, 0, "deeper than 2"), (0, 8, "more than 8 agents")],
+)
+def test_an_agent_is_refused_beyond_the_limits_of_its_scenario(depth, started, refused) -> None:
+    assert SpawnLimits().refused(depth, started) == refused

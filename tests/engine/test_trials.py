@@ -8,6 +8,7 @@ from agenteval.core.outcome import Ending, Outcome
 from agenteval.core.scenario import Check, CodeTest, GoalCheck, Limits
 from agenteval.core.summary import summarize
 from agenteval.core.trial import HandshakeStep, Turn
+from agenteval.engine.second_reader import SecondReader
 from agenteval.errors import InfrastructureError, OutgrownError, UsageError
 from agenteval.sandbox.session import Session
 from agenteval.testing import ScriptedModel, says, tool
@@ -132,6 +133,26 @@ def test_a_trial_that_runs_out_of_time_is_timed_out(play) -> None:
     )
 
 
+def test_the_rest_of_a_turn_is_left_when_the_time_is_up(play, monkeypatch) -> None:
+    async def an_hour(*_: object) -> str:
+        skip(3600)
+        return ""
+
+    monkeypatch.setattr(SecondReader, "objection", an_hour)
+    slow = replace(play.scenario, limits=Limits(trial_seconds=3000.0))
+    model = ScriptedModel((B, "ls .", "pwd"), says("Done."))
+    (trial,) = on_own_clock(play(model, scenario=slow))
+    assert (trial.ending, len(trial.turns), len(trial.calls), trial.goal_turn) == (
+        *(Ending.TIME, 1, 1),
+        0,
+    )
+
+
+async def test_the_rest_of_a_turn_is_left_when_its_calls_are_a_loop(play) -> None:
+    (trial,) = await play(ScriptedModel(("pwd",) * 300))
+    assert (trial.ending, len(trial.turns), len(trial.calls)) == (Ending.LOOPED, 1, 5)
+
+
 async def test_a_conversation_that_outgrows_the_context_ends_its_trial_and_counts(play) -> None:
     model = ScriptedModel("pwd", "ls .", OutgrownError("400: 5000 of 4096 tokens"), A, B)
     first, second = await play(model, trials=2, concurrency=1)
@@ -212,7 +233,7 @@ async def test_a_file_that_is_too_long_is_read_in_parts_and_the_model_is_told(pl
 async def test_a_trial_whose_outputs_come_to_too_much_ends_and_keeps_no_more(
     play, monkeypatch
 ) -> None:
-    monkeypatch.setattr("agenteval.engine.tool_texts.KEPT", 3_000)
+    monkeypatch.setattr("agenteval.engine.tool_texts.KEPT", 2_400)
     long = tool("write", path="notes/long", content="x" * 900)
     often = (tool("read", path="notes/long"),) * 4
     reading = replace(play.scenario, tools=("read", "write"))
@@ -220,8 +241,8 @@ async def test_a_trial_whose_outputs_come_to_too_much_ends_and_keeps_no_more(
     assert (trial.outcome, trial.ending) == (Outcome.OUT_OF_CONTEXT, Ending.CONTEXT)
     assert trial.reason.startswith("replies and outputs have filled the room of a trial; not met: ")
     read = [(len(one.execution.output), one.execution.cut) for one in trial.calls[1:]]
-    assert (read[0], read[-1], len(read)) == ((900, False), (0, True), 4)
-    assert trial.calls[-1].reply.startswith("[output cut here")
+    assert (read[0], read[1][0] < 900, read[1][1], len(read)) == ((900, False), True, True, 2)
+    assert "[output cut here" in trial.calls[-1].reply
 
 
 async def test_globs_are_expanded_as_bash_does(play) -> None:

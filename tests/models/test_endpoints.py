@@ -13,7 +13,7 @@ from aiohttp import web
 from agenteval.config.models import ModelEntry
 from agenteval.core.run import Crash
 from agenteval.core.trial import Message
-from agenteval.errors import Cause, InfrastructureError, UnservedError
+from agenteval.errors import Cause, InfrastructureError, UnservedError, UsageError
 from agenteval.models import endpoints
 from agenteval.models.endpoints import EndpointsHealth, health_of, model_of
 from agenteval.models.openai_client import OpenAIModel
@@ -221,6 +221,57 @@ async def test_a_trial_that_fails_again_or_a_reply_between_puts_no_server_out() 
             await scene.ask(10)
             scene.model.ended(10)
     assert (scene.notes, scene.who(10)) == ([], [0])
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+@pytest.mark.parametrize("at", [0, 1])
+async def test_one_that_refuses_what_another_takes_costs_no_trial_and_is_left_out(
+    status, at
+) -> None:
+    async with served(2) as scene:
+        scene.servers[at].status = status
+        for seed in range(4):
+            await scene.ask(seed)
+    (note,) = scene.notes
+    assert note.startswith(f"{scene.servers[at].url} is left out, as it refuses what another takes")
+    assert (counts(scene.servers)[at], counts(scene.servers)[1 - at]) == (1, 4)
+
+
+async def test_where_none_takes_the_first_request_it_is_the_users_to_mend() -> None:
+    async with served(2) as scene:
+        for server in scene.servers:
+            server.status = 401
+        with pytest.raises(UsageError, match="the key is not accepted"):
+            await scene.ask(0)
+        await scene.servers[1].stop()
+        with pytest.raises(UsageError, match="the key is not accepted"):
+            await scene.ask(1)
+
+
+@pytest.mark.parametrize("status", [401, 404, 422])
+async def test_one_that_begins_to_refuse_costs_two_trials_and_is_left_out(status) -> None:
+    async with served(2) as scene:
+        await scene.ask(0, 1)
+        for seed in (0, 1):
+            scene.model.ended(seed)
+        scene.servers[0].status = status
+        await failed(scene, 2)
+        await failed(scene, 3)
+        for seed in range(4, 8):
+            await scene.ask(seed)
+            scene.model.ended(seed)
+    assert [note.split()[1:6] for note in scene.notes] == [["is", "left", "out,", "as", "it"]]
+    assert counts(scene.servers) == [3, 5]
+
+
+async def test_where_all_begin_to_refuse_the_trial_is_void() -> None:
+    async with served(2) as scene:
+        await scene.ask(0)
+        for server in scene.servers:
+            server.status = 403
+        with pytest.raises(InfrastructureError) as raised:
+            await scene.ask(1)
+    assert (raised.value.cause, raised.value.endpoint) == (Cause.REFUSED, scene.servers[0].url)
 
 
 async def test_the_last_server_is_not_left_out_for_failing() -> None:

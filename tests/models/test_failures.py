@@ -159,6 +159,29 @@ async def test_a_first_prompt_that_does_not_fit_is_the_users_to_mend() -> None:
                 await model.ask(ASKED[:2], [], seed=1)
 
 
+@pytest.mark.parametrize("status", [400, 401, 403, 405, 422])
+@pytest.mark.parametrize("asked", [ASKED, ASKED[:2]])
+async def test_what_is_refused_once_the_model_was_served_costs_one_trial_and_no_run(
+    status, asked
+) -> None:
+    plays = (answers(200, completion("m")), answers(status, "content management policy"))
+    async with serving(in_turn(*plays)) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            await model.ask(ASKED, [], seed=1)
+            with pytest.raises(InfrastructureError, match=f"{status}: .*policy") as raised:
+                await model.ask(asked, [], seed=2)
+    assert raised.value.cause is Cause.REFUSED
+
+
+async def test_a_call_that_a_server_could_not_read_was_served() -> None:
+    said = json.dumps({"error": {"code": 500, "message": GRAMMAR + "look"}})
+    async with serving(in_turn(answers(500, said), answers(403, "WAF"))) as url:
+        async with OpenAIModel(ModelEntry(base_url=url, model="m")) as model:
+            await model.ask(ASKED, [], seed=1)
+            with pytest.raises(InfrastructureError, match="WAF"):
+                await model.ask(ASKED, [], seed=1)
+
+
 GRAMMAR = "got exception: Unexpected empty grammar stack after accepting piece: "
 
 

@@ -157,9 +157,15 @@ async def test_a_proxy_is_not_made_to_ask_every_model_behind_it() -> None:
         ({"/props": '{"default_generation_settings": {"n_ctx": 0}}'}, None),
         ({"/api/ps": '{"models": [{"name": "m:latest", "context_length": 4096}]}'}, 4096),
         ({"/v1/models": "[" * 100_000, "/props": "no", "/api/ps": '{"models": 7}'}, None),
+        ({"/v1/models": '{"data": [{"id": ["x"]}, {"id": "m", "max_model_len": 8}]}'}, 8),
+        ({"/api/ps": '{"models": [{"name": {}}, {"name": "m", "context_length": 8}]}'}, 8),
+        ({"/v1/models": '{"data": [{"id": "m", "max_model_len": true}]}'}, None),
         (None, None),
     ],
-    ids=["vLLM, SGLang", "another model", "llama.cpp", "no slot", "Ollama", "nonsense", "gone"],
+    ids=[
+        *("vLLM, SGLang", "another model", "llama.cpp", "no slot", "Ollama", "nonsense"),
+        *("a list as id", "an object as name", "no number", "gone"),
+    ],
 )
 async def test_how_long_a_context_is_is_asked_for_once(pages, length) -> None:
     server = Server(pages)

@@ -9,7 +9,7 @@ from hostile import Play, floods, sends, serving
 
 from agenteval.config.models import ModelEntry, Timeouts
 from agenteval.core.trial import Message
-from agenteval.errors import InfrastructureError
+from agenteval.errors import Cause, InfrastructureError
 from agenteval.models.openai_client import OpenAIModel
 from agenteval.models.transport import LARGEST_BODY
 
@@ -150,6 +150,49 @@ async def test_a_whole_reply_on_a_connection_left_open_is_read_without_its_end()
         async with OpenAIModel(held) as model:
             turn = await model.ask(LATER, [], seed=1)
     assert (turn.text, turn.finish_reason, turn.seconds < 20) == ("word ", "stop", True)
+
+
+def in_chunks(*parts: bytes, pause: float, more: str = "") -> Play:
+    """A chunked body whose last chunk, the empty one, never comes."""
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n{more}"
+
+    async def play(writer: asyncio.StreamWriter) -> None:
+        writer.write(f"{head}transfer-encoding: chunked\r\n\r\n".encode())
+        for part in parts:
+            await _write(writer, b"%x\r\n%s\r\n" % (len(part), part))
+            await asyncio.sleep(pause)
+
+    return play
+
+
+STOP, DONE = event({}, "stop"), b"data: [DONE]\n\n"
+COUNT = b'data: {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}\n\n'
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05])
+@pytest.mark.parametrize("ends", [(STOP,), (STOP, COUNT), (STOP, COUNT, DONE), (STOP + DONE,)])
+async def test_a_whole_reply_is_read_where_the_connection_ends_behind_it(ends, pause) -> None:
+    async with serving(in_chunks(WORD, *ends, pause=pause)) as url:
+        turn = await ask(url)
+    assert (turn.text, turn.finish_reason, turn.usage.prompt_tokens) == (
+        *("word ", "stop"),
+        9 if COUNT in ends else 0,
+    )
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.05])
+async def test_a_part_of_a_reply_is_none_where_the_connection_ends_behind_it(pause) -> None:
+    async with serving(in_chunks(WORD, pause=pause)) as url:
+        with pytest.raises(InfrastructureError) as raised:
+            await ask(url)
+    assert raised.value.cause is Cause.LOST
+
+
+@pytest.mark.parametrize("said", ["", "Identity", " identity "])
+async def test_a_reply_that_is_said_to_be_encoded_as_it_is_is_read(said) -> None:
+    more = f"content-encoding: {said}\r\n"
+    async with serving(in_chunks(WORD, STOP + DONE, pause=0.0, more=more)) as url:
+        assert (await ask(url)).text == "word "
 
 
 TURN = WORD + event({}, "stop") + b"data: [DONE]\n\n"

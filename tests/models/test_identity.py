@@ -84,6 +84,20 @@ OLLAMA = {
         ("organization_owner", {"error": "Unexpected endpoint"}, {}),
         ("", ["no", "object"], {}),
         ("llamacpp", {"default_generation_settings": 5}, {"server": "llama.cpp"}),
+        (
+            "llamacpp",
+            {
+                "default_generation_settings": {"params": {"top_k": 20, "temperature": 10**400}},
+                "chat_template": "a\ud800",
+                "model_alias": "m\ud800",
+            },
+            {
+                "server": "llama.cpp",
+                "model": "m\ufffd",
+                "chat template": "sha256:",
+                "default sampling": "top_k 20",
+            },
+        ),
         ("vllm", {"detail": "Not Found"}, {}),
     ],
 )

@@ -1,6 +1,7 @@
 """Replies as bytes, and what is read from them."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
@@ -17,7 +18,7 @@ from agenteval.models.chat_completions import (
     request_body,
 )
 from agenteval.models.stream import StreamReader
-from agenteval.models.turns import parse_arguments, turn_of
+from agenteval.models.turns import parse_arguments, turn_of, unique_ids
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,48 @@ def test_what_a_server_would_refuse_is_mended_and_the_repair_is_kept(calls, sent
 def test_repeated_ids_become_those_of_their_places() -> None:
     seen = turn(WHOLE, replace(WHOLE, name="read"), ReceivedCall("read", "{}", ""))
     assert [call.id for call in seen.calls] == ["b", "call-1", "call-2"]
+
+
+@pytest.mark.parametrize(
+    ("received", "made"),
+    [
+        (["call-1", ""], ["call-1", "call-2"]),
+        (["", "call-0"], ["call-1", "call-0"]),
+        (["a", "a", "a", "call-1"], ["a", "call-2", "call-3", "call-1"]),
+        (["call-2", "call-2", ""], ["call-2", "call-1", "call-3"]),
+    ],
+)
+def test_no_made_id_is_that_of_another_call(received, made) -> None:
+    assert unique_ids(received) == made
+
+
+MANY = 20_000
+
+
+def many(name: str) -> list[dict[str, object]]:
+    if name == "a name in parts":
+        return [part(0, "a", name=f"{'x' * 200}{number}") for number in range(MANY)]
+    rest = [part(0, f"c{n}", name="bash", arguments=f"word{n} ") for n in range(MANY)]
+    return [part(0, "a", name="bash", arguments='{"command": "'), *rest]
+
+
+@pytest.mark.parametrize("name", ["a name in parts", "an id for each part"])
+def test_many_parts_of_a_call_take_no_longer_for_each(name) -> None:
+    deltas = many(name)
+    few, all_of_them = (b"".join(events(*deltas[: MANY // cut])) for cut in (10, 1))
+    assert seconds(lambda: read(all_of_them)) < 40 * seconds(lambda: read(few))
+
+
+@pytest.mark.parametrize("ident", ["a", "a{}"], ids=["one id", "an id each"])
+def test_many_calls_of_a_reply_take_no_longer_for_each(ident) -> None:
+    calls = [replace(WHOLE, id=ident.format(number)) for number in range(MANY)]
+    assert seconds(lambda: turn(*calls)) < 40 * seconds(lambda: turn(*calls[: MANY // 10]))
+
+
+def seconds(work) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
 
 
 def test_the_answer_to_a_call_names_it() -> None:

@@ -48,7 +48,8 @@ def server(pages, reply):
                 told = reply(body)
             else:
                 told = pages[self.path](body) if self.path in pages else None
-            content = json.dumps(told if told is not None else {"error": "no"}).encode()
+            answer = told if told is not None else {"error": "no"}
+            content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
             self.send_response(200 if told is not None else 404)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
@@ -149,8 +150,8 @@ async def test_arguments_that_only_a_grammar_writes_are_told() -> None:
 @pytest.mark.parametrize(
     "reply",
     [lambda _: None, lambda _: {}, lambda _: {"choices": [{"message": {"content": ["?"]}}]},
-     lambda _: {"choices": {"a": 1}, "usage": []}],
-    ids=["refuses", "empty", "words", "odd"],
+     lambda _: {"choices": {"a": 1}, "usage": []}, lambda _: b"[" * 100_000],
+    ids=["refuses", "empty", "words", "odd", "deep"],
 )  # fmt: skip
 async def test_a_server_that_tells_nothing_is_unknown_and_no_error(reply) -> None:
     told = await found({"/tokenize": lambda _: {"tokens": ["?"]}}, reply)
