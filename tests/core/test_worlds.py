@@ -50,7 +50,7 @@ def test_a_world_is_made_once_for_its_files_and_for_what_is_asked_of_it() -> Non
 def test_a_draw_may_be_named_as_an_item_as_well() -> None:
     plain = asking(Counted())
     item = replace(plain, world=WORLD.replace("chance.integer", "chance['integer']"))
-    assert database(item, 7) == database(plain, 7)
+    assert database(item, 11) == database(plain, 11)
 
 
 def test_another_seed_and_another_scenario_are_other_worlds() -> None:
