@@ -4,6 +4,7 @@ import pytest
 
 from agenteval.config.allowlists import load_policy
 from agenteval.config.roots import shipped
+from agenteval.core.policy.arguments import schema_complaint
 from agenteval.core.policy.mismatch import Miss, mismatch
 from agenteval.core.shell.programs import code_at, script_at
 from agenteval.core.shell.simple_command import Simple, read_simple
@@ -127,3 +128,8 @@ def test_a_program_is_strange_where_no_rule_can_be_about_what_begins_so(
     programs = ["git", "ls", "nice", "./x.sh"]
     assert [one for one in programs if bash.is_strange(one)] == strange
     assert [one for one in programs if bash.may_name(one)] == named
+
+
+@pytest.mark.parametrize("schema", ['{"properties": {"a": {"multipleOf": 0}}}', '{"$ref": "#"}'])
+def test_what_a_schema_cannot_be_held_against_does_not_fit_it(schema: str) -> None:
+    assert schema_complaint(schema, {"a": 3}).startswith("its schema holds against nothing")

@@ -89,6 +89,8 @@ def _complaint_of(schema: str) -> Callable[[Mapping[str, Any]], str]:
             check(arguments)
         except JsonSchemaValueException as error:
             return str(error.message).replace("data.", "").replace("data ", "the arguments ", 1)
+        except (ArithmeticError, RecursionError) as error:
+            return f"its schema holds against nothing ({type(error).__name__})"
         return ""
 
     return complaint
