@@ -20,6 +20,7 @@ from agenteval.readers.json_source import (
     count_at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     when,
@@ -48,7 +49,7 @@ def _name(line: Line, path: Path) -> str:
     """What names a conversation, so that it is known again; else its place in the file."""
     value = line.value
     for key in ("session_id", "conversation_id", "id", "uuid"):
-        found = text_at(value, key)
+        found = name_at(value, key)
         if len(found) >= (1 if key == "session_id" else _LONG):
             return found
     return f"{by_place(path)}:{line.number}"
@@ -115,7 +116,7 @@ def _message(
     building.may_have(message, "tool_calls", "tool_call_id", "content")
     role = text_at(message, "role")
     if role in {"tool", "function"}:
-        one = building.answered(text_at(message, "tool_call_id")) or building.waiting()
+        one = building.answered(name_at(message, "tool_call_id")) or building.waiting()
         if one is not None:
             building.answered(one.call.id)
             one.said = words(message.get("content"))
@@ -142,7 +143,7 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
             building.needs(function, "name")
             building.may_have(function, "arguments")
         name, arguments = text_at(function, "name"), at(function, "arguments")
-        call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
+        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
     if not given:

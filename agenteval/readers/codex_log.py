@@ -11,7 +11,17 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, code_at, lines, lost, text_at, when, words
+from agenteval.readers.json_source import (
+    Line,
+    at,
+    code_at,
+    lines,
+    lost,
+    name_at,
+    text_at,
+    when,
+    words,
+)
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -72,13 +82,13 @@ def _begin(session: Session, meta: Object) -> None:
     """The first one counts: a forked session has those of its parents behind it."""
     if session.version:
         return
-    session.id = text_at(meta, "id") or session.id
+    session.id = name_at(meta, "id") or session.id
     session.version = text_at(meta, "cli_version") or "unknown"
     session.project = text_at(meta, "cwd") or session.project
     spawned = at(meta, "source", "subagent")
     if isinstance(spawned, str | dict):
         session.agent = spawned if isinstance(spawned, str) else "sub-agent"
-        session.parent = text_at(spawned, "thread_spawn", "parent_thread_id")
+        session.parent = name_at(spawned, "thread_spawn", "parent_thread_id")
 
 
 def _item(building: Building, item: Object, moment: float | None, model: str) -> None:
@@ -97,7 +107,7 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
         keys = ("arguments", "input", "action")
         given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
         name = text_at(item, "name") or str(kind)
-        call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
+        call = called(name_at(item, "call_id") or name_at(item, "id"), name, given)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     elif kind in _RESULTS:
         building.needs(item, *_NEEDED.get(kind, ("call_id",)))
@@ -105,7 +115,7 @@ def _item(building: Building, item: Object, moment: float | None, model: str) ->
 
 
 def _result(building: Building, item: Object) -> None:
-    if one := building.answered(text_at(item, "call_id")):
+    if one := building.answered(name_at(item, "call_id")):
         output = _unwrapped(item.get("output"))
         if isinstance(output, dict):
             building.may_have(output, "metadata", "content", "success")

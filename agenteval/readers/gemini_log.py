@@ -16,6 +16,7 @@ from agenteval.readers.json_source import (
     count_at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
@@ -67,12 +68,12 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         _begin(session, value)
         changes: tuple[Object, ...] = (value, value.get("$set") or {})
         for change in changes:
-            messages |= {text_at(one, "id"): one for one in objects(at(change, "messages"))}
+            messages |= {name_at(one, "id"): one for one in objects(at(change, "messages"))}
         if "toolCalls" in value and "type" not in value:
             yield Skipped(str(path), f"line {line.number}", "no key 'type' beside 'toolCalls'")
         if isinstance(value.get("type"), str):
-            messages[text_at(value, "id")] = value
-        if gone := text_at(value, "$rewindTo"):
+            messages[name_at(value, "id")] = value
+        if gone := name_at(value, "$rewindTo"):
             kept = list(messages)
             for name in kept[kept.index(gone) :] if gone in messages else ():
                 del messages[name]
@@ -86,7 +87,7 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _begin(session: Session, known: Object) -> None:
-    session.id = text_at(known, "sessionId") or session.id
+    session.id = name_at(known, "sessionId") or session.id
     session.project = text_at(known, "projectHash")[:12] or session.project
     if known.get("kind") == "subagent":
         session.agent = "sub-agent"
@@ -111,7 +112,7 @@ def _message(building: Building, message: Object) -> None:
         building.may_have(one, "result", "errorType")
         for part in objects(one.get("result")):
             _has_response(building, part)
-        call = called(text_at(one, "id"), text_at(one, "name"), one.get("args") or {})
+        call = called(name_at(one, "id"), text_at(one, "name"), one.get("args") or {})
         made = LoggedCall(call, _status(one), said=_result(one))
         building.called(turn, made)
 
@@ -171,7 +172,7 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _qwen_begin(session: Session, value: Object) -> None:
-    session.id = text_at(value, "sessionId") or session.id
+    session.id = name_at(value, "sessionId") or session.id
     session.version = text_at(value, "version") or session.version
     session.project = session.project or text_at(value, "cwd")
 
@@ -195,7 +196,7 @@ def _qwen_turn(building: Building, value: Object) -> None:
         given = one.get("functionCall")
         if isinstance(given, dict):
             building.needs(given, "id", "name", "args")
-            call = called(text_at(given, "id"), text_at(given, "name"), given.get("args") or {})
+            call = called(name_at(given, "id"), text_at(given, "name"), given.get("args") or {})
             building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
@@ -206,8 +207,8 @@ def _qwen_result(building: Building, value: Object) -> None:
         building.needs(told, "callId", "status")
         building.may_have(told, "errorType", "resultDisplay")
     parts = objects(at(value, "message", "parts"))
-    name = text_at(told, "callId") or next(
-        (text_at(one, "functionResponse", "id") for one in parts), ""
+    name = name_at(told, "callId") or next(
+        (name_at(one, "functionResponse", "id") for one in parts), ""
     )
     if (one := building.answered(name)) is not None:
         one.said = _result({"result": parts, "resultDisplay": text_at(told, "resultDisplay")})

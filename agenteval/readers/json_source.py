@@ -211,6 +211,14 @@ def text_at(value: Any, key: str, *path: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def name_at(value: Any, key: str, *path: str) -> str:
+    """The id that stands there, which may be a whole number; empty where there is none."""
+    if found := text_at(value, key, *path):
+        return found
+    number = at(value, key, *path)
+    return str(number) if isinstance(number, int) and not isinstance(number, bool) else ""
+
+
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none where it is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

@@ -13,7 +13,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, code_at, count_at, objects, text_at, when
+from agenteval.readers.json_source import at, code_at, count_at, name_at, objects, text_at, when
 
 Object = Mapping[str, Any]
 _DENIED = re.compile(
@@ -32,11 +32,11 @@ _ACTIONS = {"allow", "ask", "deny"}
 def begun(info: Object, path: Path) -> Building:
     return Building(
         Session(
-            id=text_at(info, "id"),
+            id=name_at(info, "id"),
             agent=text_at(info, "agent"),
             version=text_at(info, "version"),
             project=text_at(info, "directory"),
-            parent=text_at(info, "parentID"),
+            parent=name_at(info, "parentID"),
             path=str(path),
         )
     )
@@ -51,7 +51,7 @@ def message_of(building: Building, info: Object, parts: Iterable[Object]) -> Non
         building.needs(info, "role")
     if info.get("role") != "assistant":
         return
-    turn = building.turn(text_at(info, "id"))
+    turn = building.turn(name_at(info, "id"))
     turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
     turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
     turn.finish = text_at(info, "finish")
@@ -104,7 +104,7 @@ def call_of(part: Object) -> LoggedCall:
         given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
     began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(text_at(part, "callID"), name, {} if given is None else given),
+        call=called(name_at(part, "callID"), name, {} if given is None else given),
         recorded=recorded,
         said=said,
         exit_code=code_at(state, "metadata", "exit"),

@@ -18,6 +18,7 @@ from agenteval.readers.json_source import (
     at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
@@ -67,7 +68,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
         for number, span in enumerate(inner, 1):
             kept = _kept(reading, span, known)
-            spans.setdefault(text_at(span, "traceId"), []).append(kept)
+            spans.setdefault(name_at(span, "traceId"), []).append(kept)
             yield from lost(reading, path, f"{place}, span {number}")
         yield from lost(reading, path, place)
     for trace, own in spans.items():
@@ -203,8 +204,8 @@ def _began(span: Object) -> int:
 
 
 def _first(known: list[dict[str, Any]], *names: str) -> str:
-    found = (told[name] for name in names for told in known if isinstance(told.get(name), str))
-    return next(found, "")
+    found = (name_at(told, name) for name in names for told in known)
+    return next(filter(None, found), "")
 
 
 def _call(building: Building, span: Object, told: Mapping[str, Any]) -> None:

@@ -14,6 +14,7 @@ from agenteval.readers.json_source import (
     by_place,
     count_at,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
@@ -73,8 +74,8 @@ def _begin(session: Session, key: str, value: object) -> None:
         session.model = text_at(value, "config", "model", "model_name") or session.model
     elif key == "replay_config":
         session.model = session.model or _model_in(value)
-    elif key == "instance_id" and isinstance(value, str):
-        session.id = value
+    elif key == "instance_id":
+        session.id = name_at({key: value}, key) or session.id
     elif key == "environment" and isinstance(value, str):
         session.project = value
 
@@ -119,7 +120,7 @@ def _reply(building: Building, message: Object) -> None:
             building.needs(function, "name", "arguments")
         arguments = at(one, "function", "arguments")
         name = text_at(one, "function", "name")
-        call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
+        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if turn.calls:
         return
@@ -132,8 +133,8 @@ def _reply(building: Building, message: Object) -> None:
 def _observation(building: Building, message: Object) -> None:
     said = words(message.get("content"))
     bad = text_at(message, "extra", "interrupt_type") == "FormatError" or _BAD_FORMAT.search(said)
-    identifier = _first_of(message.get("tool_call_ids")) or message.get("tool_call_id", "")
-    one = building.answered(str(identifier)) or building.waiting()
+    identifier = _first_of(message.get("tool_call_ids")) or name_at(message, "tool_call_id")
+    one = building.answered(identifier) or building.waiting()
     turns = building.session.turns
     if one is None:
         if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
