@@ -15,6 +15,7 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
+    by_place,
     count_at,
     lines,
     lost,
@@ -71,6 +72,7 @@ class _Reading:
     sessions: dict[str, Building] = field(default_factory=dict)
     last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
     _seen: set[int] = field(default_factory=set)
+    _named: str = ""  # the session of the line before
 
     def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
         kind = text_at(line, "type")
@@ -89,14 +91,16 @@ class _Reading:
             _results(building, line)
 
     def _again(self, line: Mapping[str, Any]) -> bool:
-        if not (identifier := name_at(line, "uuid")):
+        identifier = line.get("uuid")
+        if not isinstance(identifier, str):  # a number may be another line's in another session
             return False
         known = hash(identifier) in self._seen
         self._seen.add(hash(identifier))
         return known
 
     def _building(self, line: Mapping[str, Any]) -> Building:
-        session = name_at(line, "sessionId") or name_at(line, "session_id") or self.path.stem
+        named = name_at(line, "sessionId") or name_at(line, "session_id")
+        session = self._named = named or self._named or by_place(self.path)
         agent = name_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:

@@ -14,6 +14,7 @@ from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     Line,
     at,
+    by_place,
     code_at,
     lines,
     lost,
@@ -52,7 +53,7 @@ _FIRST = 600  # characters of a result in which its outcome stands
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    building, model = Building(Session(path.stem, agent="main", path=str(path))), ""
+    building, model = Building(Session(by_place(path), agent="main", path=str(path))), ""
     for line in lines(path):
         if not isinstance(line, Line):
             yield line

@@ -13,6 +13,7 @@ from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     Line,
     at,
+    by_place,
     count_at,
     lines,
     lost,
@@ -31,6 +32,7 @@ _TYPES = {
     "tool_not_registered": Recorded.INVALID_TOOL,
     "invalid_tool_params": Recorded.MALFORMED,
 }
+_Name = str | tuple[int, int]
 _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
 
 
@@ -39,7 +41,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     if path.suffix == ".jsonl":
         yield from _of_lines(path)
         return
-    building, number = Building(Session(path.stem, agent="main", path=str(path))), 0
+    building, number = Building(Session(by_place(path), agent="main", path=str(path))), 0
     for one in walked(path, "messages"):
         if isinstance(one, Skipped):
             yield one
@@ -58,25 +60,17 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 def _of_lines(path: Path) -> Iterator[Session | Skipped]:
     """Messages by their id: a later line replaces one, or takes all from one on away."""
-    session = Session(path.stem, agent="main", path=str(path))
-    messages: dict[str, Object] = {}
-    for line in lines(path):
+    session = Session(by_place(path), agent="main", path=str(path))
+    messages: dict[_Name, Object] = {}
+    for number, line in enumerate(lines(path), 1):
         if not isinstance(line, Line):
             yield line
             continue
         value = line.value
         _begin(session, value)
-        changes: tuple[Object, ...] = (value, value.get("$set") or {})
-        for change in changes:
-            messages |= {name_at(one, "id"): one for one in objects(at(change, "messages"))}
         if "toolCalls" in value and "type" not in value:
             yield Skipped(str(path), f"line {line.number}", "no key 'type' beside 'toolCalls'")
-        if isinstance(value.get("type"), str):
-            messages[name_at(value, "id")] = value
-        if gone := name_at(value, "$rewindTo"):
-            kept = list(messages)
-            for name in kept[kept.index(gone) :] if gone in messages else ():
-                del messages[name]
+        _change(messages, number, value)
     building = Building(session)
     for number, message in enumerate(messages.values(), 1):
         if (whole := building.whole()) is not None:
@@ -84,6 +78,20 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
         _message(building, message)
         yield from lost(building, path, f"message {number}")
     yield building.session
+
+
+def _change(messages: dict[_Name, Object], number: int, value: Object) -> None:
+    """A message without an id is known by where it stands; one that is set, by that in its list."""
+    for place, change in ((number, value), (0, value.get("$set"))):
+        for index, one in enumerate(objects(at(change, "messages")), 1):
+            messages[name_at(one, "id") or (place, index)] = one
+    if isinstance(value.get("type"), str):
+        messages[name_at(value, "id") or (number, 0)] = value
+    gone = name_at(value, "$rewindTo")
+    if gone and gone in messages:
+        kept = list(messages)
+        for name in kept[kept.index(gone) :]:
+            del messages[name]
 
 
 def _begin(session: Session, known: Object) -> None:
@@ -153,7 +161,7 @@ def _result(one: Object) -> str:
 
 def read_qwen(path: Path) -> Iterator[Session | Skipped]:
     """A chat of Qwen Code: a line for each message and for each result."""
-    building = Building(Session(path.stem, agent="main", path=str(path)))
+    building = Building(Session(by_place(path), agent="main", path=str(path)))
     for line in lines(path):
         if not isinstance(line, Line):
             yield line

@@ -14,6 +14,7 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
+    by_place,
     count_at,
     lost,
     name_at,
@@ -132,7 +133,7 @@ def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Buildi
         else:
             building.may_have({key: None}, "messages")
     session = building.session
-    named = f"{name_at(head, 'run_id') or path.stem}/{known.get('id')}/{known.get('epoch')}"
+    named = f"{name_at(head, 'run_id') or by_place(path)}/{known.get('id')}/{known.get('epoch')}"
     session.id = name_at(known, "uuid") or named
     session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")

@@ -16,6 +16,7 @@ from agenteval.readers.json_source import (
     LONGEST,
     Line,
     at,
+    by_place,
     lines,
     lost,
     name_at,
@@ -57,7 +58,7 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 def read(path: Path) -> Iterator[Session | Skipped]:
     """All spans of a file are held by their traces: those of one may stand anywhere in it."""
     spans: dict[str, list[Object]] = {}
-    reading = Building(Session(""))
+    reading, unnamed = Building(Session("")), by_place(path)
     for one in _resources(path, reading):
         if isinstance(one, Skipped):
             yield one
@@ -68,7 +69,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
         for number, span in enumerate(inner, 1):
             kept = _kept(reading, span, known)
-            spans.setdefault(name_at(span, "traceId"), []).append(kept)
+            spans.setdefault(name_at(span, "traceId") or unnamed, []).append(kept)
             yield from lost(reading, path, f"{place}, span {number}")
         yield from lost(reading, path, place)
     for trace, own in spans.items():
@@ -90,7 +91,7 @@ def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     told = known | _attributes(reading, span)
-    if wrong := next((key for key in told if _meant(key) not in {"", *told}), ""):
+    if wrong := next((key for key in told if _meant(key) and _meant(key) not in told), ""):
         reading.may_have(told, _meant(wrong))
     kept = {key: span[key] for key in _FIELDS if key in span}
     kept["known"] = {key: value for key, value in told.items() if key in _KEPT}

@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from sample_logs import attribute, jsonl, span
+from sample_logs import CLAUDE, CODEX, QWEN, attribute, claude, jsonl, span
 from test_readers import read, recorded, written
 
 from agenteval.readers.json_source import name_at
+from agenteval.workflows.log_intake import take_in
 
 DENIED = "Permission to use Bash with command rm x has been denied."
 
@@ -101,3 +102,88 @@ def test_a_name_is_a_text_or_a_whole_number(value, name) -> None:
     assert name_at({"a": {"id": value}}, "a", "id") == name
     assert name_at({"id": value}, "id") == name
     assert name_at([], "id") == ""
+
+
+def gemini(identifier, command):
+    call = {"id": "g", "name": "shell", "args": {"command": command}, "status": "success"}
+    return {"type": "gemini", **identifier, "toolCalls": [call]}
+
+
+def commands(sessions):
+    return [call.call.arguments["command"] for one in sessions for call in one.calls]
+
+
+COMMANDS = ["ls", "pwd", "id"]
+
+
+@pytest.mark.parametrize("names", [[{}] * 3, [{"id": 1}, {"id": 2}, {"id": 3}], [{"id": ""}] * 3])
+def test_messages_of_gemini_without_a_text_as_their_id_are_all_read(tmp_path, names) -> None:
+    told = [gemini(*one) for one in zip(names, COMMANDS, strict=True)]
+    lines = "".join(map(jsonl, told))
+    on_one_line = lines.replace("\n", "") + "\n"
+    for text in (
+        lines,
+        on_one_line,
+        jsonl({"messages": told}),
+        jsonl({"$set": {"messages": told}}),
+    ):
+        sessions, skipped = read("gemini-cli", written(tmp_path, "session-1.jsonl", text))
+        assert (commands(sessions), skipped) == (COMMANDS, [])
+
+
+def test_a_message_of_gemini_is_replaced_and_taken_back_by_its_number(tmp_path) -> None:
+    changed = [gemini({"id": 1}, "ls"), gemini({"id": 1}, "pwd"), gemini({"id": 2}, "id")]
+    text = jsonl(*changed, {"$rewindTo": 2})
+    sessions, _ = read("gemini-cli", written(tmp_path, "session-1.jsonl", text))
+    assert commands(sessions) == ["pwd"]
+
+
+def test_a_list_of_gemini_that_is_set_again_without_ids_is_not_counted_twice(tmp_path) -> None:
+    first, second = gemini({}, "ls"), gemini({}, "pwd")
+    text = jsonl({"$set": {"messages": [first]}}, {"$set": {"messages": [first, second]}})
+    sessions, _ = read("gemini-cli", written(tmp_path, "session-1.jsonl", text))
+    assert commands(sessions) == ["ls", "pwd"]
+
+
+_LINE = {"message": {"content": [{"type": "tool_use", "id": "t", "name": "x", "input": {}}]}}
+UNNAMED = {
+    "claude-code": jsonl({"type": "assistant", "uuid": "a", **_LINE}),
+    "codex": jsonl({"type": "function_call", "call_id": "1", "name": "x", "arguments": "{}"}),
+    "gemini-cli": jsonl(gemini({"id": "1"}, "ls")),
+    "qwen-code": jsonl(
+        {"type": "assistant", "message": {"parts": [{"functionCall": {"id": "1", "name": "x"}}]}}
+    ),
+    "otel": jsonl({"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "execute_tool x"}]}]}]}),
+}
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_two_files_that_name_no_session_are_two_sessions(tmp_path, name) -> None:
+    paths = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        paths.append(written(tmp_path / folder, "log.jsonl", UNNAMED[name]))
+    taken = take_in(name, paths, f"{tmp_path}/store.db")
+    assert [one.sessions for one in taken.runs.values()] == [{"added": 2}]
+    again = take_in(name, paths, f"{tmp_path}/store.db")
+    assert not again.has_news
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("claude-code", claude()), ("codex", CODEX), ("qwen-code", QWEN)]
+)
+def test_a_log_that_names_its_session_is_known_where_it_was_moved_to(
+    tmp_path, name, content
+) -> None:
+    take_in(name, [written(tmp_path, "log.jsonl", content)], f"{tmp_path}/store.db")
+    moved = (tmp_path / "log.jsonl").rename(tmp_path / "log.jsonl.1")
+    assert not take_in(name, [moved], f"{tmp_path}/store.db").has_news
+
+
+def test_a_line_of_claude_code_without_a_session_is_of_the_one_before_it(tmp_path) -> None:
+    lines = [json.loads(line) for line in claude().splitlines()]
+    for line in lines[2:]:
+        line.pop("sessionId")
+    sessions, _ = read("claude-code", written(tmp_path, "other.jsonl", jsonl(*lines)))
+    assert [session.id for session in sessions] == ["c1"]
+    assert recorded(sessions) == [told for *_, told in CLAUDE]
