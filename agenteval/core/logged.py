@@ -187,8 +187,8 @@ class Building:
     faults: list[str] = field(default_factory=list)  # what was lost since they were last told
     _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
+    _first: set[tuple[int, str]] = field(default_factory=set)
     _held: int = 0
-    _cut: int = 0  # turns whose texts were looked at
 
     def needs(self, value: Mapping[str, object], *keys: str) -> None:
         """Without one of these keys a part is lost, as where a byte of its name was."""
@@ -218,8 +218,22 @@ class Building:
 
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
+        said, call.said = call.said, ""
+        self.heard(call, said)
         self._held += len(call.call.raw) + 1_000
         self._open.setdefault(call.call.id, []).append(call)
+
+    def heard(self, call: LoggedCall, said: str) -> None:
+        """What the model read of a call, of which only the beginning is kept."""
+        self._held -= len(call.said)
+        call.said = said[:MOST_TEXT]
+        self._held += len(call.said)
+
+    def first(self, turn: LoggedTurn, what: str) -> bool:
+        """Whether this was not yet said of the turn."""
+        known = len(self._first)
+        self._first.add((id(turn), what))
+        return len(self._first) > known
 
     def answered(self, identifier: str) -> LoggedCall | None:
         """The call that a result is for: of several with one id, the oldest that has none."""
@@ -237,21 +251,15 @@ class Building:
 
     def whole(self) -> Session | None:
         """The part that is long enough to be counted by itself; the next one begins then."""
-        self.shorten()
         fills = max(len(self.session.turns) / PART, self._held / HELD)
-        if fills < (2 if self._open else 1):
-            return None
+        return None if fills < (2 if self._open else 1) else self.cut()
+
+    def cut(self) -> Session:
+        """What there is of it; what comes now is of the next part, and answers no call before."""
         found = self.session
         self.session = replace(found, part=found.part + 1, turns=[])
-        self._held = self._cut = 0
+        self._held = 0
         self._open.clear()
         self._named.clear()
+        self._first.clear()
         return found
-
-    def shorten(self) -> None:
-        """Of what models read only the beginning is kept; once, before the next turn begins."""
-        for turn in self.session.turns[self._cut :]:
-            for call in turn.calls:
-                call.said = call.said[:MOST_TEXT]
-                self._held += len(call.said)
-        self._cut = len(self.session.turns)

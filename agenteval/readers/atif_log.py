@@ -145,7 +145,7 @@ def _step(building: Building, step: Object) -> None:
         name = name_at(result, "source_call_id")
         found = building.answered(name) if name else next(reversed(made), None)
         if found:
-            found.said = words(result.get("content"))
+            building.heard(found, words(result.get("content")))
 
 
 def _call(one: Object) -> LoggedCall:

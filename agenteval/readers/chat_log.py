@@ -119,7 +119,7 @@ def _message(
         one = building.answered(name_at(message, "tool_call_id")) or building.waiting()
         if one is not None:
             building.answered(one.call.id)
-            one.said = words(message.get("content"))
+            building.heard(one, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
         turn.text, turn.at = words(message.get("content")), moment

@@ -188,7 +188,9 @@ def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
         if (one := building.waiting()) is not None:
             building.answered(one.call.id)
-            _record(one, line, words(line.get("output")), is_error=line.get("is_error") is True)
+            said = words(line.get("output"))
+            building.heard(one, said)
+            _record(one, line, said, is_error=line.get("is_error") is True)
         return
     building.needs(line, "message")
     for block in objects(_content(building, line.get("message"))):
@@ -197,11 +199,11 @@ def _results(building: Building, line: Mapping[str, Any]) -> None:
             found = building.answered(name_at(block, "tool_use_id"))
             if found is not None:
                 said = words(block.get("content"))
+                building.heard(found, said)
                 _record(found, line, said, is_error=block.get("is_error") is True)
 
 
 def _record(one: LoggedCall, line: Mapping[str, Any], said: str, *, is_error: bool) -> None:
-    one.said = said
     one.recorded = Recorded.RAN
     if not is_error:
         one.exit_code = 0 if one.call.command is not None else None

@@ -219,7 +219,8 @@ def _qwen_result(building: Building, value: Object) -> None:
         (name_at(one, "functionResponse", "id") for one in parts), ""
     )
     if (one := building.answered(name)) is not None:
-        one.said = _result({"result": parts, "resultDisplay": text_at(told, "resultDisplay")})
+        shown = text_at(told, "resultDisplay")
+        building.heard(one, _result({"result": parts, "resultDisplay": shown}))
         one.recorded = _status({**told, "result": parts} if isinstance(told, dict) else {})
         if one.recorded is Recorded.PENDING:
             one.recorded = Recorded.UNKNOWN

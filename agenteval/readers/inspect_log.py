@@ -147,7 +147,6 @@ def _message(building: Building, message: Object) -> None:
     building.may_have(message, "tool_calls", "tool_call_id", "content", "error")
     role = message.get("role")
     if role == "assistant" and len(building.session.turns) < _MOST:
-        building.shorten()
         turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
         for one in objects(message.get("tool_calls")):
@@ -157,7 +156,7 @@ def _message(building: Building, message: Object) -> None:
     elif role == "tool" and (found := building.answered(name_at(message, "tool_call_id"))):
         if isinstance(error := message.get("error"), dict):
             building.needs(error, "type")
-        _record(found, message.get("error"), words(message.get("content")))
+        _record(building, found, message.get("error"), words(message.get("content")))
 
 
 def _call(one: Object) -> ToolCall:
@@ -165,9 +164,9 @@ def _call(one: Object) -> ToolCall:
     return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
 
 
-def _record(one: LoggedCall, error: object, result: str) -> None:
+def _record(building: Building, one: LoggedCall, error: object, result: str) -> None:
     kind, said = text_at(error, "type"), text_at(error, "message")
-    one.said = said or result
+    building.heard(one, said or result)
     if one.recorded is Recorded.PENDING:
         one.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
         if kind == "parsing" and "not found" in said:
@@ -224,7 +223,8 @@ class _Events:
         turn.at = when(event.get("timestamp"))
         call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
         call.seconds = _seconds(event.get("working_time"))
-        _record(call, event.get("error"), words(_with(attached, event.get("result"))))
+        said = words(_with(attached, event.get("result")))
+        _record(building, call, event.get("error"), said)
         turn.calls.append(call)
 
 

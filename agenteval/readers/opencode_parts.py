@@ -81,13 +81,11 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
             if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
                 building.may_have(given, "tool", "error")
         call = call_of(part)
-        if call.recorded is Recorded.PENDING and any(
-            one.recorded is Recorded.PENDING and one.call.name == call.call.name
-            for one in turn.calls
-        ):
+        if call.recorded is Recorded.PENDING and not building.first(turn, call.call.name):
             return  # one malformed call can leave many parts behind
+        rules = rules_in(call)
         building.called(turn, call)
-        for rule in rules_in(call):
+        for rule in rules:
             if rule not in building.session.rules and len(building.session.rules) < _RULES:
                 building.session.rules.append(rule)
 

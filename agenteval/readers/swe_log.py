@@ -140,10 +140,11 @@ def _observation(building: Building, message: Object) -> None:
         if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
             raw = text_at(message, "extra", "response") or turns[-1].text
             call = called("", "bash", raw)
-            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED, said))
+            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED))
+            building.heard(turns[-1].calls[-1], said)
         return
     building.answered(one.call.id)
-    one.said = said
+    building.heard(one, said)
     code = _CODE.search(said)
     one.exit_code = int(code[1]) if code else None
     if bad and one.exit_code is None:
