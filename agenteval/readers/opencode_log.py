@@ -11,7 +11,7 @@ from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
 from agenteval.readers.json_source import Line, lines, lost, name_at, objects, text_at, walked, when
 from agenteval.readers.log_bytes import opened, small, unpacked
-from agenteval.readers.opencode_parts import Object, begun, message_of, part_of
+from agenteval.readers.opencode_parts import Object, begun, fill, message_of, part_of
 
 _MARK = b"SQLite format 3\0"
 _PARTS = {"tool_use", "text", "step_start", "step_finish"}
@@ -44,12 +44,13 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
             continue
         key, value = one
         if key == "info" and isinstance(value, dict):
-            building, found = begun(value, path), True
+            fill(building.session, value)
+            found = True
         elif key not in {"info", "messages"}:
             building.may_have({key: None}, "messages")
             yield from lost(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
-            if (whole := building.whole()) is not None:
+            if found and (whole := building.whole()) is not None:  # no part without its name
                 yield whole
             number += 1
             building.needs(value, "info", "parts")

@@ -30,16 +30,17 @@ _ACTIONS = {"allow", "ask", "deny"}
 
 
 def begun(info: Object, path: Path) -> Building:
-    return Building(
-        Session(
-            id=name_at(info, "id"),
-            agent=text_at(info, "agent"),
-            version=text_at(info, "version"),
-            project=text_at(info, "directory"),
-            parent=name_at(info, "parentID"),
-            path=str(path),
-        )
-    )
+    session = Session("", path=str(path))
+    fill(session, info)
+    return Building(session)
+
+
+def fill(session: Session, info: Object) -> None:
+    session.id = name_at(info, "id")
+    session.agent = text_at(info, "agent") or session.agent
+    session.version = text_at(info, "version")
+    session.project = text_at(info, "directory")
+    session.parent = name_at(info, "parentID")
 
 
 def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
