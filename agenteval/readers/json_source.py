@@ -11,12 +11,13 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 
 from agenteval.core.logged import Building, Skipped
-from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.formats.tool_calls import DEEPEST, TOO_DEEP, UNREADABLE, is_deep
 from agenteval.readers.log_bytes import opened
 
 LONGEST = 1 << 25  # characters of one line, or of one value of a document
 _AT_ONCE = 1 << 18
 _BLANKS = re.compile(r"[\s,]*")
+_DEEP: Any = object()
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -62,7 +63,13 @@ def _object(text: str) -> dict[str, Any] | None:
         value = msgspec.json.decode(text)
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not _is_deep(value, text, 0, len(text)) else None
+
+
+def _is_deep(value: object, text: str, start: int, end: int) -> bool:
+    """Of few values it has to be looked at, as most have few brackets."""
+    opened = text.count("{", start, end) + text.count("[", start, end)
+    return opened > DEEPEST and is_deep(value)
 
 
 def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
@@ -70,22 +77,30 @@ def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
     start = 0
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
         try:
-            value, start = _DECODER.raw_decode(text, blank.end())
+            value, start = _decoded(text, blank.end())
         except (ValueError, RecursionError, MemoryError) as error:
             cut = "cut off, or half written: " if not text.endswith("\n") else ""
             yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
             return
-        if isinstance(value, dict):
+        if value is _DEEP:
+            yield Skipped(str(path), f"line {number}", TOO_DEEP)
+        elif isinstance(value, dict):
             yield Line(number, value)
         else:
             what = type(value).__name__
             yield Skipped(str(path), f"line {number}", f"no object, but {what}")
 
 
+def _decoded(text: str, start: int) -> tuple[Any, int]:
+    """The value that begins here, _DEEP for one that is too deep, and where it ends."""
+    value, end = _DECODER.raw_decode(text, start)
+    return _DEEP if _is_deep(value, text, start, end) else value, end
+
+
 def _why(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "more than there is memory for"
-    return "nested too deep" if isinstance(error, RecursionError) else f"no JSON: {error}"
+    return TOO_DEEP if isinstance(error, RecursionError) else f"no JSON: {error}"
 
 
 def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
@@ -103,7 +118,10 @@ def walked_text(
     """The same of what is open; `within` is the place in the file that is told of a fault."""
     text = _Text(file)
     try:
-        yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
+        found = _elements(text, "") if text.next() == "[" else _members(text, lists)
+        for one in found:
+            is_told = one[1] is _DEEP
+            yield Skipped(path, f"{within}character {text.at}", TOO_DEEP) if is_told else one
         text.ended()
     except (_BadJsonError, *UNREADABLE) as error:
         yield Skipped(path, f"{within}character {text.at}", str(error))
@@ -148,7 +166,7 @@ class _Text:
         while True:
             self.next()
             try:
-                found, end = _DECODER.raw_decode(self._held, self._from)
+                found, end = _decoded(self._held, self._from)
             except (RecursionError, MemoryError) as error:
                 raise _BadJsonError(_why(error)) from None
             except ValueError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from agenteval.core.logged import Skipped
-from agenteval.formats.tool_calls import UNPACKERS, UNREADABLE
+from agenteval.formats.tool_calls import TOO_DEEP, UNPACKERS, UNREADABLE, is_deep
 
 SMALL = 1 << 24  # bytes of a file that is read at once
 _ENCODINGS = {
@@ -80,9 +80,12 @@ def small(path: Path) -> Any:
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
     try:
-        return json.loads(content)
+        found = json.loads(content)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError(TOO_DEEP) from None
+    if is_deep(found):
+        raise ValueError(TOO_DEEP)
+    return found
 
 
 def closed_folders(folder: Path) -> Iterator[Skipped]:
