@@ -185,7 +185,7 @@ class Building:
 
     session: Session
     faults: list[str] = field(default_factory=list)  # what was lost since they were last told
-    _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
+    waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
     _first: set[tuple[int, str]] = field(default_factory=set)
     _held: int = 0
@@ -221,7 +221,7 @@ class Building:
         said, call.said = call.said, ""
         self.heard(call, said)
         self._held += len(call.call.raw) + 1_000
-        self._open.setdefault(call.call.id, []).append(call)
+        self.waits.setdefault(call.call.id, []).append(call)
 
     def heard(self, call: LoggedCall, said: str) -> None:
         """What the model read of a call, of which only the beginning is kept."""
@@ -237,29 +237,29 @@ class Building:
 
     def answered(self, identifier: str) -> LoggedCall | None:
         """The call that a result is for: of several with one id, the oldest that has none."""
-        waiting = self._open.get(identifier)
+        waiting = self.waits.get(identifier)
         if not waiting:
             return None
         found = waiting.pop(0)
         if not waiting:
-            del self._open[identifier]
+            del self.waits[identifier]
         return found
 
     def waiting(self) -> LoggedCall | None:
         """The oldest call that has no result, for a result that names none."""
-        return next((calls[0] for calls in self._open.values()), None)
+        return next((calls[0] for calls in self.waits.values()), None)
 
     def whole(self) -> Session | None:
         """The part that is long enough to be counted by itself; the next one begins then."""
         fills = max(len(self.session.turns) / PART, self._held / HELD)
-        return None if fills < (2 if self._open else 1) else self.cut()
+        return None if fills < (2 if self.waits else 1) else self.cut()
 
     def cut(self) -> Session:
         """What there is of it; what comes now is of the next part, and answers no call before."""
         found = self.session
         self.session = replace(found, part=found.part + 1, turns=[])
         self._held = 0
-        self._open.clear()
+        self.waits = {}
         self._named.clear()
         self._first.clear()
         return found
