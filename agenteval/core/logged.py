@@ -187,7 +187,7 @@ class Building:
     faults: list[str] = field(default_factory=list)  # what was lost since they were last told
     waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
-    _first: set[tuple[int, str]] = field(default_factory=set)
+    _first: dict[tuple[int, str], LoggedCall] = field(default_factory=dict)
     _held: int = 0
 
     def needs(self, value: Mapping[str, object], *keys: str) -> None:
@@ -218,9 +218,8 @@ class Building:
 
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
-        said, call.said = call.said, ""
-        self.heard(call, said)
-        self._held += len(call.call.raw) + 1_000
+        self._held += len(call.call.raw) + len(call.said) + 1_000
+        self.heard(call, call.said)
         self.waits.setdefault(call.call.id, []).append(call)
 
     def heard(self, call: LoggedCall, said: str) -> None:
@@ -229,11 +228,9 @@ class Building:
         call.said = said[:MOST_TEXT]
         self._held += len(call.said)
 
-    def first(self, turn: LoggedTurn, what: str) -> bool:
-        """Whether this was not yet said of the turn."""
-        known = len(self._first)
-        self._first.add((id(turn), what))
-        return len(self._first) > known
+    def first(self, turn: LoggedTurn, call: LoggedCall) -> bool:
+        """Whether none of its name was asked about before in this turn."""
+        return self._first.setdefault((id(turn), call.call.name), call) is call
 
     def answered(self, identifier: str) -> LoggedCall | None:
         """The call that a result is for: of several with one id, the oldest that has none."""
@@ -256,10 +253,6 @@ class Building:
 
     def cut(self) -> Session:
         """What there is of it; what comes now is of the next part, and answers no call before."""
-        found = self.session
-        self.session = replace(found, part=found.part + 1, turns=[])
-        self._held = 0
-        self.waits = {}
-        self._named.clear()
-        self._first.clear()
+        self.session = replace(found := self.session, part=self.session.part + 1, turns=[])
+        self._held, self.waits, self._named, self._first = 0, {}, {}, {}
         return found

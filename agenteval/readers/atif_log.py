@@ -15,7 +15,6 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
-    by_place,
     count_at,
     lost,
     name_at,
@@ -25,7 +24,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
-from agenteval.readers.log_bytes import small
+from agenteval.readers.log_bytes import by_place, small
 
 Object = Mapping[str, Any]
 _LISTS = ("steps", "subagent_trajectories")

@@ -17,7 +17,6 @@ from agenteval.formats.tool_calls import called, tool_calls
 from agenteval.readers.json_source import (
     Line,
     at,
-    by_place,
     count_at,
     lines,
     lost,
@@ -27,6 +26,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _Spoken = tuple[Object, Object | None]  # a message, and what it is a reply in

@@ -15,7 +15,6 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
-    by_place,
     count_at,
     lines,
     lost,
@@ -25,7 +24,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
-from agenteval.readers.log_bytes import small
+from agenteval.readers.log_bytes import by_place, small
 
 # What the program says to a call that it did not carry out, the first that fits.
 _SAID = (

@@ -12,18 +12,8 @@ from typing import Any
 
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import (
-    Line,
-    at,
-    by_place,
-    code_at,
-    lines,
-    lost,
-    name_at,
-    text_at,
-    when,
-    words,
-)
+from agenteval.readers.json_source import at, code_at, lines, lost, name_at, text_at, when, words
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -57,7 +47,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     building = Building(Session(by_place(path), agent="main", path=str(path)))
     reading = _Reading(building)
     for line in lines(path):
-        if not isinstance(line, Line):
+        if isinstance(line, Skipped):
             yield line
             continue
         kind, payload = text_at(line.value, "type"), line.value.get("payload")

@@ -13,7 +13,6 @@ from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     Line,
     at,
-    by_place,
     count_at,
     lines,
     lost,
@@ -24,6 +23,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _TYPES = {

@@ -6,6 +6,7 @@ A folder of logs can hold a pipe that nobody writes to, or a link to a device th
 import json
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from errno import EINVAL
 from io import BufferedReader, TextIOWrapper
@@ -86,6 +87,11 @@ def small(path: Path) -> Any:
     if is_deep(found):
         raise ValueError(TOO_DEEP)
     return found
+
+
+def by_place(path: Path) -> str:
+    """A name for what a file holds that has none of its own."""
+    return f"{path.name}-{zlib.crc32(str(path.absolute()).encode(errors='replace')):08x}"
 
 
 def closed_folders(folder: Path) -> Iterator[Skipped]:

@@ -82,7 +82,7 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
             if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
                 building.may_have(given, "tool", "error")
         call = call_of(part)
-        if call.recorded is Recorded.PENDING and not building.first(turn, call.call.name):
+        if call.recorded is Recorded.PENDING and not building.first(turn, call):
             return  # one malformed call can leave many parts behind
         rules = rules_in(call)
         building.called(turn, call)

@@ -1,7 +1,8 @@
 """OpenTelemetry's spans of agents (GenAI), as OTLP JSON: a document, or one a line.
 
-A trace is a session, and a span `execute_tool` a call. Arguments are there only where somebody
-turned them on: without them a call has a name, and its command is not observable.
+A conversation is a session, or a trace that names none, and a span `execute_tool` a call. Arguments
+are there only where somebody turned them on: without them a
+call has a name, and its command is not observable.
 """
 
 import json
@@ -16,7 +17,6 @@ from agenteval.readers.json_source import (
     LONGEST,
     Line,
     at,
-    by_place,
     lines,
     lost,
     name_at,
@@ -25,7 +25,7 @@ from agenteval.readers.json_source import (
     walked,
     when,
 )
-from agenteval.readers.log_bytes import opened
+from agenteval.readers.log_bytes import by_place, opened
 
 Object = Mapping[str, Any]
 _OPERATION = "gen_ai.operation.name"
@@ -72,8 +72,12 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             spans.setdefault(name_at(span, "traceId") or unnamed, []).append(kept)
             yield from lost(reading, path, f"{place}, span {number}")
         yield from lost(reading, path, place)
+    sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
-        session = _session(trace, own, path)
+        named = _first([span["known"] for span in own], "gen_ai.conversation.id", "session.id")
+        sessions.setdefault(named or trace, []).extend(own)
+    for name, own in sessions.items():
+        session = _session(name, own, path)
         if session.turns:
             yield session
 
@@ -163,12 +167,12 @@ def _plain(value: object) -> Any:
     return found
 
 
-def _session(trace: str, spans: list[Object], path: Path) -> Session:
+def _session(name: str, spans: list[Object], path: Path) -> Session:
     spans.sort(key=_began)
     known = [span["known"] for span in spans]
     building = Building(
         Session(
-            id=_first(known, "gen_ai.conversation.id", "session.id") or trace,
+            id=name,
             agent=_first(known, "gen_ai.agent.name", "service.name"),
             model=_first(known, *_MODELS),
             version=_first(known, "gen_ai.agent.version", "service.version"),
@@ -176,8 +180,8 @@ def _session(trace: str, spans: list[Object], path: Path) -> Session:
         )
     )
     for span in spans:
-        told, name = span["known"], text_at(span, "name")
-        if _is_call(name, told):
+        told = span["known"]
+        if _is_call(text_at(span, "name"), told):
             _call(building, span, told)
         elif text_at(told, _OPERATION) in _CHATS or _kind(told) == "llm":
             turn = building.turn()

@@ -11,7 +11,6 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import bash_call, called
 from agenteval.readers.json_source import (
     at,
-    by_place,
     count_at,
     lost,
     name_at,
@@ -21,6 +20,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _MOST = 20_000  # turns: a trajectory is one task
@@ -133,8 +133,9 @@ def _reply(building: Building, message: Object) -> None:
 def _observation(building: Building, message: Object) -> None:
     said = words(message.get("content"))
     bad = text_at(message, "extra", "interrupt_type") == "FormatError" or _BAD_FORMAT.search(said)
-    identifier = _first_of(message.get("tool_call_ids")) or name_at(message, "tool_call_id")
-    one = building.answered(identifier) or building.waiting()
+    names = message.get("tool_call_ids")
+    name = str(names[0]) if isinstance(names, list) and names else name_at(message, "tool_call_id")
+    one = building.answered(name) or building.waiting()
     turns = building.session.turns
     if one is None:
         if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
@@ -147,16 +148,9 @@ def _observation(building: Building, message: Object) -> None:
     building.heard(one, said)
     code = _CODE.search(said)
     one.exit_code = int(code[1]) if code else None
-    if bad and one.exit_code is None:
-        one.recorded = Recorded.MALFORMED
-    else:
-        one.recorded = Recorded.RAN if code else Recorded.UNKNOWN
+    one.recorded = Recorded.RAN if code else Recorded.MALFORMED if bad else Recorded.UNKNOWN
     if _BLOCKED.match(said):
         one.recorded = Recorded.DENIED
-
-
-def _first_of(names: object) -> str:
-    return str(names[0]) if isinstance(names, list) and names else ""
 
 
 def _step(building: Building, step: Object) -> None:

@@ -30,10 +30,11 @@ def test_of_what_a_model_read_the_beginning_is_kept_and_fills_its_part() -> None
     assert building.session == Session("s", part=1)
 
 
-def test_what_is_said_of_a_turn_is_first_said_once_in_its_part() -> None:
+def test_a_name_is_the_first_one_of_its_turn_once() -> None:
     building = Building(Session("s"))
     turn, other = building.turn(), building.turn()
-    said = [building.first(*one) for one in ((turn, "a"), (turn, "a"), (turn, "b"), (other, "a"))]
-    assert said == [True, False, True, True]
+    one, again, else_ = (LoggedCall(ToolCall("", name, "{}", {})) for name in "aab")
+    asked = [(turn, one), (turn, again), (turn, else_), (other, again)]
+    assert [building.first(*each) for each in asked] == [True, False, True, True]
     building.cut()
-    assert building.first(turn, "a")
+    assert building.first(turn, again)

@@ -187,3 +187,17 @@ def test_a_line_of_claude_code_without_a_session_is_of_the_one_before_it(tmp_pat
     sessions, _ = read("claude-code", written(tmp_path, "other.jsonl", jsonl(*lines)))
     assert [session.id for session in sessions] == ["c1"]
     assert recorded(sessions) == [told for *_, told in CLAUDE]
+
+
+def test_traces_of_one_conversation_are_one_session(tmp_path) -> None:
+    named = ("gen_ai.tool.name", "bash"), ("gen_ai.conversation.id", "c")
+    spans = [
+        {
+            **span(number, "execute_tool", *named, ("tool_arguments", f'{{"command": "{told}"}}')),
+            "traceId": f"t{number}",
+        }
+        for number, told in ((2, "pwd"), (1, "ls"))
+    ]
+    text = json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]})
+    sessions, _ = read("otel", written(tmp_path, "spans.json", text))
+    assert ([one.id for one in sessions], commands(sessions)) == (["c"], ["ls", "pwd"])
