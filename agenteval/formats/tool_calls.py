@@ -125,19 +125,18 @@ DEEPEST = 200  # lists and objects within each other; Python can walk and write 
 TOO_DEEP = "nested too deep"
 
 
+_NESTS = frozenset((dict, list))
+
+
 def is_deep(value: object) -> bool:
     """Whether more stands within each other than is looked at."""
-    level = [value]
-    for _ in range(DEEPEST + 1):
-        inner = (
-            one.values() if isinstance(one, dict) else one
-            for one in level
-            if isinstance(one, dict | list)
-        )
-        level = [one for each in inner for one in each]
+    level: list[Any] = [value] if type(value) in _NESTS else []
+    for _ in range(DEEPEST):
         if not level:
             return False
-    return True
+        inner = (each.values() if type(each) is dict else each for each in level)
+        level = [one for each in inner for one in each if type(one) in _NESTS]
+    return bool(level)
 
 
 def _made(identifier: str, name: str, arguments: object) -> ToolCall:

@@ -45,7 +45,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
             yield line
             continue
         name, is_shared = _name(line, path)
-        one = known.get(name) or _Conversation(Building(Session(name, path=str(path))))
+        one = known.get(name) or _Conversation(Building(Session(name, path=str(path))), is_shared)
         yield from one.whole()
         if not (one.take(line.value) or line.value.keys() & _KEYS):
             yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
@@ -90,6 +90,7 @@ class _Conversation:
     """A session of one line or more, each with what was said before or without it."""
 
     building: Building
+    is_shared: bool  # other lines may repeat what stands in one
     _told: set[int] = field(default_factory=set)  # messages, each with all that are before it
     # What waits for results behind the last one of each line that none has continued.
     _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
@@ -127,7 +128,7 @@ class _Conversation:
         """What stood in a line before, behind the same messages, is not said again."""
         place, is_new = 0, False
         for message, reply in spoken:
-            before, place = place, hash((place, _said(message)))
+            before, place = place, hash((place, _said(message))) if self.is_shared else 0
             if not is_new and place not in self._told:
                 is_new = True
                 self.building.waits = self._ends.pop(before, {})

@@ -215,7 +215,7 @@ def text_at(value: Any, key: str, *path: str) -> str:
 
 def name_at(value: Any, key: str, *path: str) -> str:
     """The id that stands there, which may be a whole number; empty where there is none."""
-    found = at(value, key, *path)
+    found = at(value, key, *path) if path or not isinstance(value, dict) else value.get(key)
     return str(found) if type(found) in {str, int} else ""
 
 

@@ -161,7 +161,7 @@ def test_a_deep_argument_that_is_text_is_kept_and_one_that_is_not_has_none() -> 
     ]
 
 
-@pytest.mark.parametrize("depth", [DEEPEST, DEEPEST + 2])
+@pytest.mark.parametrize("depth", [0, 1, DEEPEST, DEEPEST + 1])
 def test_what_is_as_deep_as_it_may_be_is_read(depth) -> None:
     for value in (json.loads("[" * depth + "1" + "]" * depth), _objects(depth)):
         assert is_deep(value) is (depth > DEEPEST)
