@@ -185,10 +185,10 @@ class Building:
 
     session: Session
     faults: list[str] = field(default_factory=list)  # what was lost since they were last told
-    _open: dict[str, list[LoggedCall]] = field(default_factory=dict)
+    waits: dict[str, list[LoggedCall]] = field(default_factory=dict)  # calls for results, by id
     _named: dict[str, LoggedTurn] = field(default_factory=dict)
+    _first: dict[tuple[int, str], LoggedCall] = field(default_factory=dict)
     _held: int = 0
-    _cut: int = 0  # turns whose texts were looked at
 
     def needs(self, value: Mapping[str, object], *keys: str) -> None:
         """Without one of these keys a part is lost, as where a byte of its name was."""
@@ -218,40 +218,41 @@ class Building:
 
     def called(self, turn: LoggedTurn, call: LoggedCall) -> None:
         turn.calls.append(call)
-        self._held += len(call.call.raw) + 1_000
-        self._open.setdefault(call.call.id, []).append(call)
+        self._held += len(call.call.raw) + len(call.said) + 1_000
+        self.heard(call, call.said)
+        self.waits.setdefault(call.call.id, []).append(call)
+
+    def heard(self, call: LoggedCall, said: str) -> None:
+        """What the model read of a call, of which only the beginning is kept."""
+        self._held -= len(call.said)
+        call.said = said[:MOST_TEXT]
+        self._held += len(call.said)
+
+    def first(self, turn: LoggedTurn, call: LoggedCall) -> bool:
+        """Whether none of its name was asked about before in this turn."""
+        return self._first.setdefault((id(turn), call.call.name), call) is call
 
     def answered(self, identifier: str) -> LoggedCall | None:
         """The call that a result is for: of several with one id, the oldest that has none."""
-        waiting = self._open.get(identifier)
+        waiting = self.waits.get(identifier)
         if not waiting:
             return None
         found = waiting.pop(0)
         if not waiting:
-            del self._open[identifier]
+            del self.waits[identifier]
         return found
 
     def waiting(self) -> LoggedCall | None:
         """The oldest call that has no result, for a result that names none."""
-        return next((calls[0] for calls in self._open.values()), None)
+        return next((calls[0] for calls in self.waits.values()), None)
 
     def whole(self) -> Session | None:
         """The part that is long enough to be counted by itself; the next one begins then."""
-        self.shorten()
         fills = max(len(self.session.turns) / PART, self._held / HELD)
-        if fills < (2 if self._open else 1):
-            return None
-        found = self.session
-        self.session = replace(found, part=found.part + 1, turns=[])
-        self._held = self._cut = 0
-        self._open.clear()
-        self._named.clear()
-        return found
+        return None if fills < (2 if self.waits else 1) else self.cut()
 
-    def shorten(self) -> None:
-        """Of what models read only the beginning is kept; once, before the next turn begins."""
-        for turn in self.session.turns[self._cut :]:
-            for call in turn.calls:
-                call.said = call.said[:MOST_TEXT]
-                self._held += len(call.said)
-        self._cut = len(self.session.turns)
+    def cut(self) -> Session:
+        """What there is of it; what comes now is of the next part, and answers no call before."""
+        self.session = replace(found := self.session, part=self.session.part + 1, turns=[])
+        self._held, self.waits, self._named, self._first = 0, {}, {}, {}
+        return found

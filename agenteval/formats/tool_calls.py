@@ -121,8 +121,28 @@ def _call(content: Mapping[str, Any], name: str, arguments: object) -> ToolCall:
     return _made(identifier, name, arguments)
 
 
+DEEPEST = 200  # lists and objects within each other; Python can walk and write a few times as many
+TOO_DEEP = "nested too deep"
+
+
+_NESTS = frozenset((dict, list))
+
+
+def is_deep(value: object) -> bool:
+    """Whether more stands within each other than is looked at."""
+    level: list[Any] = [value] if type(value) in _NESTS else []
+    for _ in range(DEEPEST):
+        if not level:
+            return False
+        inner = (each.values() if type(each) is dict else each for each in level)
+        level = [one for each in inner for one in each if type(one) in _NESTS]
+    return bool(level)
+
+
 def _made(identifier: str, name: str, arguments: object) -> ToolCall:
     """Arguments may come as an object or as its JSON text; other text is malformed."""
+    if is_deep(arguments):
+        return ToolCall(identifier, name, "", None, TOO_DEEP)
     if isinstance(arguments, dict):
         return ToolCall(identifier, name, _written(arguments), arguments)
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
@@ -130,6 +150,8 @@ def _made(identifier: str, name: str, arguments: object) -> ToolCall:
         parsed: Any = json.loads(raw)
     except (ValueError, RecursionError) as error:
         return ToolCall(identifier, name, raw, None, str(error))
+    if is_deep(parsed):
+        return ToolCall(identifier, name, raw, None, TOO_DEEP)
     if not isinstance(parsed, dict):
         return ToolCall(identifier, name, raw, None, f"a JSON {type(parsed).__name__}, no object")
     return ToolCall(identifier, name, raw, parsed)

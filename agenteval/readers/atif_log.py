@@ -15,16 +15,16 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
 from agenteval.readers.json_source import (
     at,
-    by_place,
     count_at,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
     when,
     words,
 )
-from agenteval.readers.log_bytes import small
+from agenteval.readers.log_bytes import by_place, small
 
 Object = Mapping[str, Any]
 _LISTS = ("steps", "subagent_trajectories")
@@ -95,7 +95,7 @@ class _Reading:
 
     def _embedded(self, trajectory: Object, number: int) -> Iterator[Session | Skipped]:
         own = self.building.session
-        name = text_at(trajectory, "trajectory_id") or str(number)
+        name = name_at(trajectory, "trajectory_id") or str(number)
         session = Session(
             f"{own.id}/{name}", model=own.model, project=own.project, parent=own.id, path=own.path
         )
@@ -108,9 +108,10 @@ class _Reading:
 
     def _begin(self, key: str, value: object) -> None:
         session = self.building.session
-        if key in {"session_id", "trajectory_id"} and isinstance(value, str) and not self.within:
+        is_name = key in {"session_id", "trajectory_id"} and not self.within
+        if is_name and (name := name_at({key: value}, key)):
             # Several files of one session, continued or of sub-agents, bear one id.
-            self._names[key] = value
+            self._names[key] = name
             known = (self._names[one] for one in sorted(self._names))
             session.id = "/".join([*known, self.path.name])
         elif key == "agent":
@@ -140,10 +141,10 @@ def _step(building: Building, step: Object) -> None:
             building.called(turn, made[-1])
     for result in objects(at(step, "observation", "results")):
         building.may_have(result, "source_call_id", "content")
-        name = text_at(result, "source_call_id")
+        name = name_at(result, "source_call_id")
         found = building.answered(name) if name else next(reversed(made), None)
         if found:
-            found.said = words(result.get("content"))
+            building.heard(found, words(result.get("content")))
 
 
 def _call(one: Object) -> LoggedCall:
@@ -154,7 +155,7 @@ def _call(one: Object) -> LoggedCall:
         name, given = BASH, {"command": typed.strip("\n")}
     elif name == "bash_command" and text_at(given, "command"):
         name = BASH
-    call = called(text_at(one, "tool_call_id"), name, {} if given is None else given)
+    call = called(name_at(one, "tool_call_id"), name, {} if given is None else given)
     return LoggedCall(call, Recorded.UNKNOWN)
 
 

@@ -5,9 +5,10 @@ content as text: what a server's parser did not take. Whether a call was denied 
 A line in which nothing of this is found is a plug-in's, as for `agenteval classify`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.core.text_calls.dialects import calls_left
@@ -16,67 +17,154 @@ from agenteval.formats.tool_calls import called, tool_calls
 from agenteval.readers.json_source import (
     Line,
     at,
-    by_place,
     count_at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
+_Spoken = tuple[Object, Object | None]  # a message, and what it is a reply in
+_KEYS = frozenset(("messages", "choices", "role", "request", "response"))
+_RESULTS = frozenset(("tool", "function"))  # roles
+_SHARED = ("session_id", "conversation_id")
+_AT_ONCE = 1_000  # sessions of which turns are held
 _LONG = 16  # characters of an id that no other file has too, as "7" may stand in many
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
+    """Lines that name one session are gathered; every other line is a conversation by itself."""
+    known, holding = dict[str, _Conversation](), dict[str, None]()  # the longest untouched first
     for line in lines(path):
         if not isinstance(line, Line):
             yield line
             continue
-        building = Building(Session(_name(line, path), path=str(path)))
-        _conversation(building, line.value)
-        yield from lost(building, path, f"line {line.number}")
-        if building.session.turns:
-            yield building.session
-        elif not line.value.keys() & {"messages", "choices", "role", "request", "response"}:
+        name, is_shared = _name(line, path)
+        one = known.get(name) or _Conversation(Building(Session(name, path=str(path))), is_shared)
+        yield from one.whole()
+        if not (one.take(line.value) or line.value.keys() & _KEYS):
             yield Skipped(str(path), f"line {line.number}", "no messages, and no calls, in it")
+        yield from lost(one.building, path, f"line {line.number}")
+        if not is_shared:
+            yield from one.rest()
+            continue
+        known[name] = one
+        holding.pop(name, None)
+        holding[name] = None
+        if len(holding) > _AT_ONCE:
+            oldest = next(iter(holding))
+            del holding[oldest]
+            yield from known[oldest].rest()
+    for name in holding:
+        yield from known[name].rest()
 
 
-def _name(line: Line, path: Path) -> str:
-    """What names a conversation, so that it is known again; else its place in the file."""
+def _name(line: Line, path: Path) -> tuple[str, bool]:
+    """What names a conversation, else its place in the file; and whether other lines have it too.
+
+    An id of the line itself is one that is written again when it is repeated.
+    """
     value = line.value
-    for key in ("session_id", "conversation_id", "id", "uuid"):
-        found = text_at(value, key)
+    for key in (*_SHARED, "id", "uuid"):
+        found = name_at(value, key)
         if len(found) >= (1 if key == "session_id" else _LONG):
-            return found
-    return f"{by_place(path)}:{line.number}"
+            return found, key in _SHARED
+    return f"{by_place(path)}:{line.number}", False
 
 
-def _conversation(building: Building, value: Object) -> None:
-    session = building.session
-    inner = [one for key in ("request", "response", "body") for one in _nested(value, key)]
-    inner += [one for outer in inner for one in _nested(outer, "body")]  # of a batch's output
-    for one in (value, *inner):
-        session.model = session.model or text_at(one, "model")
-        session.agent = session.agent or text_at(one, "agent")
-        session.project = session.project or text_at(one, "project")
-    schemas = next((_schemas(one) for one in (value, *inner) if one.get("tools")), {})
-    moment = next(
-        (t for k in ("timestamp", "created", "created_at") if (t := when(value.get(k)))), None
+class _Beside(NamedTuple):
+    """What a line tells of all messages in it."""
+
+    schemas: Object
+    moment: float | None
+    model: str
+
+
+@dataclass(slots=True)
+class _Conversation:
+    """A session of one line or more, each with what was said before or without it."""
+
+    building: Building
+    is_shared: bool  # other lines may repeat what stands in one
+    _told: set[int] = field(default_factory=set)  # messages, each with all that are before it
+    # What waits for results behind the last one of each line that none has continued.
+    _ends: dict[int, dict[str, list[LoggedCall]]] = field(default_factory=dict)
+
+    def whole(self) -> Iterator[Session]:
+        if (found := self.building.whole()) is not None:
+            self._ends.clear()
+            yield found
+
+    def rest(self) -> Iterator[Session]:
+        self._ends.clear()
+        if self.building.session.turns:
+            yield self.building.cut()
+
+    def take(self, value: Object) -> bool:
+        """Whether anything was found in the line."""
+        session, turns = self.building.session, len(self.building.session.turns)
+        inner = [one for key in ("request", "response", "body") for one in _nested(value, key)]
+        inner += [one for outer in inner for one in _nested(outer, "body")]  # of a batch's output
+        parts = (value, *inner)
+        for one in parts:
+            session.agent = session.agent or text_at(one, "agent")
+            session.project = session.project or text_at(one, "project")
+        beside = _beside(parts)
+        session.model = session.model or beside.model
+        messages = [(each, None) for one in parts for each in objects(one.get("messages"))]
+        spoken = [*messages, *(reply for one in parts for reply in _replies(one))]
+        self._messages(spoken, beside)
+        has_spoken = any(text_at(message, "role") == "assistant" for message, _ in spoken)
+        if not has_spoken and (value.get("role") == "assistant" or "messages" not in value):
+            _alone(self.building, value, beside)
+        return has_spoken or len(session.turns) > turns
+
+    def _messages(self, spoken: Sequence[_Spoken], beside: _Beside) -> None:
+        """What stood in a line before, behind the same messages, is not said again."""
+        place, is_new = 0, False
+        for message, reply in spoken:
+            before, place = place, hash((place, _said(message))) if self.is_shared else 0
+            if not is_new and place not in self._told:
+                is_new = True
+                self.building.waits = self._ends.pop(before, {})
+            if is_new:
+                self._told.add(place)
+                _message(self.building, message, beside, reply)
+        if is_new:
+            self._ends[place] = self.building.waits
+
+
+def _said(message: Object) -> tuple[object, ...]:
+    """What makes a message the same one, whether it is a reply or what is sent of it later."""
+    role, result = text_at(message, "role"), name_at(message, "tool_call_id")
+    calls = tuple(
+        (
+            name_at(one, "id"),
+            *map(str, (at(one, "function", "name"), at(one, "function", "arguments"))),
+        )
+        for one in _given(message)
     )
-    for one in (value, *inner):
-        for message in objects(one.get("messages")):
-            _message(building, message, schemas, moment)
-    for one in (value, *inner):
-        for choice in objects(one.get("choices"))[:1]:
-            reply = choice.get("message")
-            if isinstance(reply, dict):
-                whole = {**choice, **reply, "role": "assistant"}
-                _message(building, whole, schemas, moment, one)
-    if not session.turns and (value.get("role") == "assistant" or "messages" not in value):
-        _alone(building, value, schemas, moment)
+    return role, words(message.get("content")), result, calls
+
+
+def _beside(parts: Sequence[Object]) -> _Beside:
+    times = (when(parts[0].get(key)) for key in ("timestamp", "created", "created_at"))
+    return _Beside(
+        schemas=next((_schemas(one) for one in parts if one.get("tools")), {}),
+        moment=next(filter(None, times), None),
+        model=next((model for one in parts if (model := text_at(one, "model"))), ""),
+    )
+
+
+def _replies(one: Object) -> Iterator[_Spoken]:
+    for choice in objects(one.get("choices"))[:1]:
+        if isinstance(reply := choice.get("message"), dict):
+            yield {**choice, **reply, "role": "assistant"}, one
 
 
 def _nested(value: Object, key: str) -> list[Object]:
@@ -84,13 +172,13 @@ def _nested(value: Object, key: str) -> list[Object]:
     return [found] if isinstance(found, dict) else []
 
 
-def _alone(building: Building, value: Object, schemas: Object, moment: float | None) -> None:
+def _alone(building: Building, value: Object, beside: _Beside) -> None:
     """A line that is a message, or what a plug-in finds calls in."""
-    if value.get("role") == "assistant":
-        _message(building, value, schemas, moment)
+    if text_at(value, "role") in {"assistant", *_RESULTS}:
+        _message(building, value, beside)
     elif "choices" not in value and (found := tool_calls(value)):
         turn = building.turn()
-        turn.at = moment
+        turn.at, turn.model = beside.moment, beside.model
         for call in found:
             building.called(turn, LoggedCall(call))
 
@@ -105,36 +193,37 @@ def _schemas(one: Object) -> dict[str, Any]:
 
 
 def _message(
-    building: Building,
-    message: Object,
-    schemas: Object,
-    moment: float | None,
-    reply: Object | None = None,
+    building: Building, message: Object, beside: _Beside, reply: Object | None = None
 ) -> None:
     building.needs(message, "role")
     building.may_have(message, "tool_calls", "tool_call_id", "content")
     role = text_at(message, "role")
-    if role in {"tool", "function"}:
-        one = building.answered(text_at(message, "tool_call_id")) or building.waiting()
+    if role in _RESULTS:
+        one = building.answered(name_at(message, "tool_call_id")) or building.waiting()
         if one is not None:
             building.answered(one.call.id)
-            one.said = words(message.get("content"))
+            building.heard(one, words(message.get("content")))
     elif role == "assistant":
         turn = building.turn()
-        turn.text, turn.at = words(message.get("content")), moment
+        turn.text, turn.at = words(message.get("content")), beside.moment
         turn.finish = text_at(message, "finish_reason")
-        turn.model = text_at(message, "model")
+        turn.model = text_at(message, "model") or beside.model
         turn.usage = Usage(
             prompt_tokens=count_at(reply, "usage", "prompt_tokens"),
             completion_tokens=count_at(reply, "usage", "completion_tokens"),
         )
-        _calls(building, turn, message, schemas)
+        _calls(building, turn, message, beside.schemas)
 
 
-def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+def _given(message: Object) -> list[dict[str, Any]]:
     given = objects(message.get("tool_calls"))
     if isinstance(message.get("function_call"), dict):  # before there were tools
         given.append({"function": message["function_call"]})
+    return given
+
+
+def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Object) -> None:
+    given = _given(message)
     for one in given:
         function = one.get("function") if isinstance(one.get("function"), dict) else one
         building.may_have(one, "function", "id")
@@ -142,7 +231,7 @@ def _calls(building: Building, turn: LoggedTurn, message: Object, schemas: Objec
             building.needs(function, "name")
             building.may_have(function, "arguments")
         name, arguments = text_at(function, "name"), at(function, "arguments")
-        call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
+        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
         bad = Recorded.MALFORMED if call.malformed else Recorded.UNKNOWN
         building.called(turn, LoggedCall(call, bad))
     if not given:

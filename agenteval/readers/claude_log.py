@@ -18,12 +18,13 @@ from agenteval.readers.json_source import (
     count_at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     when,
     words,
 )
-from agenteval.readers.log_bytes import small
+from agenteval.readers.log_bytes import by_place, small
 
 # What the program says to a call that it did not carry out, the first that fits.
 _SAID = (
@@ -70,6 +71,7 @@ class _Reading:
     sessions: dict[str, Building] = field(default_factory=dict)
     last: Building = field(default_factory=lambda: Building(Session("")))  # that took a line
     _seen: set[int] = field(default_factory=set)
+    _named: str = ""  # the session of the line before
 
     def take(self, line: Mapping[str, Any]) -> Iterator[Session]:
         kind = text_at(line, "type")
@@ -89,15 +91,16 @@ class _Reading:
 
     def _again(self, line: Mapping[str, Any]) -> bool:
         identifier = line.get("uuid")
-        if not isinstance(identifier, str):
+        if not isinstance(identifier, str):  # a number may be another line's in another session
             return False
         known = hash(identifier) in self._seen
         self._seen.add(hash(identifier))
         return known
 
     def _building(self, line: Mapping[str, Any]) -> Building:
-        session = text_at(line, "sessionId") or text_at(line, "session_id") or self.path.stem
-        agent = text_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
+        named = name_at(line, "sessionId") or name_at(line, "session_id")
+        session = self._named = named or self._named or by_place(self.path)
+        agent = name_at(line, "agentId") or ("sidechain" if line.get("isSidechain") is True else "")
         name = f"{session}/{agent}" if agent else session
         if name not in self.sessions:
             self.sessions[name] = Building(self._begun(line, name, session if agent else ""))
@@ -135,7 +138,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
     model = text_at(message, "model")
     if model == _SYNTHETIC:  # the program's own words, such as those on an error of the API
         return
-    turn = building.turn(text_at(message, "id"))
+    turn = building.turn(name_at(message, "id"))
     turn.model = model or turn.model
     turn.at = when(line.get("timestamp")) or turn.at
     turn.finish = text_at(message, "stop_reason") or turn.finish
@@ -147,7 +150,7 @@ def _assistant(building: Building, line: Mapping[str, Any]) -> None:
         if block.get("type") == "tool_use":
             building.needs(block, "name", "input")
             building.may_have(block, "id")
-            call = called(text_at(block, "id"), text_at(block, "name"), block.get("input"))
+            call = called(name_at(block, "id"), text_at(block, "name"), block.get("input"))
             building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
@@ -175,7 +178,7 @@ def _tool_use(building: Building, line: Mapping[str, Any], block: Mapping[str, A
     """A call in a line of its own, as some versions wrote it."""
     turn = building.turn()
     turn.at = when(line.get("timestamp"))
-    name = text_at(block, "id") or text_at(line, "uuid")
+    name = name_at(block, "id") or name_at(line, "uuid")
     call = called(name, text_at(block, "name"), block.get("input"))
     building.called(turn, LoggedCall(call, Recorded.PENDING))
 
@@ -184,20 +187,22 @@ def _results(building: Building, line: Mapping[str, Any]) -> None:
     if line.get("type") == "tool_result":
         if (one := building.waiting()) is not None:
             building.answered(one.call.id)
-            _record(one, line, words(line.get("output")), is_error=line.get("is_error") is True)
+            said = words(line.get("output"))
+            building.heard(one, said)
+            _record(one, line, said, is_error=line.get("is_error") is True)
         return
     building.needs(line, "message")
     for block in objects(_content(building, line.get("message"))):
         if block.get("type") == "tool_result":
             building.may_have(block, "tool_use_id", "content", "is_error")
-            found = building.answered(text_at(block, "tool_use_id"))
+            found = building.answered(name_at(block, "tool_use_id"))
             if found is not None:
                 said = words(block.get("content"))
+                building.heard(found, said)
                 _record(found, line, said, is_error=block.get("is_error") is True)
 
 
 def _record(one: LoggedCall, line: Mapping[str, Any], said: str, *, is_error: bool) -> None:
-    one.said = said
     one.recorded = Recorded.RAN
     if not is_error:
         one.exit_code = 0 if one.call.command is not None else None
@@ -214,7 +219,7 @@ def _kept_from(line: Mapping[str, Any], identifier: str) -> Recorded | None:
     told = text_at(line, "toolDenialKind")
     metas = line.get("tool_result_meta")
     for meta in objects(metas if isinstance(metas, list) else [metas]):
-        if meta.get("tool_use_id", identifier) == identifier:
+        if name_at(meta, "tool_use_id") in {"", identifier}:
             told = text_at(meta, "non_execution_kind") or told
     if not told:
         return None

@@ -6,12 +6,14 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
+from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import Line, at, code_at, lines, lost, text_at, when, words
+from agenteval.readers.json_source import at, code_at, lines, lost, name_at, text_at, when, words
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _SAID = (
@@ -42,9 +44,10 @@ _FIRST = 600  # characters of a result in which its outcome stands
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
-    building, model = Building(Session(path.stem, agent="main", path=str(path))), ""
+    building = Building(Session(by_place(path), agent="main", path=str(path)))
+    reading = _Reading(building)
     for line in lines(path):
-        if not isinstance(line, Line):
+        if isinstance(line, Skipped):
             yield line
             continue
         kind, payload = text_at(line.value, "type"), line.value.get("payload")
@@ -57,13 +60,14 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         if kind == "session_meta":
             _begin(building.session, payload)
         elif kind == "turn_context":
-            model = text_at(payload, "model") or model
+            reading.model = text_at(payload, "model") or reading.model
             building.session.project = building.session.project or text_at(payload, "cwd")
             building.session.mode = text_at(payload, "approval_policy") or building.session.mode
         elif kind == "response_item":
             if (whole := building.whole()) is not None:
                 yield whole
-            _item(building, payload, when(line.value.get("timestamp")), model)
+                reading.last = None
+            reading.item(payload, when(line.value.get("timestamp")))
         yield from lost(building, path, f"line {line.number}")
     yield building.session
 
@@ -72,49 +76,67 @@ def _begin(session: Session, meta: Object) -> None:
     """The first one counts: a forked session has those of its parents behind it."""
     if session.version:
         return
-    session.id = text_at(meta, "id") or session.id
+    session.id = name_at(meta, "id") or session.id
     session.version = text_at(meta, "cli_version") or "unknown"
     session.project = text_at(meta, "cwd") or session.project
     spawned = at(meta, "source", "subagent")
     if isinstance(spawned, str | dict):
         session.agent = spawned if isinstance(spawned, str) else "sub-agent"
-        session.parent = text_at(spawned, "thread_spawn", "parent_thread_id")
+        session.parent = name_at(spawned, "thread_spawn", "parent_thread_id")
 
 
-def _item(building: Building, item: Object, moment: float | None, model: str) -> None:
-    kind = text_at(item, "type")
-    if "call_id" in item or "role" in item:
-        building.needs(item, "type")
-    if kind == "message" and item.get("role") == "assistant":
-        turn = building.turn()
-        turn.text, turn.at, turn.model = words(item.get("content")), moment, model
-    elif kind in _CALLS:
-        last = building.session.turns[-1] if building.session.turns else None
-        answered = last is None or any(one.recorded is not Recorded.PENDING for one in last.calls)
-        turn = building.turn() if last is None or answered else last
-        turn.at, turn.model = moment, model
-        building.needs(item, *_NEEDED.get(kind, ()))
+@dataclass(slots=True)
+class _Reading:
+    """One rollout. Calls are added to the last turn until one of its own has a result."""
+
+    building: Building
+    model: str = ""
+    last: LoggedTurn | None = None
+    _own: set[int] = field(default_factory=set)  # the calls of the last turn
+
+    def item(self, item: Object, moment: float | None) -> None:
+        kind = text_at(item, "type")
+        if "call_id" in item or "role" in item:
+            self.building.needs(item, "type")
+        if kind == "message" and item.get("role") == "assistant":
+            self._turn(moment).text = words(item.get("content"))
+        elif kind in _CALLS:
+            self.building.needs(item, *_NEEDED.get(kind, ()))
+            self._call(self._turn(moment, self.last), item, kind)
+        elif kind in _RESULTS:
+            self.building.needs(item, *_NEEDED.get(kind, ("call_id",)))
+            if one := self.building.answered(name_at(item, "call_id")):
+                _result(self.building, one, item)
+                if id(one) in self._own:
+                    self.last = None
+
+    def _turn(self, moment: float | None, turn: LoggedTurn | None = None) -> LoggedTurn:
+        """This turn, or else a new one."""
+        if turn is None:
+            turn = self.last = self.building.turn()
+            self._own.clear()
+        turn.at, turn.model = moment, self.model
+        return turn
+
+    def _call(self, turn: LoggedTurn, item: Object, kind: str) -> None:
         keys = ("arguments", "input", "action")
         given: Any = next((item[key] for key in keys if item.get(key) is not None), {})
-        name = text_at(item, "name") or str(kind)
-        call = called(text_at(item, "call_id") or text_at(item, "id"), name, given)
-        building.called(turn, LoggedCall(call, Recorded.PENDING))
-    elif kind in _RESULTS:
-        building.needs(item, *_NEEDED.get(kind, ("call_id",)))
-        _result(building, item)
+        name = text_at(item, "name") or kind
+        call = called(name_at(item, "call_id") or name_at(item, "id"), name, given)
+        made = LoggedCall(call, Recorded.PENDING)
+        self._own.add(id(made))
+        self.building.called(turn, made)
 
 
-def _result(building: Building, item: Object) -> None:
-    if one := building.answered(text_at(item, "call_id")):
-        output = _unwrapped(item.get("output"))
-        if isinstance(output, dict):
-            building.may_have(output, "metadata", "content", "success")
-            if isinstance(metadata := output.get("metadata"), dict):
-                building.may_have(metadata, "exit_code")
-        one.said = words(output if isinstance(output, str | list) else [output]) or text_at(
-            output, "content"
-        )
-        _record(one, output)
+def _result(building: Building, one: LoggedCall, item: Object) -> None:
+    output = _unwrapped(item.get("output"))
+    if isinstance(output, dict):
+        building.may_have(output, "metadata", "content", "success")
+        if isinstance(metadata := output.get("metadata"), dict):
+            building.may_have(metadata, "exit_code")
+    said = words(output if isinstance(output, str | list) else [output])
+    building.heard(one, said or text_at(output, "content"))
+    _record(one, output)
 
 
 def _unwrapped(output: object) -> object:

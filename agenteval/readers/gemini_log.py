@@ -16,12 +16,14 @@ from agenteval.readers.json_source import (
     count_at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _TYPES = {
@@ -30,6 +32,7 @@ _TYPES = {
     "tool_not_registered": Recorded.INVALID_TOOL,
     "invalid_tool_params": Recorded.MALFORMED,
 }
+_Name = str | tuple[int, int]
 _STATUS = {"success": Recorded.RAN, "cancelled": Recorded.REJECTED}
 
 
@@ -38,7 +41,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
     if path.suffix == ".jsonl":
         yield from _of_lines(path)
         return
-    building, number = Building(Session(path.stem, agent="main", path=str(path))), 0
+    building, number = Building(Session(by_place(path), agent="main", path=str(path))), 0
     for one in walked(path, "messages"):
         if isinstance(one, Skipped):
             yield one
@@ -57,25 +60,17 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 def _of_lines(path: Path) -> Iterator[Session | Skipped]:
     """Messages by their id: a later line replaces one, or takes all from one on away."""
-    session = Session(path.stem, agent="main", path=str(path))
-    messages: dict[str, Object] = {}
-    for line in lines(path):
+    session = Session(by_place(path), agent="main", path=str(path))
+    messages: dict[_Name, Object] = {}
+    for number, line in enumerate(lines(path), 1):
         if not isinstance(line, Line):
             yield line
             continue
         value = line.value
         _begin(session, value)
-        changes: tuple[Object, ...] = (value, value.get("$set") or {})
-        for change in changes:
-            messages |= {text_at(one, "id"): one for one in objects(at(change, "messages"))}
         if "toolCalls" in value and "type" not in value:
             yield Skipped(str(path), f"line {line.number}", "no key 'type' beside 'toolCalls'")
-        if isinstance(value.get("type"), str):
-            messages[text_at(value, "id")] = value
-        if gone := text_at(value, "$rewindTo"):
-            kept = list(messages)
-            for name in kept[kept.index(gone) :] if gone in messages else ():
-                del messages[name]
+        _change(messages, number, value)
     building = Building(session)
     for number, message in enumerate(messages.values(), 1):
         if (whole := building.whole()) is not None:
@@ -85,8 +80,22 @@ def _of_lines(path: Path) -> Iterator[Session | Skipped]:
     yield building.session
 
 
+def _change(messages: dict[_Name, Object], number: int, value: Object) -> None:
+    """A message without an id is known by where it stands; one that is set, by that in its list."""
+    for place, change in ((number, value), (0, value.get("$set"))):
+        for index, one in enumerate(objects(at(change, "messages")), 1):
+            messages[name_at(one, "id") or (place, index)] = one
+    if isinstance(value.get("type"), str):
+        messages[name_at(value, "id") or (number, 0)] = value
+    gone = name_at(value, "$rewindTo")
+    if gone and gone in messages:
+        kept = list(messages)
+        for name in kept[kept.index(gone) :]:
+            del messages[name]
+
+
 def _begin(session: Session, known: Object) -> None:
-    session.id = text_at(known, "sessionId") or session.id
+    session.id = name_at(known, "sessionId") or session.id
     session.project = text_at(known, "projectHash")[:12] or session.project
     if known.get("kind") == "subagent":
         session.agent = "sub-agent"
@@ -111,7 +120,7 @@ def _message(building: Building, message: Object) -> None:
         building.may_have(one, "result", "errorType")
         for part in objects(one.get("result")):
             _has_response(building, part)
-        call = called(text_at(one, "id"), text_at(one, "name"), one.get("args") or {})
+        call = called(name_at(one, "id"), text_at(one, "name"), one.get("args") or {})
         made = LoggedCall(call, _status(one), said=_result(one))
         building.called(turn, made)
 
@@ -152,7 +161,7 @@ def _result(one: Object) -> str:
 
 def read_qwen(path: Path) -> Iterator[Session | Skipped]:
     """A chat of Qwen Code: a line for each message and for each result."""
-    building = Building(Session(path.stem, agent="main", path=str(path)))
+    building = Building(Session(by_place(path), agent="main", path=str(path)))
     for line in lines(path):
         if not isinstance(line, Line):
             yield line
@@ -171,7 +180,7 @@ def read_qwen(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _qwen_begin(session: Session, value: Object) -> None:
-    session.id = text_at(value, "sessionId") or session.id
+    session.id = name_at(value, "sessionId") or session.id
     session.version = text_at(value, "version") or session.version
     session.project = session.project or text_at(value, "cwd")
 
@@ -195,7 +204,7 @@ def _qwen_turn(building: Building, value: Object) -> None:
         given = one.get("functionCall")
         if isinstance(given, dict):
             building.needs(given, "id", "name", "args")
-            call = called(text_at(given, "id"), text_at(given, "name"), given.get("args") or {})
+            call = called(name_at(given, "id"), text_at(given, "name"), given.get("args") or {})
             building.called(turn, LoggedCall(call, Recorded.PENDING))
 
 
@@ -206,11 +215,12 @@ def _qwen_result(building: Building, value: Object) -> None:
         building.needs(told, "callId", "status")
         building.may_have(told, "errorType", "resultDisplay")
     parts = objects(at(value, "message", "parts"))
-    name = text_at(told, "callId") or next(
-        (text_at(one, "functionResponse", "id") for one in parts), ""
+    name = name_at(told, "callId") or next(
+        (name_at(one, "functionResponse", "id") for one in parts), ""
     )
     if (one := building.answered(name)) is not None:
-        one.said = _result({"result": parts, "resultDisplay": text_at(told, "resultDisplay")})
+        shown = text_at(told, "resultDisplay")
+        building.heard(one, _result({"result": parts, "resultDisplay": shown}))
         one.recorded = _status({**told, "result": parts} if isinstance(told, dict) else {})
         if one.recorded is Recorded.PENDING:
             one.recorded = Recorded.UNKNOWN

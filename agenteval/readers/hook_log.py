@@ -12,7 +12,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, Recorded, Session, Skipped
 from agenteval.formats.tool_calls import called
 from agenteval.hook.production_log import NOT_JUDGED
-from agenteval.readers.json_source import Line, lines, lost, text_at, when
+from agenteval.readers.json_source import Line, lines, lost, name_at, text_at, when
 
 
 def read(path: Path) -> Iterator[Session | Skipped]:
@@ -27,7 +27,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         yield from lost(building, path, f"line {line.number}")
         if "event" in value or text_at(value, "verdict") in {"", NOT_JUDGED}:
             continue
-        key = (text_at(value, "session"), text_at(value, "agent"), text_at(value, "harness"))
+        key = (name_at(value, "session"), name_at(value, "agent"), text_at(value, "harness"))
         building = sessions.setdefault(key, Building(_begun(value, path)))
         if (whole := building.whole()) is not None:
             yield whole
@@ -36,7 +36,7 @@ def read(path: Path) -> Iterator[Session | Skipped]:
 
 
 def _begun(value: Mapping[str, Any], path: Path) -> Session:
-    session, agent = text_at(value, "session"), text_at(value, "agent")
+    session, agent = name_at(value, "session"), name_at(value, "agent")
     return Session(
         id="/".join(filter(None, (session, agent, text_at(value, "at")))),
         agent=agent or "main",
@@ -51,7 +51,7 @@ def _call(building: Building, value: Mapping[str, Any]) -> None:
     turn = building.turn()
     turn.at, turn.model = when(value.get("at")), text_at(value, "model")
     given = value.get("arguments")
-    call = called(text_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
+    call = called(name_at(value, "call"), text_at(value, "tool"), {} if given is None else given)
     denied = text_at(value, "verdict") == "denied"
     recorded = Recorded.DENIED if denied else Recorded.UNKNOWN
     building.called(turn, LoggedCall(call, recorded, said=text_at(value, "hint")))

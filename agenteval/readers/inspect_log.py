@@ -16,6 +16,7 @@ from agenteval.readers.json_source import (
     at,
     count_at,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
@@ -23,7 +24,7 @@ from agenteval.readers.json_source import (
     when,
     words,
 )
-from agenteval.readers.log_bytes import regular
+from agenteval.readers.log_bytes import by_place, regular
 
 Object = Mapping[str, Any]
 _ERRORS = {
@@ -131,8 +132,8 @@ def _sample(head: Object, told: Iterable[tuple[str, Any]], path: Path) -> Buildi
         else:
             building.may_have({key: None}, "messages")
     session = building.session
-    named = f"{text_at(head, 'run_id') or path.stem}/{known.get('id')}/{known.get('epoch')}"
-    session.id = text_at(known, "uuid") or named
+    named = f"{name_at(head, 'run_id') or by_place(path)}/{known.get('id')}/{known.get('epoch')}"
+    session.id = name_at(known, "uuid") or named
     session.agent, session.model = text_at(head, "solver") or "main", text_at(head, "model")
     session.version = text_at(head, "packages", "inspect_ai")
     session.project = text_at(head, "task")
@@ -145,27 +146,26 @@ def _message(building: Building, message: Object) -> None:
     building.may_have(message, "tool_calls", "tool_call_id", "content", "error")
     role = message.get("role")
     if role == "assistant" and len(building.session.turns) < _MOST:
-        building.shorten()
-        turn = building.turn(text_at(message, "id"))
+        turn = building.turn(name_at(message, "id"))
         turn.says(words(message.get("content")))
         for one in objects(message.get("tool_calls")):
             building.needs(one, "id", "function", "arguments")
             recorded = Recorded.MALFORMED if one.get("parse_error") else Recorded.PENDING
             building.called(turn, LoggedCall(_call(one), recorded))
-    elif role == "tool" and (found := building.answered(text_at(message, "tool_call_id"))):
+    elif role == "tool" and (found := building.answered(name_at(message, "tool_call_id"))):
         if isinstance(error := message.get("error"), dict):
             building.needs(error, "type")
-        _record(found, message.get("error"), words(message.get("content")))
+        _record(building, found, message.get("error"), words(message.get("content")))
 
 
 def _call(one: Object) -> ToolCall:
     given = at(one, "arguments")
-    return called(text_at(one, "id"), text_at(one, "function"), {} if given is None else given)
+    return called(name_at(one, "id"), text_at(one, "function"), {} if given is None else given)
 
 
-def _record(one: LoggedCall, error: object, result: str) -> None:
+def _record(building: Building, one: LoggedCall, error: object, result: str) -> None:
     kind, said = text_at(error, "type"), text_at(error, "message")
-    one.said = said or result
+    building.heard(one, said or result)
     if one.recorded is Recorded.PENDING:
         one.recorded = _ERRORS.get(kind, Recorded.TOOL_ERROR) if kind else Recorded.RAN
         if kind == "parsing" and "not found" in said:
@@ -189,12 +189,12 @@ class _Events:
             known = {"at": event.get("completed") or event.get("timestamp")}
             known["usage"] = at(event, "output", "usage")
             for choice in objects(at(event, "output", "choices")):
-                self.replies[text_at(choice, "message", "id")] = known
+                self.replies[name_at(choice, "message", "id")] = known
         elif kind == "tool" and len(self.calls) < _MOST:
             told = ("id", "function", "arguments", "result", "error", "timestamp", "working_time")
             self.calls.append({key: event.get(key) for key in told})
         elif (kind, event.get("approver")) == ("approval", "human"):
-            self.decided[text_at(event, "call", "id")] = text_at(event, "decision")
+            self.decided[name_at(event, "call", "id")] = text_at(event, "decision")
 
     def tell(self, building: Building, began: float | None, attached: Mapping[str, str]) -> None:
         for name, turn in building.named():
@@ -208,7 +208,7 @@ class _Events:
         for call in building.session.calls:
             known.setdefault(call.call.id, []).append(call)
         for event in self.calls:
-            if own := known.get(text_at(event, "id")):
+            if own := known.get(name_at(event, "id")):
                 own.pop(0).seconds = _seconds(event.get("working_time"))
             else:
                 self._alone(building, event, attached)
@@ -222,7 +222,8 @@ class _Events:
         turn.at = when(event.get("timestamp"))
         call = LoggedCall(_call(_with(attached, event)), Recorded.PENDING)
         call.seconds = _seconds(event.get("working_time"))
-        _record(call, event.get("error"), words(_with(attached, event.get("result"))))
+        said = words(_with(attached, event.get("result")))
+        _record(building, call, event.get("error"), said)
         turn.calls.append(call)
 
 

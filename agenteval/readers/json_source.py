@@ -2,7 +2,6 @@
 
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import Any, NamedTuple, TextIO
 import msgspec
 
 from agenteval.core.logged import Building, Skipped
-from agenteval.formats.tool_calls import UNREADABLE
+from agenteval.formats.tool_calls import DEEPEST, TOO_DEEP, UNREADABLE, is_deep
 from agenteval.readers.log_bytes import opened
 
 LONGEST = 1 << 25  # characters of one line, or of one value of a document
 _AT_ONCE = 1 << 18
 _BLANKS = re.compile(r"[\s,]*")
+_DEEP: Any = object()
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -59,10 +59,16 @@ def _drain(file: TextIO) -> None:
 def _object(text: str) -> dict[str, Any] | None:
     """What nearly every line is; None of what has to be looked at more closely."""
     try:
-        value = msgspec.json.decode(text)
+        value = _shallow(msgspec.json.decode(text), text, 0, len(text))
     except (msgspec.MsgspecError, ValueError, RecursionError, MemoryError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def _shallow(value: Any, text: str, start: int, end: int) -> Any:
+    """The value; _DEEP where it is too deep, which none of few brackets is."""
+    brackets = text.count("{", start, end) + text.count("[", start, end)
+    return _DEEP if brackets > DEEPEST and is_deep(value) else value
 
 
 def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
@@ -70,7 +76,8 @@ def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
     start = 0
     while (blank := _BLANKS.match(text, start)) and blank.end() < len(text):
         try:
-            value, start = _DECODER.raw_decode(text, blank.end())
+            value, end = _DECODER.raw_decode(text, blank.end())
+            value, start = _shallow(value, text, blank.end(), end), end
         except (ValueError, RecursionError, MemoryError) as error:
             cut = "cut off, or half written: " if not text.endswith("\n") else ""
             yield Skipped(str(path), f"line {number}", f"{cut}{_why(error)}")
@@ -78,14 +85,14 @@ def _line(path: Path, number: int, text: str) -> Iterator[Line | Skipped]:
         if isinstance(value, dict):
             yield Line(number, value)
         else:
-            what = type(value).__name__
-            yield Skipped(str(path), f"line {number}", f"no object, but {what}")
+            why = TOO_DEEP if value is _DEEP else f"no object, but {type(value).__name__}"
+            yield Skipped(str(path), f"line {number}", why)
 
 
 def _why(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "more than there is memory for"
-    return "nested too deep" if isinstance(error, RecursionError) else f"no JSON: {error}"
+    return TOO_DEEP if isinstance(error, RecursionError) else f"no JSON: {error}"
 
 
 def walked(path: Path, *lists: str) -> Iterator[tuple[str, Any] | Skipped]:
@@ -103,10 +110,11 @@ def walked_text(
     """The same of what is open; `within` is the place in the file that is told of a fault."""
     text = _Text(file)
     try:
-        yield from _elements(text, "") if text.next() == "[" else _members(text, lists)
+        for one in _elements(text, "") if text.next() == "[" else _members(text, lists):
+            yield one if one[1] is not _DEEP else Skipped(path, text.place(within), TOO_DEEP)
         text.ended()
     except (_BadJsonError, *UNREADABLE) as error:
-        yield Skipped(path, f"{within}character {text.at}", str(error))
+        yield Skipped(path, text.place(within), str(error))
 
 
 class _BadJsonError(ValueError):
@@ -114,14 +122,13 @@ class _BadJsonError(ValueError):
 
 
 class _Text:
-    """A document of which a part is held; `at` counts the characters before that."""
+    """A document of which a part is held."""
 
     def __init__(self, file: TextIO) -> None:
         self._file, self._held, self._from, self._before = file, "", 0, 0
 
-    @property
-    def at(self) -> int:
-        return self._before + self._from
+    def place(self, within: str) -> str:
+        return f"{within}character {self._before + self._from}"
 
     def next(self) -> str:
         """The next character that says something; empty at the end."""
@@ -159,8 +166,8 @@ class _Text:
                 wanted *= 2
                 continue
             if end < len(self._held) or not self._more():  # a number may go on
-                self._from = end
-                return found
+                begin, self._from = self._from, end
+                return _shallow(found, self._held, begin, end)
 
     def _more(self, count: int = _AT_ONCE) -> bool:
         found = self._file.read(count)
@@ -192,11 +199,6 @@ def _elements(text: _Text, key: str) -> Iterator[tuple[str, Any]]:
     text.passed("]")
 
 
-def by_place(path: Path) -> str:
-    """A name for what a file holds that has none of its own."""
-    return f"{path.name}-{zlib.crc32(str(path.absolute()).encode(errors='replace')):08x}"
-
-
 def at(value: Any, *path: str) -> Any:
     """What stands there; None where nothing does."""
     for key in path:
@@ -211,14 +213,19 @@ def text_at(value: Any, key: str, *path: str) -> str:
     return found if isinstance(found, str) else ""
 
 
+def name_at(value: Any, key: str, *path: str) -> str:
+    """The id that stands there, which may be a whole number; empty where there is none."""
+    found = at(value, key, *path) if path or not isinstance(value, dict) else value.get(key)
+    return str(found) if type(found) in {str, int} else ""
+
+
 def objects(value: Any) -> list[dict[str, Any]]:
     """The objects in a list; none where it is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def count_at(value: Any, *path: str) -> int:
-    found = code_at(value, *path)
-    return found if found and found > 0 else 0
+    return max(code_at(value, *path) or 0, 0)
 
 
 def code_at(value: Any, *path: str) -> int | None:

@@ -6,6 +6,7 @@ A folder of logs can hold a pipe that nobody writes to, or a link to a device th
 import json
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from errno import EINVAL
 from io import BufferedReader, TextIOWrapper
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from agenteval.core.logged import Skipped
-from agenteval.formats.tool_calls import UNPACKERS, UNREADABLE
+from agenteval.formats.tool_calls import TOO_DEEP, UNPACKERS, UNREADABLE, is_deep
 
 SMALL = 1 << 24  # bytes of a file that is read at once
 _ENCODINGS = {
@@ -80,9 +81,17 @@ def small(path: Path) -> Any:
     if len(content) > SMALL:
         raise ValueError(f"more than {SMALL:,} bytes")
     try:
-        return json.loads(content)
+        found = json.loads(content)
     except RecursionError:
-        raise ValueError("nested too deep") from None
+        raise ValueError(TOO_DEEP) from None
+    if is_deep(found):
+        raise ValueError(TOO_DEEP)
+    return found
+
+
+def by_place(path: Path) -> str:
+    """A name for what a file holds that has none of its own."""
+    return f"{path.name}-{zlib.crc32(str(path.absolute()).encode(errors='replace')):08x}"
 
 
 def closed_folders(folder: Path) -> Iterator[Skipped]:

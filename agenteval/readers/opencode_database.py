@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agenteval.core.logged import Building, Session, Skipped
+from agenteval.formats.tool_calls import is_deep
 from agenteval.readers.json_source import LONGEST, lost, objects, text_at, words
 from agenteval.readers.log_bytes import regular
 from agenteval.readers.opencode_parts import Object, begun, message_of
@@ -180,6 +181,9 @@ class _Reading:
             found = json.loads(row["data"])
         except (*FAULTS, TypeError, KeyError, RecursionError) as error:
             self._fault(f"{table} {name}", error, "no JSON: ")
+            return None
+        if is_deep(found):
+            self._fault(f"{table} {name}", RecursionError(), "no JSON: ")
             return None
         if not isinstance(found, dict):
             return {}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from agenteval.core.logged import Building, Session, Skipped
 from agenteval.readers import opencode_database
-from agenteval.readers.json_source import Line, lines, lost, objects, text_at, walked, when
+from agenteval.readers.json_source import Line, lines, lost, name_at, objects, text_at, walked, when
 from agenteval.readers.log_bytes import opened, small, unpacked
-from agenteval.readers.opencode_parts import Object, begun, message_of, part_of
+from agenteval.readers.opencode_parts import Object, begun, fill, message_of, part_of
 
 _MARK = b"SQLite format 3\0"
 _PARTS = {"tool_use", "text", "step_start", "step_finish"}
@@ -44,12 +44,13 @@ def _of_export(path: Path) -> Iterator[Session | Skipped]:
             continue
         key, value = one
         if key == "info" and isinstance(value, dict):
-            building, found = begun(value, path), True
+            fill(building.session, value)
+            found = True
         elif key not in {"info", "messages"}:
             building.may_have({key: None}, "messages")
             yield from lost(building, path, "the file")
         elif key == "messages" and isinstance(value, dict):
-            if (whole := building.whole()) is not None:
+            if found and (whole := building.whole()) is not None:  # no part without its name
                 yield whole
             number += 1
             building.needs(value, "info", "parts")
@@ -74,7 +75,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             yield line
             continue
         part = _object(line.value, "part")
-        name = text_at(line.value, "sessionID")
+        name = name_at(line.value, "sessionID")
         if not name or not part:
             yield from _unnamed(line, path)
             continue
@@ -83,7 +84,7 @@ def _of_run(path: Path) -> Iterator[Session | Skipped]:
             if (whole := building.whole()) is not None:
                 yield whole
             building.may_have(part, "messageID")
-            turn = building.turn(text_at(part, "messageID"))
+            turn = building.turn(name_at(part, "messageID"))
             turn.at = when(line.value.get("timestamp")) or turn.at
             part_of(building, turn, part)
         else:
@@ -113,9 +114,9 @@ def _of_tree(path: Path) -> Iterator[Session | Skipped]:
             if (whole := building.whole()) is not None:
                 yield whole
             message = _file(file, faults)
-            name = text_at(message, "id") or file.stem
+            name = name_at(message, "id") or file.stem
             parts = [_file(part, faults) for part in sorted((root / "part" / name).glob("*.json"))]
-            parts += [part for part in loose if part.get("messageID") == name]
+            parts += [part for part in loose if name_at(part, "messageID") == name]
             message_of(building, message, parts)
             yield from lost(building, file, "the message or a part of it")
         yield building.session

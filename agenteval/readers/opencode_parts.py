@@ -13,7 +13,7 @@ from typing import Any
 from agenteval.core.logged import Building, LoggedCall, LoggedTurn, Recorded, Session
 from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import called
-from agenteval.readers.json_source import at, code_at, count_at, objects, text_at, when
+from agenteval.readers.json_source import at, code_at, count_at, name_at, objects, text_at, when
 
 Object = Mapping[str, Any]
 _DENIED = re.compile(
@@ -30,16 +30,17 @@ _ACTIONS = {"allow", "ask", "deny"}
 
 
 def begun(info: Object, path: Path) -> Building:
-    return Building(
-        Session(
-            id=text_at(info, "id"),
-            agent=text_at(info, "agent"),
-            version=text_at(info, "version"),
-            project=text_at(info, "directory"),
-            parent=text_at(info, "parentID"),
-            path=str(path),
-        )
-    )
+    session = Session("", path=str(path))
+    fill(session, info)
+    return Building(session)
+
+
+def fill(session: Session, info: Object) -> None:
+    session.id = name_at(info, "id")
+    session.agent = text_at(info, "agent") or session.agent
+    session.version = text_at(info, "version")
+    session.project = text_at(info, "directory")
+    session.parent = name_at(info, "parentID")
 
 
 def message_of(building: Building, info: Object, parts: Iterable[Object]) -> None:
@@ -51,7 +52,7 @@ def message_of(building: Building, info: Object, parts: Iterable[Object]) -> Non
         building.needs(info, "role")
     if info.get("role") != "assistant":
         return
-    turn = building.turn(text_at(info, "id"))
+    turn = building.turn(name_at(info, "id"))
     turn.model = text_at(info, "modelID") or text_at(info, "model", "modelID")
     turn.at = when(at(info, "time", "completed")) or when(at(info, "time", "created"))
     turn.finish = text_at(info, "finish")
@@ -81,13 +82,11 @@ def part_of(building: Building, turn: LoggedTurn, part: Object) -> None:
             if part.get("tool") == "invalid" and isinstance(given := state.get("input"), dict):
                 building.may_have(given, "tool", "error")
         call = call_of(part)
-        if call.recorded is Recorded.PENDING and any(
-            one.recorded is Recorded.PENDING and one.call.name == call.call.name
-            for one in turn.calls
-        ):
+        if call.recorded is Recorded.PENDING and not building.first(turn, call):
             return  # one malformed call can leave many parts behind
+        rules = rules_in(call)
         building.called(turn, call)
-        for rule in rules_in(call):
+        for rule in rules:
             if rule not in building.session.rules and len(building.session.rules) < _RULES:
                 building.session.rules.append(rule)
 
@@ -104,7 +103,7 @@ def call_of(part: Object) -> LoggedCall:
         given = given["value"] if isinstance(given, dict) and len(given) == 1 else given
     began, ended = when(at(state, "time", "start")), when(at(state, "time", "end"))
     return LoggedCall(
-        call=called(text_at(part, "callID"), name, {} if given is None else given),
+        call=called(name_at(part, "callID"), name, {} if given is None else given),
         recorded=recorded,
         said=said,
         exit_code=code_at(state, "metadata", "exit"),

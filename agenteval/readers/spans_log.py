@@ -1,7 +1,8 @@
 """OpenTelemetry's spans of agents (GenAI), as OTLP JSON: a document, or one a line.
 
-A trace is a session, and a span `execute_tool` a call. Arguments are there only where somebody
-turned them on: without them a call has a name, and its command is not observable.
+A conversation is a session, or a trace that names none, and a span `execute_tool` a call. Arguments
+are there only where somebody turned them on: without them a
+call has a name, and its command is not observable.
 """
 
 import json
@@ -18,12 +19,13 @@ from agenteval.readers.json_source import (
     at,
     lines,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
     when,
 )
-from agenteval.readers.log_bytes import opened
+from agenteval.readers.log_bytes import by_place, opened
 
 Object = Mapping[str, Any]
 _OPERATION = "gen_ai.operation.name"
@@ -56,7 +58,7 @@ _MALFORMED = ("parsing", "invalid_argument", "validation", "jsondecode", "malfor
 def read(path: Path) -> Iterator[Session | Skipped]:
     """All spans of a file are held by their traces: those of one may stand anywhere in it."""
     spans: dict[str, list[Object]] = {}
-    reading = Building(Session(""))
+    reading, unnamed = Building(Session("")), by_place(path)
     for one in _resources(path, reading):
         if isinstance(one, Skipped):
             yield one
@@ -67,11 +69,15 @@ def read(path: Path) -> Iterator[Session | Skipped]:
         inner = (span for scope in scopes for span in _within(reading, scope, "spans"))
         for number, span in enumerate(inner, 1):
             kept = _kept(reading, span, known)
-            spans.setdefault(text_at(span, "traceId"), []).append(kept)
+            spans.setdefault(name_at(span, "traceId") or unnamed, []).append(kept)
             yield from lost(reading, path, f"{place}, span {number}")
         yield from lost(reading, path, place)
+    sessions: dict[str, list[Object]] = {}
     for trace, own in spans.items():
-        session = _session(trace, own, path)
+        named = _first([span["known"] for span in own], "gen_ai.conversation.id", "session.id")
+        sessions.setdefault(named or trace, []).extend(own)
+    for name, own in sessions.items():
+        session = _session(name, own, path)
         if session.turns:
             yield session
 
@@ -89,7 +95,7 @@ def _kept(reading: Building, span: Object, known: dict[str, Any]) -> Object:
     reading.needs(span, "traceId", "name")
     reading.may_have(span, *_FIELDS, "attributes")
     told = known | _attributes(reading, span)
-    if wrong := next((key for key in told if _meant(key) not in {"", *told}), ""):
+    if wrong := next((key for key in told if _meant(key) and _meant(key) not in told), ""):
         reading.may_have(told, _meant(wrong))
     kept = {key: span[key] for key in _FIELDS if key in span}
     kept["known"] = {key: value for key, value in told.items() if key in _KEPT}
@@ -161,12 +167,12 @@ def _plain(value: object) -> Any:
     return found
 
 
-def _session(trace: str, spans: list[Object], path: Path) -> Session:
+def _session(name: str, spans: list[Object], path: Path) -> Session:
     spans.sort(key=_began)
     known = [span["known"] for span in spans]
     building = Building(
         Session(
-            id=_first(known, "gen_ai.conversation.id", "session.id") or trace,
+            id=name,
             agent=_first(known, "gen_ai.agent.name", "service.name"),
             model=_first(known, *_MODELS),
             version=_first(known, "gen_ai.agent.version", "service.version"),
@@ -174,8 +180,8 @@ def _session(trace: str, spans: list[Object], path: Path) -> Session:
         )
     )
     for span in spans:
-        told, name = span["known"], text_at(span, "name")
-        if _is_call(name, told):
+        told = span["known"]
+        if _is_call(text_at(span, "name"), told):
             _call(building, span, told)
         elif text_at(told, _OPERATION) in _CHATS or _kind(told) == "llm":
             turn = building.turn()
@@ -203,8 +209,8 @@ def _began(span: Object) -> int:
 
 
 def _first(known: list[dict[str, Any]], *names: str) -> str:
-    found = (told[name] for name in names for told in known if isinstance(told.get(name), str))
-    return next(found, "")
+    found = (name_at(told, name) for name in names for told in known)
+    return next(filter(None, found), "")
 
 
 def _call(building: Building, span: Object, told: Mapping[str, Any]) -> None:

@@ -11,15 +11,16 @@ from agenteval.core.trial import Usage
 from agenteval.formats.tool_calls import bash_call, called
 from agenteval.readers.json_source import (
     at,
-    by_place,
     count_at,
     lost,
+    name_at,
     objects,
     text_at,
     walked,
     when,
     words,
 )
+from agenteval.readers.log_bytes import by_place
 
 Object = Mapping[str, Any]
 _MOST = 20_000  # turns: a trajectory is one task
@@ -73,8 +74,8 @@ def _begin(session: Session, key: str, value: object) -> None:
         session.model = text_at(value, "config", "model", "model_name") or session.model
     elif key == "replay_config":
         session.model = session.model or _model_in(value)
-    elif key == "instance_id" and isinstance(value, str):
-        session.id = value
+    elif key == "instance_id":
+        session.id = name_at({key: value}, key) or session.id
     elif key == "environment" and isinstance(value, str):
         session.project = value
 
@@ -119,7 +120,7 @@ def _reply(building: Building, message: Object) -> None:
             building.needs(function, "name", "arguments")
         arguments = at(one, "function", "arguments")
         name = text_at(one, "function", "name")
-        call = called(text_at(one, "id"), name, "" if arguments is None else arguments)
+        call = called(name_at(one, "id"), name, "" if arguments is None else arguments)
         building.called(turn, LoggedCall(call, Recorded.PENDING))
     if turn.calls:
         return
@@ -132,29 +133,24 @@ def _reply(building: Building, message: Object) -> None:
 def _observation(building: Building, message: Object) -> None:
     said = words(message.get("content"))
     bad = text_at(message, "extra", "interrupt_type") == "FormatError" or _BAD_FORMAT.search(said)
-    identifier = _first_of(message.get("tool_call_ids")) or message.get("tool_call_id", "")
-    one = building.answered(str(identifier)) or building.waiting()
+    names = message.get("tool_call_ids")
+    name = str(names[0]) if isinstance(names, list) and names else name_at(message, "tool_call_id")
+    one = building.answered(name) or building.waiting()
     turns = building.session.turns
     if one is None:
         if bad and turns and not turns[-1].calls:  # a reply in which no call could be read
             raw = text_at(message, "extra", "response") or turns[-1].text
             call = called("", "bash", raw)
-            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED, said))
+            turns[-1].calls.append(LoggedCall(call, Recorded.MALFORMED))
+            building.heard(turns[-1].calls[-1], said)
         return
     building.answered(one.call.id)
-    one.said = said
+    building.heard(one, said)
     code = _CODE.search(said)
     one.exit_code = int(code[1]) if code else None
-    if bad and one.exit_code is None:
-        one.recorded = Recorded.MALFORMED
-    else:
-        one.recorded = Recorded.RAN if code else Recorded.UNKNOWN
+    one.recorded = Recorded.RAN if code else Recorded.MALFORMED if bad else Recorded.UNKNOWN
     if _BLOCKED.match(said):
         one.recorded = Recorded.DENIED
-
-
-def _first_of(names: object) -> str:
-    return str(names[0]) if isinstance(names, list) and names else ""
 
 
 def _step(building: Building, step: Object) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agenteval.core.call import ToolCall
-from agenteval.core.logged import Session, Skipped
+from agenteval.core.logged import LONGEST_NAME, Session, Skipped
 from agenteval.core.policy.policy import Policy
 from agenteval.core.redaction import Redactor
 from agenteval.dialects.registry import dialects
@@ -140,6 +140,10 @@ class Unit(NamedTuple):
     shares: int = 1
 
 
+# What an odd value does where nobody foresaw it: it is not read, and everything else is.
+_ODD = (ValueError, RecursionError, MemoryError)
+
+
 @dataclass(slots=True)
 class Reading:
     """How files are read and judged. What comes of one thing in a file is a list, in its order."""
@@ -154,10 +158,17 @@ class Reading:
         try:
             found = FORMATS[unit.format].read(unit.path)
             for one in islice(found, unit.share, None, unit.shares):
-                yield [one] if isinstance(one, Skipped) else [*self._session(unit.format, one)]
-        except UNREADABLE as error:
-            why = getattr(error, "strerror", None) or str(error)
-            yield Unread(Skipped(str(unit.path), "the file", why))
+                yield [one] if isinstance(one, Skipped) else self._judged(unit, one)
+        except (*UNREADABLE, *_ODD) as error:
+            yield Unread(Skipped(str(unit.path), "the file", _why(error)))
+
+    def _judged(self, unit: Unit, session: Session) -> Found:
+        """What came of a session; one that nothing can be made of stops no other."""
+        try:
+            return [*self._session(unit.format, session)]
+        except _ODD as error:
+            place = f"session {session.id[:LONGEST_NAME]}"
+            return [Skipped(str(unit.path), place, _why(error))]
 
     def remembers(self, format_name: str) -> bool:
         """Whether a session of the format can be judged by rules that an earlier one quoted."""
@@ -190,6 +201,10 @@ class Reading:
             ],
             differing=Counter(one.record.harness for one in other),
         )
+
+
+def _why(error: BaseException) -> str:
+    return getattr(error, "strerror", None) or str(error) or "no memory for it"
 
 
 def _told(call: ToolCall) -> str:

@@ -303,3 +303,11 @@ def test_a_long_session_comes_in_parts_that_are_never_all_held(tmp_path) -> None
             file.write(re.sub(r'"([autm])0"', rf'"\g<1>{number}"', use + result))
     parts = [(one.part, len(one.turns)) for one in FORMATS["claude-code"].read(path)]
     assert parts == [(0, PART), (1, PART), (2, 10)]
+
+
+def test_an_export_may_name_its_session_behind_its_messages(tmp_path) -> None:
+    whole = json.loads(export())
+    turned = json.dumps({"messages": whole["messages"], "info": whole["info"]})
+    assert read("opencode", written(tmp_path, "export.json", turned)) == read(
+        "opencode", written(tmp_path, "export.json", export())
+    )
