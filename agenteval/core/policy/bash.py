@@ -10,12 +10,13 @@ from agenteval.core.call import BashRun
 from agenteval.core.nearest import Names
 from agenteval.core.policy.argparse_line import read_argparse
 from agenteval.core.policy.command_line import CommandLine, Misuse, Parser
+from agenteval.core.policy.denial import denial
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.plain_line import read_plain
-from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
+from agenteval.core.shell.leaves import Construct, Leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.shell.wrappers import is_prefix, unwrap
+from agenteval.core.shell.wrappers import MAX_WRAPPED
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -102,14 +103,22 @@ class BashRules:
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
-        return not (self.denied and self.denial(argv, dynamic)) and self.fits(argv, dynamic, root)
+        return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
 
     def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
-        """Whether a rule that allows fits the command, whatever is denied."""
+        """Whether a rule that allows fits the command, whatever is denied.
+
+        None does where more wrappers stand before it than are seen through.
+        """
+        for _ in range(MAX_WRAPPED + 1):
+            at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
+            if not at:
+                return self._fits_here(argv, dynamic, root)
+            argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
+        return False
+
+    def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
         program = argv[0]
-        if program in self.through and (at := _past_wrapper(argv, dynamic)):
-            rest = frozenset(number - at for number in dynamic)
-            return self.admits(argv[at:], rest, root=root)
         if (self._has_bare or program in self.by_first_word) and self._admits_script(
             argv, dynamic, root
         ):
@@ -123,40 +132,8 @@ class BashRules:
     def denial(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE
     ) -> CommandPattern | None:
-        """The rule that denies the command, or one that it runs as far as wrappers are known."""
-        for rule in self.denied:
-            if rule.names(argv, dynamic):
-                return rule
-        if not self.denied:
-            return None
-        if is_prefix(argv[0]):  # where its own words end is not asked: each may be the first
-            return self._denial_behind(argv, dynamic)
-        for start, stop, is_text in unwrap(tuple(argv)):
-            if inner := self._denial_inside(argv[start:stop], is_text=is_text):
-                return inner
-        return None
-
-    def _denial_behind(
-        self, argv: Sequence[str], dynamic: Collection[int]
-    ) -> CommandPattern | None:
-        more = (*argv, "*") if base_name(argv[0]) == "xargs" else argv
-        for start in range(1, len(argv)):
-            open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
-            if argv[start] and (inner := self.denial(more[start:], open_words)):
-                return inner
-            if " " in argv[start] and (inner := self._denial_inside(argv[start:], is_text=True)):
-                return inner
-        return None
-
-    def _denial_inside(self, argv: Sequence[str], *, is_text: bool) -> CommandPattern | None:
-        if not is_text:  # find puts names in place of {}
-            holes = frozenset(n for n, word in enumerate(argv) if "{}" in word)
-            return self.denial(argv, holes)
-        split = read_leaves(" ".join(argv))
-        if not isinstance(split, Leaves):
-            return self.denied[0]  # what cannot be read may be what is denied
-        found = (self.denial(leaf.argv, leaf.dynamic) for leaf in split.leaves)
-        return next(filter(None, found), None)
+        """The rule that denies the command, or one that it runs."""
+        return denial(self.denied, argv, dynamic) if self.denied else None
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Whether each NAME=value sets a variable that the rules name."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from agenteval.core.span import new
 
+MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 _Argv = Sequence[str]
 
 

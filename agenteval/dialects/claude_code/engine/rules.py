@@ -7,8 +7,7 @@ from functools import cache
 from itertools import islice
 
 from agenteval.core.policy.patterns import inside, path_regex, wildcard_regex
-from agenteval.core.shell.fact_reader import MAX_WRAPPED
-from agenteval.core.shell.wrappers import program_name, unwrap
+from agenteval.core.shell.wrappers import MAX_WRAPPED, program_name, unwrap
 from agenteval.dialects.claude_code.engine.word_reader import Command
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
