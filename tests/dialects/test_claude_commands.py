@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from clocks import processor_seconds
 
+from agenteval.dialects.claude_code.engine import rules
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
 from agenteval.dialects.claude_code.engine.verdict import ClaudeCode
 from agenteval.dialects.claude_code.settings import read
@@ -13,7 +14,7 @@ from agenteval.errors import UsageError
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:
-    specifiers = (tuple(map(ToolSpecifier.parse, rules)) for rules in (allow, deny))
+    specifiers = (tuple(map(ToolSpecifier.parse, texts)) for texts in (allow, deny))
     allowed, denied = specifiers
     return ClaudeCode(allowed, deny=denied, mode=mode)
 
@@ -241,6 +242,48 @@ def test_a_wrapper_is_looked_through_with_its_options(wrapper: str, *, allowed: 
 def test_long_texts_take_no_long_time(command: str) -> None:
     engine = claude("Bash(git diff:*)", "Bash(npm * -- * run *)", "Bash(a)")
     assert processor_seconds(lambda: allows(engine, command), enough=2.0) < 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "fits"),
+    [
+        ("a b:*", " a \\\n\t b  c\n", True),
+        ("a  b:*", "a\tb", True),
+        ("a b:*", "a\nb", False),
+        ("a b:*", "a\\\nb", False),
+        ("a\nb:*", "a\nb", True),
+        ("a  b", "a  b", True),
+        ("a b", "a  b", False),
+        ("a b", "a\t\\\n  b", True),
+        ("a  b", "a \\\n \\\nb", True),
+        ("a\tb", "a\tb", True),
+        ("a b  c", "a\\\nb  c", True),
+    ],
+)
+def test_blanks_are_counted_as_one_but_in_an_exact_rule(rule: str, text: str, *, fits: bool):
+    assert ToolSpecifier("bash", rule).fits_text(text) is fits
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\\"])
+@pytest.mark.parametrize("rule", ["rm:*", "rm x"])
+def test_each_run_of_blanks_is_read_once(rule: str, blank: str) -> None:
+    """It took minutes: from each blank on to the last one."""
+    assert not ToolSpecifier("bash", rule).fits_text(f'echo "{blank * 400_000}"')
+
+
+def test_a_text_is_read_once_for_all_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_texts: list[str] = []
+
+    class Counting:
+        def sub(self, _by: object, text: str) -> str:
+            read_texts.append(text)
+            return text
+
+    monkeypatch.setattr(rules, "_BLANKS", Counting())
+    engine = claude(deny=tuple(f"Bash(x{number}:*)" for number in range(9)))
+    assert allows(engine, "echo told once")
+    assert read_texts.count("echo told once") == 1
 
 
 @pytest.mark.parametrize(
