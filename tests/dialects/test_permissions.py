@@ -507,6 +507,19 @@ def test_no_text_is_too_odd_for_another_harness(text: str) -> None:
         assert engine.allows("read", {"path": text, "filePath": text}, "/w") in {True, False}
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("caseless", [True, False])
+def test_a_word_longer_than_those_of_all_rules_is_not_folded(*, caseless: bool) -> None:
+    """It took minutes: marks upon a letter are put in order by the square of their number."""
+    rule = PrefixRule((("e\u0301",), ("\u00df", "a")), caseless=caseless)
+    engine, long = Codex((rule,)), "e" + "\u0301\u0316" * 400_000
+    assert engine.rules_about((long, "a"), "/w") == []
+    assert engine.rules_about(("e\u0301", long), "/w") == []
+    assert engine.rules_about(("e\u0301", "a"), "/w") == [rule]
+    assert engine.rules_about(("\u00c9", "SS"), "/w") == [rule] * caseless
+    assert Codex(()).rules_about(("", "a"), "/w") == []
+
+
 def test_a_pattern_with_many_stars_is_matched_in_time_linear_in_the_text() -> None:
     assert not wildcard("*a*a*a*a*a*a*b", "a" * 200_000)
     assert wildcard("*a*a*a*a*a*a*b", "a" * 200_000 + "b")
