@@ -340,6 +340,14 @@ def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: Cla
             ".additionalDirectories: there is no such user, got '~nobodyx/a'",
         ),
         (
+            {"additionalDirectories": ["~\0x"]},
+            ".additionalDirectories: there is no such user, got '~\\x00x'",
+        ),
+        (
+            {"additionalDirectories": ["~\ud800/x"]},
+            ".additionalDirectories: there is no such user, got '~\\ud800/x'",
+        ),
+        (
             {"additionalDirectories": ["a\ud800"]},
             ".additionalDirectories: expected a path, got 'a\\ud800'",
         ),
@@ -365,9 +373,7 @@ def test_who_has_no_home_is_told_to_set_one(
     path.write_text("{}")
     with pytest.raises(UsageError) as error:
         read(path)
-    assert str(error.value) == (
-        f"{path}: permissions: what ~ stands for is not known here: set HOME"
-    )
+    assert str(error.value) == f"{path}: what ~ stands for is not known here: set HOME"
 
 
 @pytest.mark.parametrize(
