@@ -22,7 +22,6 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/shell/test_leaves.py",
     ),
     "agenteval/core/policy/bash.py": _POLICY,
-    "agenteval/core/policy/denial.py": _POLICY,
     "agenteval/core/policy/policy.py": _POLICY,
     "agenteval/core/alike.py": (
         "tests/core/test_likeness.py",

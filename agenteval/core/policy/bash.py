@@ -10,13 +10,12 @@ from agenteval.core.call import BashRun
 from agenteval.core.nearest import Names
 from agenteval.core.policy.argparse_line import read_argparse
 from agenteval.core.policy.command_line import CommandLine, Misuse, Parser
-from agenteval.core.policy.denial import denial
 from agenteval.core.policy.patterns import CommandPattern, normalise
 from agenteval.core.policy.plain_line import read_plain
-from agenteval.core.shell.leaves import Construct, Leaves
+from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.shell.wrappers import MAX_WRAPPED
+from agenteval.core.shell.wrappers import MAX_WRAPPED, Run, may_run
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -132,8 +131,22 @@ class BashRules:
     def denial(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE
     ) -> CommandPattern | None:
-        """The rule that denies the command, or one that it runs."""
-        return denial(self.denied, argv, dynamic) if self.denied else None
+        """The rule that denies the command, or one that it runs as far as wrappers are known.
+
+        What cannot be read, or is more than is looked at, is denied by the first rule.
+        """
+        left = _MOST
+        for part in _parts(Run(argv, dynamic)) if self.denied else ():
+            left -= len(part) if isinstance(part, str) else len(part.argv)
+            if left < 0:
+                return self.denied[0]
+            if not isinstance(part, str) and (rule := self._denies(part)):
+                return rule
+        return None
+
+    def _denies(self, command: Run) -> CommandPattern | None:
+        named = (rule for rule in self.denied if rule.names(command.argv, command.dynamic))
+        return next(named, None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Whether each NAME=value sets a variable that the rules name."""
@@ -167,6 +180,30 @@ class BashRules:
     @cached_property
     def stems(self) -> Names:
         return Names(self.by_stem, alike=_ALIKE)
+
+
+# Words of commands, and characters of texts, that are looked at for one command. Each word behind
+# a wrapper is tried as the first one: some seven hundred of them use it up.
+_MOST = 1 << 18
+_UNKNOWN = Run(("*",), (0,))  # any rule may be about it
+
+
+def _parts(command: Run) -> Iterator[Run | str]:
+    """The command, and all that it runs: commands, and texts for a shell."""
+    within: list[Iterator[Run | str]] = [iter((command,))]
+    while within:
+        part = next(within[-1], None)
+        if part is None:
+            within.pop()
+        else:
+            yield part
+            within.append(_in_text(part) if isinstance(part, str) else may_run(part))
+
+
+def _in_text(text: str) -> Iterator[Run]:
+    split = read_leaves(text)
+    leaves = split.leaves if isinstance(split, Leaves) else ()
+    return iter([Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [_UNKNOWN])
 
 
 # Wrappers that a rule may reach through, with how many words of their own; no options.
