@@ -8,7 +8,7 @@ of an option given twice the last counts.
 import math
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import NamedTuple
 
 from agenteval.core.policy.command_line import (
@@ -53,7 +53,8 @@ class _Reader:
         words = self._options(line, at, values, given)
         if isinstance(words, Misuse):
             return words
-        values = [each for each in values if _counts(line, each, given)]
+        if line.parser is not Parser.GO:  # that reads each at once; others forget earlier ones
+            values = [v for v in values if v.argument.repeatable or v.at >= given[v.argument.name]]
         numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
         is_over = _is_over(line, given)
         left, rest = _dealt(line, words, self.argv, values, given)
@@ -177,13 +178,6 @@ class _Reader:
         return None
 
 
-def _counts(line: CommandLine, value: _Value, given: Mapping[str, int]) -> bool:
-    """Whether an option's value is not forgotten over a later one; Go reads each at once."""
-    option, at, _ = value
-    is_each = option.repeatable is not None or line.parser is Parser.GO
-    return is_each or at >= given[option.name]
-
-
 def _is_over(line: CommandLine, given: Iterable[str]) -> bool:
     """Whether help was asked for, which ends the reading."""
     return any(line.options[name].ends for name in given)
@@ -197,10 +191,7 @@ def _go_int(text: str) -> None:
 
 def _go_float(text: str) -> None:
     is_hex = _HEX.fullmatch(_bare(text))
-    try:
-        value = float.fromhex(text) if is_hex else float(text)
-    except OverflowError as error:
-        raise ValueError(text) from error
+    value = float.fromhex(text) if is_hex else float(text)
     if not (math.isfinite(value) or _NO_NUMBER.fullmatch(text)):
         raise ValueError(text)
 
