@@ -15,7 +15,7 @@ from agenteval.core.policy.plain_line import read_plain
 from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.shell.wrappers import MAX_WRAPPED, Run, may_run
+from agenteval.core.shell.wrappers import MAX_WRAPPED, UNKNOWN, Run, may_run
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -185,7 +185,6 @@ class BashRules:
 # Words of commands, and characters of texts, that are looked at for one command. Each word behind
 # a wrapper is tried as the first one: some seven hundred of them use it up.
 _MOST = 1 << 18
-_UNKNOWN = Run(("*",), (0,))  # any rule may be about it
 
 
 def _parts(command: Run) -> Iterator[Run | str]:
@@ -203,7 +202,7 @@ def _parts(command: Run) -> Iterator[Run | str]:
 def _in_text(text: str) -> Iterator[Run]:
     split = read_leaves(text)
     leaves = split.leaves if isinstance(split, Leaves) else ()
-    return iter([Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [_UNKNOWN])
+    return iter([Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [UNKNOWN])
 
 
 # Wrappers that a rule may reach through, with how many words of their own; no options.

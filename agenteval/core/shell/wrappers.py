@@ -31,6 +31,9 @@ class Run(NamedTuple):
     is_behind: bool = False
 
 
+UNKNOWN = Run(("*",), (0,))  # any command
+
+
 @dataclass(frozen=True, slots=True)
 class _Prefix:
     """A program that runs the command behind its own options and operands."""
@@ -136,6 +139,8 @@ def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
         if program_name(argv[start - 1]) == "xargs":
             more = (*argv, "*")
         open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
+        if more is not argv and is_prefix(argv[start]):
+            yield UNKNOWN  # all of it is what xargs puts there
         if argv[start]:
             yield Run(more[start:], open_words, is_behind=True)
         if " " in argv[start]:
