@@ -14,6 +14,7 @@ from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.shell.leaves import Construct
 
 REST = "..."  # as argparse writes what takes all that is left
+_MOST_VALUES = 1000  # of one argument: all of them stand in the example of a call
 
 
 class Table(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -273,9 +274,10 @@ def _argument(name: str, given: str | ArgumentTable) -> Argument:
 
 
 def _counts(name: str, nargs: int | str) -> tuple[int, int | None]:
-    if isinstance(nargs, int) and nargs > 0:
+    if isinstance(nargs, int) and 0 < nargs <= _MOST_VALUES:
         return nargs, nargs
     counts = {"?": (0, 1), "*": (0, None), "+": (1, None), REST: (0, None)}.get(str(nargs))
     if counts is None:
-        raise ValueError(f'{name}: nargs is a count from 1, "?", "*", "+" or "...", not {nargs!r}')
+        known = f'a count from 1 to {_MOST_VALUES}, "?", "*", "+" or "..."'
+        raise ValueError(f"{name}: nargs is {known}, not {nargs!r}")
     return counts

@@ -54,7 +54,7 @@ _IS_SO_NOW = _caseless(
     r"\W*(?:now\b(?!,? I)|(?:ahora|maintenant|(?:\w+ )?теперь|ora|adesso|agora)\b"
     r"|现在|これ(?:で|により))",
 )
-_ASKS = re.compile(r"[?？]\W*$")
+_ASKS = re.compile(r"(?<!\W)[^\w?？]*+[?？]\W*+\Z")
 # A question, last of all, whether to begin: who has done it says so before asking.
 _BEGINS = _caseless(
     r"\b(?:(?:want me to|should I|shall I|would you like me to|ready for me to)\s+"

@@ -22,7 +22,7 @@ COUNTING = 3  # raised when a trial is counted differently than before
 PENDING = 50  # denials at a time: who left more open goes back to none of the older
 
 _ASKS = re.compile(
-    r"[?\uff1f]\W*\Z"
+    r"(?<!\W)[^\w?\uff1f]*+[?\uff1f]\W*+\Z"  # looked for once in what stands behind a word
     r"|\bplease (?:allow|approve|grant|confirm|tell|provide|advise|clarify|specify)\b"
     r"|\blet me know (?:how|which|whether|what|if you(?:'d| would) (?:like|prefer))\b",
     re.IGNORECASE,

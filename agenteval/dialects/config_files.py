@@ -53,7 +53,15 @@ def shown(value: Any) -> str:
 
 def digest(rules: Iterable[str]) -> str:
     """Names rules by their content, as the digest of a TOML allow list does."""
-    return hashlib.sha256("\n".join(rules).encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(rules).encode(errors="surrogatepass")).hexdigest()[:12]
+
+
+def home(where: Path | str) -> str:
+    """The home folder; `where` is the file, or the key in it, that an error names."""
+    try:
+        return str(Path.home())
+    except RuntimeError as error:
+        raise UsageError(f"{where}: what ~ stands for is not known here: set HOME") from error
 
 
 def table(path: Path, content: Any) -> dict[str, Any]:

@@ -239,7 +239,8 @@ def _into(call: DeniedCall, fed: Command, behind: Command | None) -> str:
         fed = behind or fed
     if fed.program == "tee":
         return ""
-    if call.policy.bash.admits(fed.argv, fed.words.dynamic) if fed.argv else False:
+    rules, root = call.policy.bash, call.world.root
+    if fed.argv and rules.admits(fed.argv, fed.words.dynamic, root=root):
         return "into-listed"
     at = after_runner(fed.argv)
     is_code = at < len(fed.argv) and interpreter(fed.argv[at])

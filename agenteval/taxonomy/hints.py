@@ -25,6 +25,7 @@ from agenteval.taxonomy.residue import untyped, without_residue
 _FAULT = 80  # characters of what is wrong
 _SHOWN = 100  # characters of one call
 _MOST = 200  # characters: two lines
+_MENDED = 10 * _SHOWN  # characters of a call that is mended one by one: more would never fit
 
 
 class Ways:
@@ -114,7 +115,10 @@ class Ways:
     def _mended(self, failure_class: str) -> str:
         """The call with what this class is about put right, where that is all that is wrong."""
         mend, miss = _MENDS.get(failure_class), _MISSES.get(failure_class)
-        text = mend(self.call.text) if mend else _with_near(self.call, miss) if miss else ""
+        if mend and len(self.call.text) <= _MENDED:
+            text = mend(self.call.text)
+        else:
+            text = _with_near(self.call, miss) if miss else ""
         return text if text and _fits(text) and self._runs(text) else ""
 
     def _runs(self, text: str) -> bool:

@@ -31,7 +31,8 @@ def residue(text: str) -> tuple[int, int] | None:
 
 
 _FIRST, _LAST = frozenset("`$<[{"), frozenset("`>]")
-_QUOTED = compiled(r"'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
+# With escaped quotes: they begin nothing, and each would be looked behind to the end.
+_QUOTED = compiled(r"\\['\"\\]|'[^']*+'|\"(?:[^\"\\]++|\\.)*+\"", re.DOTALL)
 _TYPOGRAPHIC = compiled(
     "(?<=\\s)[\u2010-\u2015\u2212]+(?=[A-Za-z])|[\u200b-\u200d\u2060\ufeff]+"
     "|[\u00a0\u2000-\u200a\u202f\u3000]+|[\u201c\u201d]|(?<!\\w)[\u2018\u2019]"

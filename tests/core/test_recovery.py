@@ -124,12 +124,23 @@ def test_a_denial_that_was_answered_is_not_among_those():
         ("Let me know how you\u2019d like to proceed.", True),
         ("What now? I stop.", False),
         ("Let me know if you need anything else.", False),
+        ("**Which?** *(a)*", False),
+        ("Which? (1)", False),
+        ("Which ... ?!", True),
+        ("?", True),
         ("I cannot do this.", False),
         ("", False),
     ],
 )
 def test_words_ask_that_end_with_a_question_or_ask_for_an_answer(text, expected):
     assert asks(text) is expected
+
+
+@pytest.mark.timeout(60)
+def test_a_question_is_looked_for_once():
+    """Behind each mark to the end of all of them it took minutes."""
+    assert not asks("?" * 300_000 + "x")
+    assert asks("?!" * 300_000)
 
 
 def test_runs_burned_turns_and_hazards_are_counted_over_the_trial():

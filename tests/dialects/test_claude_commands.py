@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from clocks import processor_seconds
 
+from agenteval.dialects.claude_code.engine import rules
 from agenteval.dialects.claude_code.engine.rules import ToolSpecifier
 from agenteval.dialects.claude_code.engine.verdict import ClaudeCode
 from agenteval.dialects.claude_code.settings import read
@@ -13,7 +14,7 @@ from agenteval.errors import UsageError
 
 
 def claude(*allow: str, deny: tuple[str, ...] = (), mode: str = "default") -> ClaudeCode:
-    specifiers = (tuple(map(ToolSpecifier.parse, rules)) for rules in (allow, deny))
+    specifiers = (tuple(map(ToolSpecifier.parse, texts)) for texts in (allow, deny))
     allowed, denied = specifiers
     return ClaudeCode(allowed, deny=denied, mode=mode)
 
@@ -244,6 +245,48 @@ def test_long_texts_take_no_long_time(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "text", "fits"),
+    [
+        ("a b:*", " a \\\n\t b  c\n", True),
+        ("a  b:*", "a\tb", True),
+        ("a b:*", "a\nb", False),
+        ("a b:*", "a\\\nb", False),
+        ("a\nb:*", "a\nb", True),
+        ("a  b", "a  b", True),
+        ("a b", "a  b", False),
+        ("a b", "a\t\\\n  b", True),
+        ("a  b", "a \\\n \\\nb", True),
+        ("a\tb", "a\tb", True),
+        ("a b  c", "a\\\nb  c", True),
+    ],
+)
+def test_blanks_are_counted_as_one_but_in_an_exact_rule(rule: str, text: str, *, fits: bool):
+    assert ToolSpecifier("bash", rule).fits_text(text) is fits
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\\"])
+@pytest.mark.parametrize("rule", ["rm:*", "rm x"])
+def test_each_run_of_blanks_is_read_once(rule: str, blank: str) -> None:
+    """It took minutes: from each blank on to the last one."""
+    assert not ToolSpecifier("bash", rule).fits_text(f'echo "{blank * 400_000}"')
+
+
+def test_a_text_is_read_once_for_all_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    read_texts: list[str] = []
+
+    class Counting:
+        def sub(self, _by: object, text: str) -> str:
+            read_texts.append(text)
+            return text
+
+    monkeypatch.setattr(rules, "_BLANKS", Counting())
+    engine = claude(deny=tuple(f"Bash(x{number}:*)" for number in range(9)))
+    assert allows(engine, "echo told once")
+    assert read_texts.count("echo told once") == 1
+
+
+@pytest.mark.parametrize(
     ("command", "allowed"),
     [
         ("echo a && " * 900 + "echo b", True),
@@ -297,6 +340,14 @@ def test_what_is_wrapped_more_often_than_is_looked_through_is_denied(engine: Cla
             ".additionalDirectories: there is no such user, got '~nobodyx/a'",
         ),
         (
+            {"additionalDirectories": ["~\0x"]},
+            ".additionalDirectories: there is no such user, got '~\\x00x'",
+        ),
+        (
+            {"additionalDirectories": ["~\ud800/x"]},
+            ".additionalDirectories: there is no such user, got '~\\ud800/x'",
+        ),
+        (
             {"additionalDirectories": ["a\ud800"]},
             ".additionalDirectories: expected a path, got 'a\\ud800'",
         ),
@@ -322,9 +373,7 @@ def test_who_has_no_home_is_told_to_set_one(
     path.write_text("{}")
     with pytest.raises(UsageError) as error:
         read(path)
-    assert str(error.value) == (
-        f"{path}: permissions: what ~ stands for is not known here: set HOME"
-    )
+    assert str(error.value) == f"{path}: what ~ stands for is not known here: set HOME"
 
 
 @pytest.mark.parametrize(

@@ -400,6 +400,10 @@ def test_codex_takes_the_strictest_rule_for_each_command(
         ("a.md", "# no front", "no front matter"),
         ("a.md", "---\na: [\n---\n", "front matter: "),
         ("a.md", f"---\na: {'[' * 3000}\n---\n", "front matter: "),
+        *(
+            ("a.md", f"---\npermission: {each}\n---\n", "front matter: ")
+            for each in ("!!int ''", "!!float ''", "!!bool foo", "!!timestamp x", "!!null [")
+        ),
         ("a.md", f"---\npermission: {[['x'] * 50] * 50}\n---\n", "got [['x', 'x', 'x', 'x'"),
         ("a.rules", "x(1\n\n", ":1: not a rules file: something is left open at the end"),
         ("a.rules", "\nprefix_rule(pattern=x)", ":2: not a rules file: Variable `x` not found"),
@@ -426,6 +430,29 @@ def test_a_config_that_is_none_is_one_line_with_its_file(
     assert str(caught.value).startswith(path)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reader", ["opencode", "opencode-1.0"])
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [("{}", ""), ('{"permission": {"read": {"~/x": "deny"}}}', " permission.read:")],
+)
+def test_without_a_home_what_stands_for_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: str, text: str, key: str
+) -> None:
+    path = write(tmp_path, "opencode.json", text)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("os.getuid", lambda: 987_654_321)
+    with pytest.raises(UsageError) as caught:
+        load(f"{reader}:{path}")
+    assert str(caught.value) == f"{path}:{key} what ~ stands for is not known here: set HOME"
+
+
+def test_a_tool_may_have_half_a_character_in_its_name(tmp_path: Path) -> None:
+    names = ("\\ud800", "\\\\ud800", "x")
+    texts = {f"{at}.json": f'{{"tools": {{"{name}": true}}}}' for at, name in enumerate(names)}
+    paths = [write(tmp_path, *text) for text in texts.items()]
+    assert len({load(f"opencode-1.0:{path}").digest for path in paths}) == 3
 
 
 @pytest.mark.parametrize(
@@ -505,6 +532,19 @@ def test_no_text_is_too_odd_for_another_harness(text: str) -> None:
     for engine in engines:
         assert engine.allows("bash", {"command": text}, "/w") in {True, False}
         assert engine.allows("read", {"path": text, "filePath": text}, "/w") in {True, False}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("caseless", [True, False])
+def test_a_word_longer_than_those_of_all_rules_is_not_folded(*, caseless: bool) -> None:
+    """It took minutes: marks upon a letter are put in order by the square of their number."""
+    rule = PrefixRule((("e\u0301",), ("\u00df", "a")), caseless=caseless)
+    engine, long = Codex((rule,)), "e" + "\u0301\u0316" * 400_000
+    assert engine.rules_about((long, "a"), "/w") == []
+    assert engine.rules_about(("e\u0301", long), "/w") == []
+    assert engine.rules_about(("e\u0301", "a"), "/w") == [rule]
+    assert engine.rules_about(("\u00c9", "SS"), "/w") == [rule] * caseless
+    assert Codex(()).rules_about(("", "a"), "/w") == []
 
 
 def test_a_pattern_with_many_stars_is_matched_in_time_linear_in_the_text() -> None:

@@ -62,6 +62,10 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
         ),
         ("[[bash.script]]\npath = 'x'\noptions.--a = 'choice'", "--a: a choice needs choices"),
         ("[[bash.script]]\npath = 'x'\noptions.--a.nargs = 0", '"+" or "...", not 0'),
+        (
+            "[[bash.script]]\npath = 'x'\noptions.--a.nargs = 1001",
+            "nargs is a count from 1 to 1000",
+        ),
         ("[[bash.script]]\npath = 'x'\nparser = 'x'", "expected one of argparse, click, typer"),
         ("[[bash.script]]\npath = 'x'\nprefix = ''", "prefix: expected the characters before"),
         (

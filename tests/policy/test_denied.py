@@ -11,6 +11,7 @@ import pytest
 
 from agenteval.config.allowlists import load_any, load_policy
 from agenteval.core.call import Denied, ToolCall
+from agenteval.core.policy.bash import BashRules
 from agenteval.core.policy.patterns import CommandPattern
 from agenteval.core.policy.policy import Policy, World, allows, allows_command
 from agenteval.errors import UsageError
@@ -19,7 +20,8 @@ from agenteval.workflows.reference import written_for
 
 RULES = """
 [bash]
-allow = ["git *", "timeout *", "env *", "nice *", "xargs *", "find *", "bash *", "ls *", "echo *"]
+allow = ["git *", "timeout *", "env *", "nice *", "xargs *", "find *", "bash *", "ls *", "echo *",
+  "uv run *"]
 deny = ["git push *", "git reset --hard", "cat secrets/*", "git * --force"]
 constructs = ["pipe", "chain", "subshell", "env-assignment", "background", "command-substitution"]
 env = ["A"]
@@ -91,6 +93,14 @@ def policy(folder: Path, text: str) -> Policy:
         ("nice ls -l", True),
         ("xargs -n 1 git push", False),
         ("xargs cat secrets/x", False),
+        ("nice zip git", True),
+        ("nice xargs git", False),
+        ("xargs nice ls", False),  # nice may run what is read
+        ("nice xargs ls", True),
+        ("xargs uv run git", False),
+        ("uv run git p*", False),
+        ("uv run ls p*", True),
+        ("find . -exec git stash \\; p*", True),
         ("ls && git push", False),
         ("ls | xargs git push", False),
         ("(git push)", False),
@@ -122,6 +132,10 @@ def test_a_denial_names_its_rule(tmp_path: Path) -> None:
         (("/usr/bin/xargs", "git"), "git push *"),
         (("nice", "", "cat", "secrets/x"), "cat secrets/*"),
         (("env", "-S", "ls x", "y"), None),
+        (("xargs", "eval", "git -C"), "git push *"),
+        (("xargs", "eval", "ls x\\"), "git push *"),
+        (("nice", "foo", "env", "cat", "secrets/x"), "cat secrets/*"),
+        (("bash", "-c", ""), "git push *"),
         (("find", ".", "-exec", "cat", "{}", ";"), "cat secrets/*"),
         (("find", ".", "-exec", "ls", "{}", ";"), None),
     ],
@@ -131,6 +145,39 @@ def test_a_wrapper_is_denied_by_the_rule_for_what_it_runs_or_the_first_if_that_c
 ) -> None:
     denial = policy(tmp_path, RULES).bash.denial(argv)
     assert (denial and denial.text) == rule
+
+
+@pytest.mark.parametrize(
+    ("command", "allowed"),
+    [
+        *((f"{each} " * 40 + "ls", True) for each in ("sudo", "env", "nice")),
+        *((f"{each} " * 400 + "git push", False) for each in ("sudo", "coproc", "nice -n 5")),
+        *((each * 100 + "ls", True) for each in ("uv run ", "python -m ")),
+        *((each * 100 + "git push", False) for each in ("uv run ", "python -m ")),
+        *((each * 5000 + "ls", False) for each in ("uv run ", "python -m ", "coproc ", "sudo ")),
+        ("env" + " a" * 700, True),
+        ("env" + " a" * 20_000, False),
+        ("env " + "a_b " * 40, True),
+        ("env " + "a_b " * 10_000, False),
+        ("xargs eval " + "a_b " * 10_000, False),
+    ],
+)
+@pytest.mark.timeout(60)
+def test_what_is_wrapped_again_and_again_is_looked_at_once_or_denied(
+    command: str, *, allowed: bool
+) -> None:
+    """It took twice the time for each wrapper more, and a level of the stack."""
+    allow, deny = map(CommandPattern.parse, ("* *", "git push"))
+    words = [word.replace("_", " ") for word in command.split()]
+    assert BashRules([allow], denied=[deny]).admits(words) is allowed
+
+
+@pytest.mark.parametrize(("wrappers", "allowed"), [(1, True), (8, True), (9, False), (5000, False)])
+def test_a_rule_reaches_through_as_many_wrappers_as_are_seen_through(
+    wrappers: int, *, allowed: bool
+) -> None:
+    rules = BashRules([CommandPattern.parse("git status")], through=["nohup", "nice"])
+    assert rules.admits((*["nohup"] * (wrappers - 1), "nice", "git", "status")) is allowed
 
 
 @pytest.mark.parametrize(

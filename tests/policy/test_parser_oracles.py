@@ -362,6 +362,7 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
         (GO, "-n 9223372036854775808", "-n must be a whole number, not '9223372036854775808'"),
         (GO, "-n \u0663", "-n must be a whole number, not '\u0663'"),
         (GO, "-r 1e999", "-r must be a number, not '1e999'"),
+        (GO, "-r 0x1p99999", "-r must be a number, not '0x1p99999'"),
         (GO, "-r 0x1p-2 -r inf -n 017", ""),
         (NONE, "--x -- ", ""),
         (NONE, "--", ""),
@@ -384,6 +385,17 @@ TREE = CommandLine.of(commands={"list": CommandLine.of()}, command_optional=True
 def test_what_no_parser_here_can_tell_stands_in_a_table(line, words, hint) -> None:
     found = misuse(line, words.split(), 0, dynamic=(), root="/w")
     assert (found.hint if found else "") == hint
+
+
+@pytest.mark.timeout(60)
+def test_earlier_values_are_forgotten_once() -> None:
+    """Looked for at each option, they would take minutes."""
+    options = [Argument("-t", Kind.INT, repeatable=True), Argument("-l", Kind.INT)]
+    line = CommandLine.of(options, parser=Parser.CLICK)
+    words = [*["-lx"] * 60_000, *["-t1"] * 60_000, *["-l1"] * 60_000, "-tx"]
+    found = misuse(line, words, 0, dynamic=(), root="/w")
+    assert found
+    assert found.hint == "-t must be a whole number, not 'x'"
 
 
 def test_what_the_package_flag_of_go_said() -> None:

@@ -17,6 +17,7 @@ from agenteval.core.policy.examples import examples
 from agenteval.core.policy.patterns import CommandPattern, PathRules
 from agenteval.core.policy.policy import UNKNOWN_WORLD, Policy, World
 from agenteval.taxonomy.judge import deny, judge
+from agenteval.taxonomy.residue import typographic
 
 NAMES = sorted(path.stem for path in (shipped() / "allowlists").glob("*.toml"))
 SHIPPED = {name: load_policy(name, roots=[shipped()]) for name in NAMES}
@@ -158,6 +159,40 @@ def test_a_hint_names_only_what_the_policy_has(
 )  # fmt: skip
 def test_the_nearest_way_is_named(command: str, way: str) -> None:
     assert way in hint(command)
+
+
+@pytest.mark.parametrize(("length", "mended"), [(1000, True), (1001, False)])
+def test_a_call_is_mended_that_can_be_short_then(length: int, *, mended: bool) -> None:
+    blanks = "\u200b" * (length - len("git status"))
+    assert ("Run `git status`." in hint(f"git{blanks} status")) is mended
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", ["\u201c", "\u2014b "])
+def test_a_call_too_long_to_be_shown_is_not_mended(unit: str) -> None:
+    """It took minutes: each character was looked for from the start."""
+    assert "Allowed are" in hint("a " + unit * (90_000 // len(unit)))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("\\\\" + '"\u2014" \u201cx', (6, 7)),
+        ("it\\'s \u201cx", (6, 7)),
+        ("'\\'\u201cx'", (3, 4)),
+        ('"\\"\u201c" x', None),
+        ('"\u201cx', (1, 2)),
+        ("'\u201cx'", None),
+    ],
+)
+def test_what_stands_in_quotes_is_meant_so(text: str, found: tuple[int, int] | None) -> None:
+    assert typographic(text) == found
+
+
+@pytest.mark.timeout(60)
+def test_escaped_quotes_are_not_looked_behind() -> None:
+    """It took minutes: each began a quote that nothing closes."""
+    assert typographic('\\"' * 200_000 + "\u201c") == (400_000, 400_001)
 
 
 def test_an_example_has_what_is_required_and_no_more() -> None:

@@ -225,6 +225,14 @@ def test_facets_tell_kinds_apart(command: str, facet: str) -> None:
     assert (facet in found.facets) == (facet != "rule")
 
 
+@pytest.mark.parametrize("root", ["/workspace", "/home/me/x"])
+def test_what_a_here_document_feeds_is_listed_wherever_the_workspace_is(root: str) -> None:
+    call = bash(f"cat <<'E' | uv run {root}/scripts/notes.py add -\nx\nE")
+    found = judge(call, DEMO, World(root=root)).primary
+    assert found
+    assert "into-listed" in found.facets
+
+
 @pytest.mark.parametrize(
     ("command", "first", "hint"),
     [

@@ -15,7 +15,7 @@ from agenteval.core.policy.plain_line import read_plain
 from agenteval.core.shell.leaves import Construct, Leaves, read_leaves
 from agenteval.core.shell.programs import base_name, only_itself, script_at
 from agenteval.core.shell.simple_command import NEEDS_CARE, Simple
-from agenteval.core.shell.wrappers import is_prefix, unwrap
+from agenteval.core.shell.wrappers import MAX_WRAPPED, UNKNOWN, Run, may_run
 from agenteval.core.span import new
 
 _NONE: frozenset[int] = frozenset()
@@ -102,14 +102,22 @@ class BashRules:
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE, *, root: str = "/workspace"
     ) -> bool:
         """Whether a rule fits the command; `dynamic` numbers the words bash still expands."""
-        return not (self.denied and self.denial(argv, dynamic)) and self.fits(argv, dynamic, root)
+        return not self.denial(argv, dynamic) and self.fits(argv, dynamic, root)
 
     def fits(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
-        """Whether a rule that allows fits the command, whatever is denied."""
+        """Whether a rule that allows fits the command, whatever is denied.
+
+        None does where more wrappers stand before it than are seen through.
+        """
+        for _ in range(MAX_WRAPPED + 1):
+            at = _past_wrapper(argv, dynamic) if argv[0] in self.through else 0
+            if not at:
+                return self._fits_here(argv, dynamic, root)
+            argv, dynamic = argv[at:], frozenset(number - at for number in dynamic)
+        return False
+
+    def _fits_here(self, argv: Sequence[str], dynamic: Collection[int], root: str) -> bool:
         program = argv[0]
-        if program in self.through and (at := _past_wrapper(argv, dynamic)):
-            rest = frozenset(number - at for number in dynamic)
-            return self.admits(argv[at:], rest, root=root)
         if (self._has_bare or program in self.by_first_word) and self._admits_script(
             argv, dynamic, root
         ):
@@ -123,40 +131,22 @@ class BashRules:
     def denial(
         self, argv: Sequence[str], dynamic: Collection[int] = _NONE
     ) -> CommandPattern | None:
-        """The rule that denies the command, or one that it runs as far as wrappers are known."""
-        for rule in self.denied:
-            if rule.names(argv, dynamic):
+        """The rule that denies the command, or one that it runs as far as wrappers are known.
+
+        What cannot be read, or is more than is looked at, is denied by the first rule.
+        """
+        left = _MOST
+        for part in _parts(Run(argv, dynamic)) if self.denied else ():
+            left -= len(part) if isinstance(part, str) else len(part.argv)
+            if left < 0:
+                return self.denied[0]
+            if not isinstance(part, str) and (rule := self._denies(part)):
                 return rule
-        if not self.denied:
-            return None
-        if is_prefix(argv[0]):  # where its own words end is not asked: each may be the first
-            return self._denial_behind(argv, dynamic)
-        for start, stop, is_text in unwrap(tuple(argv)):
-            if inner := self._denial_inside(argv[start:stop], is_text=is_text):
-                return inner
         return None
 
-    def _denial_behind(
-        self, argv: Sequence[str], dynamic: Collection[int]
-    ) -> CommandPattern | None:
-        more = (*argv, "*") if base_name(argv[0]) == "xargs" else argv
-        for start in range(1, len(argv)):
-            open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
-            if argv[start] and (inner := self.denial(more[start:], open_words)):
-                return inner
-            if " " in argv[start] and (inner := self._denial_inside(argv[start:], is_text=True)):
-                return inner
-        return None
-
-    def _denial_inside(self, argv: Sequence[str], *, is_text: bool) -> CommandPattern | None:
-        if not is_text:  # find puts names in place of {}
-            holes = frozenset(n for n, word in enumerate(argv) if "{}" in word)
-            return self.denial(argv, holes)
-        split = read_leaves(" ".join(argv))
-        if not isinstance(split, Leaves):
-            return self.denied[0]  # what cannot be read may be what is denied
-        found = (self.denial(leaf.argv, leaf.dynamic) for leaf in split.leaves)
-        return next(filter(None, found), None)
+    def _denies(self, command: Run) -> CommandPattern | None:
+        named = (rule for rule in self.denied if rule.names(command.argv, command.dynamic))
+        return next(named, None)
 
     def sets_only_named(self, assignments: Iterable[str]) -> bool:
         """Whether each NAME=value sets a variable that the rules name."""
@@ -190,6 +180,29 @@ class BashRules:
     @cached_property
     def stems(self) -> Names:
         return Names(self.by_stem, alike=_ALIKE)
+
+
+# Words of commands, and characters of texts, that are looked at for one command. Each word behind
+# a wrapper is tried as the first one: some seven hundred of them use it up.
+_MOST = 1 << 18
+
+
+def _parts(command: Run) -> Iterator[Run | str]:
+    """The command, and all that it runs: commands, and texts for a shell."""
+    within: list[Iterator[Run | str]] = [iter((command,))]
+    while within:
+        part = next(within[-1], None)
+        if part is None:
+            within.pop()
+        else:
+            yield part
+            within.append(_in_text(part) if isinstance(part, str) else may_run(part))
+
+
+def _in_text(text: str) -> Iterator[Run]:
+    split = read_leaves(text)
+    leaves = split.leaves if isinstance(split, Leaves) else ()
+    return iter([Run(leaf.argv, leaf.dynamic) for leaf in leaves] or [UNKNOWN])
 
 
 # Wrappers that a rule may reach through, with how many words of their own; no options.

@@ -50,7 +50,7 @@ NUMBERS: Numbers = {Kind.INT: int, Kind.FLOAT: float}
 def complaint(argument: Argument, value: str, root: str, numbers: Numbers = NUMBERS) -> str:
     """What is wrong with a value, as the cure; empty when it fits.
 
-    `numbers` read those of a kind and raise ValueError about any other text.
+    `numbers` read those of a kind and raise ValueError or OverflowError about any other text.
     """
     if argument.kind is Kind.FLAG:
         return f"{argument.name} takes no value"
@@ -80,7 +80,7 @@ def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
                 return normalise(value, root) is not None
             case _:
                 pass
-    except (ValueError, RecursionError):  # RecursionError: JSON nested some thousand deep
+    except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
         return False
     return True
 

@@ -53,6 +53,8 @@ class _Reader:
         words = self._options(line, at, values, given)
         if isinstance(words, Misuse):
             return words
+        if line.parser is not Parser.GO:  # that reads each at once; others forget earlier ones
+            values = [v for v in values if v.argument.repeatable or v.at >= given[v.argument.name]]
         numbers = _GO_NUMBERS if line.parser is Parser.GO else NUMBERS
         is_over = _is_over(line, given)
         left, rest = _dealt(line, words, self.argv, values, given)
@@ -161,8 +163,6 @@ class _Reader:
             at += 1
         if len(found) < option.fewest:
             return Misuse(len(self.argv), f"{option.name} needs a value")
-        if option.repeatable is None and line.parser is not Parser.GO:  # earlier ones are forgotten
-            values[:] = [each for each in values if each.argument is not option]
         values += found
         return at
 

@@ -18,7 +18,7 @@ from agenteval.core.shell.simple_command import RESERVED, unreadable_text
 from agenteval.core.shell.source import Source
 from agenteval.core.shell.word_list import Words
 from agenteval.core.shell.words import PLAIN, VARIABLE, compiled, word_value
-from agenteval.core.shell.wrappers import is_wrapper, program_name, unwrap
+from agenteval.core.shell.wrappers import MAX_WRAPPED, is_wrapper, program_name, unwrap
 from agenteval.core.span import Place, Span, new
 
 if TYPE_CHECKING:
@@ -170,7 +170,6 @@ def _heredoc(source: Source, command: re.Match[str], heredocs: list[Heredoc]) ->
 
 # Reserved words that only go on with, or end, what another one has begun.
 _INNER = frozenset(("do", "done", "elif", "else", "esac", "fi", "in", "then", "}"))
-MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 
 
 def read_facts(text: str, *, is_readable: bool = False, parsed_as: str = "") -> ShellFacts:

@@ -1,13 +1,14 @@
 """Programs that run what their arguments say: where the inner command begins, or its text."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from agenteval.core.span import new
 
+MAX_WRAPPED = 8  # wrappers and nested shells inside each other that are seen through
 _Argv = Sequence[str]
 
 
@@ -17,6 +18,20 @@ class Inside(NamedTuple):
     start: int
     stop: int
     is_text: bool = False
+
+
+class Run(NamedTuple):
+    """A command; `dynamic` numbers the words that bash still expands.
+
+    Of one that `is_behind` a wrapper, what stands behind its own words is told beside it.
+    """
+
+    argv: _Argv
+    dynamic: Collection[int]
+    is_behind: bool = False
+
+
+UNKNOWN = Run(("*",), (0,))  # any command
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +111,40 @@ def unwrap(argv: _Argv) -> list[Inside]:
     if prefix := _PREFIXES.get(name):
         return _behind(argv, prefix, 1)
     return _python(argv) if _PYTHON.match(name) else []
+
+
+def may_run(command: Run) -> Iterator[Run | str]:
+    """What a command may run, one level deep: commands, and texts for a shell."""
+    argv, dynamic, is_behind = command
+    if is_prefix(argv[0]):
+        if not is_behind:
+            yield from _each_behind(argv, dynamic)
+        return
+    for start, stop, is_text in unwrap(argv):
+        inner = argv[start:stop]
+        if is_text:
+            yield " ".join(inner)
+        else:  # find puts names in place of {}
+            holes = {number for number, word in enumerate(inner) if "{}" in word}
+            yield Run(inner, holes | {n - start for n in dynamic if start <= n < stop})
+
+
+def _each_behind(argv: _Argv, dynamic: Collection[int]) -> Iterator[Run | str]:
+    """Where a wrapper's own words end is not asked: each may be the first of what it runs.
+
+    So wrappers behind it run nothing else; xargs puts words behind those that stand there.
+    """
+    more = argv
+    for start in range(1, len(argv)):
+        if program_name(argv[start - 1]) == "xargs":
+            more = (*argv, "*")
+        open_words = {n - start for n in (*dynamic, *range(len(argv), len(more))) if n >= start}
+        if more is not argv and is_prefix(argv[start]):
+            yield UNKNOWN  # all of it is what xargs puts there
+        if argv[start]:
+            yield Run(more[start:], open_words, is_behind=True)
+        if " " in argv[start]:
+            yield from dict.fromkeys((" ".join(argv[start:]), " ".join(more[start:])))
 
 
 def _behind(argv: _Argv, prefix: _Prefix, at: int) -> list[Inside]:

@@ -18,6 +18,7 @@ from agenteval.dialects.config_files import (
     commands,
     denied,
     digest,
+    home,
     json_text,
     json_with_comments,
     lost_everywhere,
@@ -47,12 +48,12 @@ def read(path: Path) -> Policy:
     permissions = content.get("permissions", {})
     if not isinstance(permissions, Mapping):
         raise UsageError(f"{path}: permissions: expected a table, got {shown(permissions)}")
-    home = _home(path)
-    allow, ask, deny = (_specifiers(path, permissions, key, home) for key in _LISTS)
+    at_home = home(path)
+    allow, ask, deny = (_specifiers(path, permissions, key, at_home) for key in _LISTS)
     allow = tuple(rule for rule in allow if not _ANY_SERVER.fullmatch(rule.tool))
     mode = _mode(path, permissions)
     folders = tuple(_folders(path, permissions))
-    engine = ClaudeCode(allow, ask, deny, mode, folders, home)
+    engine = ClaudeCode(allow, ask, deny, mode, folders, at_home)
     commands = [_pattern(rule.what) or "*" for rule in allow if rule.tool == "bash"]
     everything = PathRules(("**",))
     return Policy(
@@ -76,21 +77,12 @@ def _mode(path: Path, permissions: Mapping[str, Any]) -> str:
     return "default" if is_off and mode == "bypassPermissions" else mode
 
 
-def _home(path: Path) -> str:
-    try:
-        return str(Path.home())
-    except RuntimeError as error:
-        raise UsageError(
-            f"{path}: permissions: what ~ stands for is not known here: set HOME"
-        ) from error
-
-
 def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
     key = "additionalDirectories"
     for given in _texts(path, permissions, key):
         try:
             folder = str(Path(given).expanduser())
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:  # ValueError: no name of a user at all
             raise UsageError(
                 f"{path}: permissions.{key}: there is no such user, got {shown(given)}"
             ) from error
@@ -100,7 +92,7 @@ def _folders(path: Path, permissions: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _specifiers(
-    path: Path, permissions: Mapping[str, Any], key: str, home: str
+    path: Path, permissions: Mapping[str, Any], key: str, at_home: str
 ) -> tuple[ToolSpecifier, ...]:
     rules = _texts(path, permissions, key)
     for rule in rules:
@@ -108,7 +100,7 @@ def _specifiers(
             raise UsageError(
                 f"{path}: permissions.{key}: expected Tool or Tool(what), got {shown(rule)}"
             )
-    return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{home}/", 1)) for rule in rules)
+    return tuple(ToolSpecifier.parse(rule.replace("(~/", f"(/{at_home}/", 1)) for rule in rules)
 
 
 def _texts(path: Path, permissions: Mapping[str, Any], key: str) -> list[str]:

@@ -59,7 +59,8 @@ class PrefixRule:
     def _is_one_of(self, word: str, choices: Sequence[str]) -> bool:
         if not self.caseless:
             return word in choices
-        return _folded(word) in map(_folded, choices)
+        folded = [*map(_folded, choices)]
+        return len(word) <= max(map(len, folded), default=0) and _folded(word) in folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class Codex:
     executables: Mapping[str, frozenset[str]] = field(default_factory=dict)
     approval: Approval = "untrusted"
     _about: Mapping[str, list[PrefixRule]] = field(init=False, repr=False)  # by program, folded
+    _longest: int = field(init=False, repr=False)  # of those programs
 
     def __post_init__(self) -> None:
         about: dict[str, list[PrefixRule]] = {}
@@ -81,6 +83,7 @@ class Codex:
             for program in {_folded(each) for each in rule.pattern[0]}:
                 about.setdefault(program, []).append(rule)
         object.__setattr__(self, "_about", about)
+        object.__setattr__(self, "_longest", max(map(len, about), default=0))
 
     @property
     def name(self) -> str:
@@ -108,14 +111,17 @@ class Codex:
 
     def rules_about(self, argv: Sequence[str], root: str) -> Sequence[PrefixRule]:
         """The rules that match a command as it is, or else with only the name of its program."""
-        found = [rule for rule in self._about.get(_folded(argv[0]), ()) if rule.matches(argv)]
+        found = [rule for rule in self._rules_of(argv[0]) if rule.matches(argv)]
         return found or [*self._of_its_name(argv, root)]
+
+    def _rules_of(self, program: str) -> Sequence[PrefixRule]:
+        return self._about.get(_folded(program), ()) if len(program) <= self._longest else ()
 
     def _of_its_name(self, argv: Sequence[str], root: str) -> Iterator[PrefixRule]:
         """The rules for a program that is given by its path: from the root, whatever `workdir`."""
         path = absolute(argv[0], root)
         name = posixpath.basename(path)
-        for rule in self._about.get(_folded(name), ()) if name else ():
+        for rule in self._rules_of(name) if name else ():
             spelled = any(self._is_place(path, name, each) for each in rule.spellings(name))
             if spelled and rule.matches((name, *argv[1:])):
                 yield rule
@@ -130,7 +136,10 @@ def _strictest(decisions: Iterator[Decision]) -> Decision:
 
 
 def _folded(word: str) -> str:
-    """The same for all spellings that Unicode takes for the same but for their case."""
+    """The same for all spellings that Unicode takes for the same but for their case.
+
+    It is never shorter than the word, and of a long word takes the square of its length.
+    """
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", word).casefold())
 
 

@@ -21,6 +21,7 @@ from agenteval.core.prompt.profile import (
     Texts,
     path_named,
 )
+from agenteval.dialects.config_files import home
 from agenteval.dialects.opencode import config
 from agenteval.dialects.opencode.engine.current import DEFAULTS, OpenCode, PermissionRule
 from agenteval.dialects.opencode.engine.version_1_0 import OpenCode10
@@ -80,9 +81,12 @@ def _quoted(version: str, agent: str, rules: Sequence[Mapping[str, str]]) -> Pol
         known.append(PermissionRule("external_directory", "*", "allow"))
     while known and known[0] in DEFAULTS:
         del known[0]
-    home = str(Path.home())
-    engine = OpenCode10.of(known, {}, home) if old else OpenCode((*DEFAULTS, *known), home=home)
-    return config.policy_of(Path(f"{agent or 'agent'}.json"), engine, tuple(known))
+    path = Path(f"{agent or 'agent'}.json")
+    at_home = home(path)
+    engine = (
+        OpenCode10.of(known, {}, at_home) if old else OpenCode((*DEFAULTS, *known), home=at_home)
+    )
+    return config.policy_of(path, engine, tuple(known))
 
 
 def _left_behind(engine: OpenCode | OpenCode10) -> Iterator[str]:

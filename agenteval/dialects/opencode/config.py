@@ -22,6 +22,7 @@ from agenteval.dialects.config_files import (
     commands,
     denied,
     digest,
+    home,
     json_text,
     json_with_comments,
     lost_everywhere,
@@ -76,7 +77,7 @@ def read(path: Path) -> Policy:
     own = tuple(rule for table in _layers(content) for rule in _own_rules(path, table))
     if content.get("default_agent") == "plan":
         own = (*PLAN, *own)
-    return policy_of(path, OpenCode((*DEFAULTS, *own), home=str(Path.home())), own)
+    return policy_of(path, OpenCode((*DEFAULTS, *own), home=home(path)), own)
 
 
 def read_as_1_0(path: Path) -> Policy:
@@ -90,7 +91,7 @@ def read_as_1_0(path: Path) -> Policy:
     if is_agent and any("permission" in table for table in layers):
         own.insert(0, PermissionRule("external_directory", "*", "allow"))
     switches = {name: on for table in layers for name, on in _switches(path, table).items()}
-    return policy_of(path, OpenCode10.of(own, switches, str(Path.home())), tuple(own))
+    return policy_of(path, OpenCode10.of(own, switches, home(path)), tuple(own))
 
 
 def _content(path: Path) -> dict[str, Any]:
@@ -107,7 +108,7 @@ def _front_matter(path: Path, text: str) -> dict[str, Any]:
         raise UsageError(f"{path}: no front matter: expected a line of --- first, and one after it")
     try:
         content = yaml.load(_quoted(found[1]), _Loader)  # noqa: S506 -- it is a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
         why = " ".join(str(error).split())
         raise UsageError(f"{path}: front matter: {why}: quote what holds a * or a colon") from error
     return table(path, {} if content is None else content)
@@ -187,7 +188,7 @@ def _rules(path: Path, permission: Mapping[str, Any]) -> Iterator[PermissionRule
 def _rule(where: str, permission: str, pattern: str, action: Any) -> PermissionRule:
     if action not in _ACTIONS:
         raise UsageError(f"{where}: expected allow, ask or deny, got {shown(action)}")
-    return PermissionRule(permission, _HOME.sub(lambda _: str(Path.home()), pattern), action)
+    return PermissionRule(permission, _HOME.sub(lambda _: home(where), pattern), action)
 
 
 def _ordered(path: Path, table: Mapping[str, Any]) -> Iterator[PermissionRule]:

@@ -3,19 +3,19 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 
 from agenteval.core.policy.patterns import inside, path_regex, wildcard_regex
-from agenteval.core.shell.fact_reader import MAX_WRAPPED
-from agenteval.core.shell.wrappers import program_name, unwrap
+from agenteval.core.shell.wrappers import MAX_WRAPPED, program_name, unwrap
 from agenteval.dialects.claude_code.engine.word_reader import Command
 
 RENAMED = {"agent": "task", "killbash": "killshell"}
 _ESCAPED = re.compile(r"\\([()\\])")
 _STAR = re.compile(r"(?<!\\)\*")
-_CONTINUED = re.compile(r"[ \t]*\\\n[ \t]*")
-_BLANKS = re.compile(r"[ \t\n\\]*[ \t][ \t\n\\]*")
+# Each run is read once, whether it is replaced or not: there may be a hundred thousand blanks.
+_CONTINUED = re.compile(r"[ \t]++(?:\\\n[ \t]*+)?|\\\n[ \t]*+")
+_BLANKS = re.compile(r"[ \t\n\\]++")
 _ENVIRONMENT = re.compile(
     r"(?:(?:LANG|LC_\w+)=(?:C|POSIX|[a-z]{2}_[A-Z]{2})?(?:\.[\w-]+)?"
     r"|(?:LANGUAGE|LC_TIME|CHARSET|TERM|COLORTERM|TZ|NO_COLOR|FORCE_COLOR|CLICOLOR|CLICOLOR_FORCE"
@@ -77,12 +77,24 @@ class ToolSpecifier:
         if not self.what:
             return True
         if self.is_exact:
-            return self.what in {text, _CONTINUED.sub(" ", text)}
-        text, what = _BLANKS.sub(" ", text.strip()), _BLANKS.sub(" ", self.what)
+            return self.what in {text, _joined(text)}
+        text, what = _spaced(text.strip()), _spaced(self.what)
         if self.what.endswith(":*"):
             what = what.removesuffix(":*")
             return text == what or text.startswith(f"{what} ")
         return _pattern(what).fullmatch(text) is not None
+
+
+@lru_cache(maxsize=64)  # one text is held against many rules
+def _joined(text: str) -> str:
+    """Its lines that a backslash ends, with a blank before the next."""
+    return _CONTINUED.sub(lambda run: " " if "\n" in run[0] else run[0], text)
+
+
+@lru_cache(maxsize=64)
+def _spaced(text: str) -> str:
+    """With one blank for many, and for the ends of lines and backslashes beside them."""
+    return _BLANKS.sub(lambda run: run[0] if {*run[0]} <= {"\n", "\\"} else " ", text)
 
 
 @cache
