@@ -58,12 +58,6 @@ class Said(msgspec.Struct, gc=False):
     def words(self) -> str:
         return self.content or self.refusal or ""
 
-    @property
-    def called(self) -> Sequence[Call]:
-        """Its calls, or the one of before `tool_calls`."""
-        legacy = [Call(function=self.function_call)] if self.function_call else []
-        return self.tool_calls or legacy
-
 
 class Choice(msgspec.Struct, gc=False):
     message: Said | None = None
