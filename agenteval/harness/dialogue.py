@@ -48,15 +48,16 @@ class Asked:
 class Dialogue:
     """`task` is what the conversation begins with; anything else that is asked stands beside it.
 
-    `beside` counts such requests: titles, summaries, sub-agents; `again` the replies not taken;
-    `unread` the turns in whose place the program was given an error.
+    `beside` counts such requests: titles, summaries, sub-agents; `ignored` the last replies, one
+    after another, that were not taken; `unread` the turns in whose place the program was given an
+    error.
     """
 
     task: str
     turns: list[Turn] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     beside: int = 0
-    again: int = 0
+    ignored: int = 0
     unread: int = 0
     _waiting: Turn | None = None
 
@@ -99,8 +100,9 @@ class Dialogue:
         """What the last reply has become; at the end nothing follows it that could show it."""
         turn, self._waiting = self._waiting, None
         if turn is None or not sure:
-            self.again += turn is not None
+            self.ignored += turn is not None
             return None
+        self.ignored = 0
         number = len(self.turns)
         self.turns.append(turn)
         self.asked += (Asked(number, at, call.id) for at, call in enumerate(turn.calls))

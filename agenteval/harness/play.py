@@ -27,6 +27,7 @@ from agenteval.protocols import Relay, Sandbox, TrialContext
 FIRST: Final = 120.0  # seconds until a program has asked something; it starts slowly beside others
 LEAVES: Final = 30.0  # after a reply without a call: it has nothing more to do
 QUIET: Final = 300.0  # while it carries out calls
+IGNORES: Final = 30  # replies, one after another: no program tries as often to reach its model
 TELLS_WITHIN: Final = 2  # turns: what it did not print of a call until then, it does not print
 Judged = tuple[ToolCall, Verdict, str]
 
@@ -265,6 +266,8 @@ class HarnessLoop:
                 self._ending = Ending.TURNS
             else:
                 self._ending = self.scene.spent()
+        if self._ending is None and self._failure is None and self._dialogue.ignored >= IGNORES:
+            self._failure = self._broke(f"took none of {IGNORES} replies to the same request")
         return self._ending is not None or self._failure is not None
 
     def _stop(self, ending: Ending | None) -> None:

@@ -48,9 +48,10 @@ def test_a_request_that_is_sent_again_is_no_second_call() -> None:
     dialogue.heard([TASK])
     dialogue.replied(turn("a"))
     dialogue.heard([TASK])  # the same once more: the reply was not taken
+    assert dialogue.ignored == 1
     dialogue.replied(turn("b"))
     dialogue.heard([TASK, said("b"), result("b", "1")])
-    assert ([one.id for one in dialogue.asked], dialogue.again) == (["b"], 1)
+    assert ([one.id for one in dialogue.asked], dialogue.ignored) == (["b"], 0)
 
 
 def test_words_without_a_call_are_taken_when_the_program_goes_on_after_them() -> None:
@@ -71,7 +72,7 @@ def test_an_unread_call_is_a_turn_at_once_and_the_words_after_it_are_one_when_go
     dialogue.heard([TASK])  # the same once more, for it got an error
     dialogue.replied(turn())
     dialogue.heard([TASK, said(), {"role": "user", "content": "go on"}])
-    assert (len(dialogue.turns), dialogue.again) == (2, 0)
+    assert (len(dialogue.turns), dialogue.ignored) == (2, 0)
 
 
 def test_ids_that_come_round_again_belong_to_the_last_turn() -> None:

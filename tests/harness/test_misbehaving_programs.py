@@ -102,12 +102,13 @@ def test_a_program_whose_models_last_word_filled_its_context_ended_so(
         ("sys.exit('log in')\n", "asked its model nothing (exit code 1): log in; remove "),
         ("answer(ask())\nsys.exit('out of luck')\n", "in the middle of its work (exit code 1)"),
         ("os.kill(os.getpid(), 9)\n", "asked its model nothing"),
+        ("while True:\n    ask()\n    messages.pop()\n", "took none of 30 replies"),
         ("time.sleep(60)\n", "asked its model nothing for 2 s, and was ended"),
         ("answer(ask())\ntime.sleep(60)\n", "asked nothing more for 2 s, and was ended"),
         ("import signal\nsignal.signal(15, signal.SIG_IGN)\nanswer(ask())\ntime.sleep(60)\n",
          "asked nothing more for 2 s, and was ended"),
     ],
-    ids=["no-start", "crash", "killed", "silent", "hung", "stubborn"],
+    ids=["no-start", "crash", "killed", "deaf", "silent", "hung", "stubborn"],
 )  # fmt: skip
 def test_a_program_that_fails_makes_its_trial_void_and_is_named(
     played, monkeypatch, program, said
