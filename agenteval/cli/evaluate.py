@@ -148,9 +148,6 @@ def _plan(called: typer.Context, report: "Path | None") -> "Plan":
     part = _part(called, *(given[name] for name in ("shard", "executor", "job", "lease")))
     if given["resume"] and (given["gate"] or given["baseline"]):
         raise UsageError("--gate and --baseline belong to a run from its start, not to --resume")
-    names = given["model"] or ()
-    if "base_url" in _said(called) and names and all(one.startswith("sim/") for one in names):
-        raise UsageError(f"--base-url: {', '.join(names)} is simulated and on no server")
     output.check_report(report)
     if given["github"]:
         output.summary_file()

@@ -59,7 +59,8 @@ def _length(text: str) -> tuple[int, int]:
             f"--context {text}: behind : stands how many of 100 calls before the task were denied, "
             f"from 0 to {MOST}, as in 40k:20"
         )
-    length = int(number[:12]) * (1000 if kilo else 1)
+    digits = number.lstrip("0") or "0"  # Python reads no number of thousands of digits
+    length = int(digits) * (1000 if kilo else 1) if len(digits) < 12 else LONGEST + 1
     if length > LONGEST:
         raise UsageError(f"--context {text[:40]}: more than any model takes; at most {LONGEST}")
     return length, share

@@ -44,9 +44,7 @@ def judged(  # noqa: PLR0913 -- what a gate is asked for
     before, after = run_summary(baseline, store), run_summary(candidate, store)
     if rescored:
         before, after = _rescored(before, baseline, store), _rescored(after, candidate, store)
-    check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
-    both = [before.conditions, after.conditions]
-    left = left_out((before.id, after.id), both, across=across_arms)
+    left = check_comparable(before, after, allow_simulated=allow_simulated, across_arms=across_arms)
     before, after = (replace(one, trials=without(one.trials, left)) for one in (before, after))
     look = looked(before, after)
     judgement = judge_gate(before, after, asked, level=look.level)
@@ -209,8 +207,11 @@ def check_comparable(
     *,
     allow_simulated: bool,
     across_arms: bool = False,
-) -> None:
-    """Raises UsageError for two runs between which no verdict is possible."""
+) -> Sequence[str]:
+    """The classes without which the two are compared, as of `left_out`.
+
+    Raises UsageError for two runs between which no verdict is possible.
+    """
     if baseline.id == candidate.id:
         raise UsageError(
             f"--baseline and --candidate are the same run ({baseline.id}); name two, "
@@ -230,7 +231,7 @@ def check_comparable(
             f"{baseline.id} and {candidate.id} were not asked and judged alike: "
             f"{', '.join(differing)}. {_cure(differing, baseline, candidate)}"
         )
-    left_out((baseline.id, candidate.id), conditions, across=across_arms)
+    return left_out((baseline.id, candidate.id), conditions, across=across_arms)
 
 
 def _cure(differing: Sequence[str], *runs: RunSummary) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from agenteval.config.allowlists import find, load_any, load_policy
 from agenteval.config.arms import arm_named
 from agenteval.config.fixtures import check_scripts, load_fixture
+from agenteval.config.models import SIMULATED
 from agenteval.config.prompts import load_setting
 from agenteval.config.roots import roots
 from agenteval.config.scenario_files import load_scenarios
@@ -146,6 +147,8 @@ def plan_of(  # noqa: PLR0913 -- what a run is asked for, and each has a default
     options = agreed(begun, asked, named) if begun else asked
     if not options.model:
         raise UsageError("--model: name what is to be evaluated; `agenteval models` lists it")
+    if "base_url" in given and all(name.startswith(SIMULATED) for name in options.model):
+        raise UsageError(f"--base-url: {', '.join(options.model)} is simulated and on no server")
     arm = arm_of(options.harness) if options.harness else options.arm
     setting = load_setting(arm, options.prompt_variant, options.rules, options.context)
     setting = replace(setting, arm=arm_played(options))
