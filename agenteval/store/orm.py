@@ -104,8 +104,8 @@ class UrlConnection:
     def _usable(self) -> Connection:
         """Another one where it was lost: SQLAlchemy's own would commit nothing by itself."""
         if self._connection.invalidated:
-            self._connection.close()
-            self._connection = self._made()
+            lost, self._connection = self._connection, self._made()
+            lost.close()
         return self._connection
 
 

@@ -179,6 +179,18 @@ def test_a_server_that_is_down_is_the_machine_s_fault_and_a_name_it_does_not_kno
                 opening(there)
 
 
+def test_each_question_to_a_server_that_died_is_one_line_until_it_is_back() -> None:
+    with serving(FAST) as server, closing(SqlStore(server.url(server.new()))) as store:
+        store.add(NEW_RUN)
+        server.kill()
+        for _ in range(3):
+            with pytest.raises(HostError, match="bring the database back"):
+                store.load("r1")
+        server.start()
+        play(store)
+        assert store.load("r1").trials == (TRIAL,)
+
+
 def ids(url: str) -> list[str]:
     with opened(url) as query:
         return [run.id for run in known(query)]
