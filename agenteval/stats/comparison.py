@@ -13,14 +13,13 @@ from typing import Any, Self
 
 from agenteval import stats
 from agenteval.core.counts import Cluster
+from agenteval.stats.cluster_variance import Precision, varied
 from agenteval.stats.estimand import (
     UNKNOWN,
     Layout,
-    degrees,
     met_strata,
     strata,
     summed,
-    varied,
 )
 from agenteval.stats.quantiles import t_tail
 from agenteval.stats.rates import (
@@ -239,17 +238,21 @@ def gap(first: Column, second: Column, layout: Layout = UNKNOWN) -> tuple[float,
     if layout.by_scenario:
         first, second = summed(first, layout.scenarios), summed(second, layout.scenarios)
         parts = [0] * len(first)
-    k = len(first)
+    sides = [
+        ([size for _, size in side], 1 / rate.n) for side, rate in ((first, one), (second, other))
+    ]
+    known = Precision.of_sides(sides, parts, icc=PLANNED_ICC)
     alone = sum(rate.value * (1 - rate.value) / rate.n for rate in (one, other))
     added = [
         (count - one.value * size) / one.n - (others - other.value * of) / other.n
         for (count, size), (others, of) in zip(first, second, strict=True)
     ]
     seen = varied(added, parts)
-    effect = (
-        seen / alone if seen and alone and k > 1 else planned_effect([*first, *second], PLANNED_ICC)
-    )
-    evidence = Evidence(nan, t_quantile(degrees(parts)), effect, effect)  # nobody asks for this p
+    if seen and alone and known.share:
+        effect = seen / known.share / alone
+    else:
+        effect = planned_effect([*first, *second], PLANNED_ICC)
+    evidence = Evidence(nan, t_quantile(known.df), effect, effect)  # nobody asks for this p
     return value, *rates_differ_by(one, other, evidence)
 
 

@@ -5,18 +5,16 @@ stratified by scenario. About scenarios like these, a scenario is one draw: it i
 scenario.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeVar
 
 from agenteval.core.counts import Cluster
 from agenteval.errors import UsageError
 
 NOTHING: Cluster = (0, 0)
-Of = TypeVar("Of")
 
 
 class Estimand(StrEnum):
@@ -98,54 +96,6 @@ def met_strata(first: Sequence[str], second: Sequence[str]) -> tuple[list[int], 
     numbers = {name: at for at, name in enumerate(both, 1)}
     ours, theirs = ([numbers.get(name, 0) for name in side] for side in (first, second))
     return ours, theirs
-
-
-def degrees(strata: Sequence[int]) -> int:
-    """Of freedom: one less than the trials of each stratum, but of one that has a single trial."""
-    return sum(k - 1 if k > 1 else 1 for k in Counter(strata).values())
-
-
-def varied(values: Sequence[float], strata: Sequence[int]) -> float:
-    """The variance of the sum of these values, from how they vary within their strata.
-
-    The only value of a stratum varies around 0.
-    """
-    total = 0.0
-    for of in _by_stratum(values, strata):
-        k, mean = len(of), sum(of) / len(of)
-        total += of[0] * of[0] if k == 1 else k / (k - 1) * sum([(v - mean) ** 2 for v in of])
-    return total
-
-
-def evenness(clusters: Sequence[Cluster], strata: Sequence[int]) -> float:
-    """How many times more than independent draws of all are independent draws of the strata spread.
-
-    At most 1, as what strata differ by is then no spread. One error and one call without are added
-    to each stratum (Laplace), as one that shows no spread may well have some.
-    """
-    counts, sizes = [count for count, _ in clusters], [size for _, size in clusters]
-    count, n = sum(counts), sum(sizes)
-    if not 0 < count < n or len(set(strata)) < 2:
-        return 1.0
-    rate = count / n
-    spread = 0.0
-    ours = _by_stratum(counts, strata), _by_stratum(sizes, strata)
-    for errors, size in zip(*(map(sum, of) for of in ours), strict=True):
-        spread += (errors + 1) * (size - errors + 1) / (size + 2)
-    return min(spread / (n * rate * (1 - rate)), 1.0)
-
-
-def _by_stratum(values: Sequence[Of], strata: Sequence[int]) -> list[list[Of]]:
-    return [[values[place] for place in places] for places in _places(tuple(strata))]
-
-
-@lru_cache(maxsize=8)
-def _places(strata: tuple[int, ...]) -> Sequence[Sequence[int]]:
-    """Of each stratum: where its trials stand."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for place, stratum in enumerate(strata):
-        found[stratum].append(place)
-    return list(found.values())
 
 
 def these(scenarios: int) -> str:

@@ -11,7 +11,7 @@ from math import inf, sqrt
 from typing import Protocol, Self, TypeVar
 
 from agenteval.core.counts import Cluster
-from agenteval.stats.estimand import degrees
+from agenteval.stats.cluster_variance import Precision, degrees
 from agenteval.stats.fewer_errors import Fewer, Group, evenest, widest
 from agenteval.stats.quantiles import incomplete_beta, t_tail
 from agenteval.stats.rates import Z, planned_effect, t_quantile, widened
@@ -211,17 +211,18 @@ def rate_test(clusters: Sequence[Cluster], strata: Sequence[int] = (), *, icc: f
     """Of a rate in clusters; exact where each is one yes or no, as then nothing is clustered."""
     placed = zip(clusters, strata or [0] * len(clusters), strict=True)
     used = [Group(*cluster, stratum=stratum) for cluster, stratum in placed if cluster[1]]
-    n, k = sum(group.size for group in used), len(used)
+    n = sum(group.size for group in used)
     if all(group.size == 1 for group in used):
         return RateTest(sum(group.errors for group in used), n)
-    by_t = (t_quantile(degrees([group.stratum for group in used])) / Z) ** 2
+    known = Precision.of([one.size for one in used], [one.stratum for one in used], icc=icc)
+    by_t = (t_quantile(known.df) / Z) ** 2
 
     def made(fewer: Fewer) -> tuple[float, RateTest]:
-        if k == 1 or fewer.count in {0, n}:
+        if not known.share or fewer.count in {0, n}:
             effect = planned_effect(clusters, icc) * by_t
         else:
             rate = fewer.count / n
-            seen = fewer.spread / (n * rate * (1 - rate))
+            seen = fewer.spread / known.share / (n * rate * (1 - rate))
             effect = widened(seen * by_t, max(fewer.bearing, FEW))
         return effect, RateTest(fewer.count / effect, n / effect)
 
@@ -239,7 +240,7 @@ def comparison(
     placed = zip(groups, strata or [0] * len(groups), strict=True)
     used = [(*both, stratum) for both, stratum in placed if both[0][1] or both[1][1]]
     (others, of), (_, n) = map(_summed, zip(*((one, other) for one, other, _ in used), strict=True))
-    weight, before, k = (limit if ratio else 1.0), others / of, len(used)
+    weight, before = (limit if ratio else 1.0), others / of
     scale = weight * n / of
     ours = [
         Group(*after, scale * (errors - before * size), bears=errors > 0, stratum=stratum)
@@ -248,17 +249,19 @@ def comparison(
     planned = planned_effect(
         [side for one, other, _ in used for side in (one, other) if side[1]], icc
     )
-    alone = any(not (one[1] and other[1]) for one, other, _ in used)
-    one_stratum = len({stratum for *_, stratum in used}) == 1
-    df = max(degrees([stratum for *_, stratum in used]) - (alone and one_stratum), 1)
+    parts = [stratum for *_, stratum in used]
+    sides = [([one[1] for one, *_ in used], scale), ([other[1] for _, other, _ in used], 1.0)]
+    known = Precision.of_sides(sides, parts, icc=icc)
+    strangers = len({*parts}) == 1 and not all(one[1] and other[1] for one, other, _ in used)
+    df = max(min(known.df, degrees(parts) - strangers), 1)
 
     def made(fewer: Fewer) -> tuple[float, Comparison]:
         rate = fewer.count / n
         expected = rate * (1 - rate) / n + weight * weight * before * (1 - before) / of
-        if k == 1 or not expected:
+        if not known.share or not expected:
             effect = planned
         else:
-            seen = fewer.spread / (n * n) / expected
+            seen = fewer.spread / known.share / (n * n) / expected
             effect = widened(seen, max(fewer.bearing, FEW))
         return effect, Comparison((others, of), (fewer.count, n), effect, df, ratio)
 

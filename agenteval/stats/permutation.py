@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agenteval.core.counts import Cluster
-from agenteval.stats.estimand import evenness
+from agenteval.stats.cluster_variance import Precision, degrees, evenness
 from agenteval.stats.p_value import Seed, Tail, Values, exchanged, flipped, itself
-from agenteval.stats.rates import PLANNED_ICC, Z, planned_effect
+from agenteval.stats.rates import PLANNED_ICC, Z, planned_effect, t_quantile
 from agenteval.stats.score import EXCHANGES, SETTLED, Evidence, least_p
 
 
@@ -38,12 +38,12 @@ def paired_test(  # noqa: PLR0913 -- what a test is made of
 ) -> list[Evidence]:
     """Of each figure; `shares` are of so many calls, else they are counts with no upper end."""
     added = _added(ours, theirs, shares=shares)
-    parts = _places(strata or [0] * len(ours))
-    flips = [
-        (places, flipped(added[places], seed=_seed(seed, at), exchanges=exchanges))
-        for at, places in enumerate(parts)
+    labels = [*strata] or [0] * len(ours)
+    swapped = [
+        flipped(added[places], seed=_seed(seed, at), exchanges=exchanges)
+        for at, places in enumerate(_places(labels))
     ]
-    return _judged(ours, theirs, flips, shares=shares)
+    return _judged(ours, theirs, swapped, labels, shares=shares)
 
 
 def paired_once(ours: Counts, theirs: Counts) -> list[Evidence]:
@@ -55,7 +55,7 @@ def paired_once(ours: Counts, theirs: Counts) -> list[Evidence]:
     differ = int(np.count_nonzero(_added(ours, theirs, shares=True)))
     swapped = (2 * np.arange(differ + 1) - differ)[:, None] / len(ours)
     weights = np.array([0.0, *tosses(differ)])
-    return _judged(ours, theirs, [(np.arange(len(ours)), swapped)], weights=weights)
+    return _judged(ours, theirs, [swapped], [0] * len(ours), weights=weights)
 
 
 def _places(strata: Strata) -> list[Places]:
@@ -99,10 +99,11 @@ def _around(trials: Counts, rates: Values) -> Values:
     return around
 
 
-def _judged(
+def _judged(  # noqa: PLR0913 -- what a test is made of
     ours: Counts,
     theirs: Counts,
-    flips: Sequence[tuple[Places, Values]],
+    swapped: Sequence[Values],
+    strata: Strata,
     *,
     shares: bool = True,
     weights: Values | None = None,
@@ -110,16 +111,15 @@ def _judged(
     """Of what worlds add, from the sums of it in each stratum when they are swapped."""
     added = _added(ours, theirs, shares=shares)
     sums = variances = np.zeros((1, 1))
-    for places, swapped in flips:
+    for places, drawn in zip(_places(strata), swapped, strict=True):
         k, of = len(places), added[places]
-        flipped_sums = np.concatenate([of.sum(axis=0)[None], swapped])
+        flipped_sums = np.concatenate([of.sum(axis=0)[None], drawn])
         # One world more, which adds nothing, keeps the variance above 0.
         variances = variances + (k + 1) / k * ((of**2).sum(axis=0) - flipped_sums**2 / (k + 1))
         sums = sums + flipped_sums
     distances = abs(sums) / np.sqrt(np.where(variances > 0, variances, 1.0))
-    parts = [places for places, _ in flips]
-    effects, same, shifts = _effects(ours, theirs, added, parts, shares=shares)
-    found, df = [], sum(max(len(places) - 1, 1) for places in parts)
+    effects, same, shifts = _effects(ours, theirs, added, strata, shares=shares)
+    found, df = [], degrees(strata)
     for at, shift in enumerate(shifts - sums[0]):
         tail, variance = Tail.of(distances[:, at], weights), variances[0, at]
         p, critical = tail.judged(distances[0, at], df=df)
@@ -133,7 +133,7 @@ def _judged(
 
 
 def _effects(
-    ours: Counts, theirs: Counts, added: Values, parts: Sequence[Places], *, shares: bool
+    ours: Counts, theirs: Counts, added: Values, strata: Strata, *, shares: bool
 ) -> tuple[Values, Values, Values]:
     """How many times more the difference varies than over independent draws, at the rates seen.
 
@@ -145,17 +145,29 @@ def _effects(
     same = spread(rate, shares=shares) * (1 / n + 1 / m)
     alone = spread(rates[0], shares=shares) / n + spread(rates[1], shares=shares) / m
     around = _around(ours, rates[0]) - _around(theirs, rates[1])
-    seen = np.sum([_varied(around[places]) for places in parts], axis=0)
+    seen = np.sum([_varied(around[places]) for places in _places(strata)], axis=0)
+    seen /= _shown(ours, theirs, strata)
     worlds = np.count_nonzero(added, axis=0)
     more = np.where(same > 0, 2 * same, 1.0)
     return (worlds * seen + more) / (worlds * alone + more), same, rates[0] - rates[1]
 
 
+def _shown(ours: Counts, theirs: Counts, strata: Strata) -> Values:
+    """Of each figure: as which share of its variance worlds of these sizes let it be taken.
+
+    By few large ones it is known no better than a few squares are; 1 where they show nothing.
+    """
+    columns = zip(ours[..., 1].T, theirs[..., 1].T, strict=True)
+    each = [[(side.tolist(), 1 / side.sum()) for side in sides] for sides in columns]
+    found = [Precision.of_sides(sides, strata, icc=PLANNED_ICC) for sides in each]
+    usual = t_quantile(degrees(strata))
+    return np.array([one.share * (usual / t_quantile(one.df)) ** 2 or 1.0 for one in found])
+
+
 def _varied(values: Values) -> Values:
     """The variance of their sum; the only one varies around 0."""
     k = len(values)
-    variance: Values = k * values.var(axis=0, ddof=1) if k > 1 else (values**2).sum(axis=0)
-    return variance
+    return np.asarray(k * values.var(axis=0, ddof=1) if k > 1 else (values**2).sum(axis=0))
 
 
 def unpaired_test(  # noqa: PLR0913 -- what a test is made of

@@ -17,7 +17,8 @@ from statistics import NormalDist
 
 from agenteval.core.counts import Cluster
 from agenteval.stats import quantiles
-from agenteval.stats.estimand import UNKNOWN, Layout, degrees, evenness, varied
+from agenteval.stats.cluster_variance import Precision, evenness, varied
+from agenteval.stats.estimand import UNKNOWN, Layout
 
 LEVEL = 0.95
 PLANNED_ICC = 0.1  # resemblance within a trial, assumed where the counts cannot show it
@@ -103,7 +104,7 @@ def _relied_on(
     clusters: Sequence[Cluster], strata: Sequence[int], bearing: int, least: float, icc: float
 ) -> float:
     """The design effect of an interval, on Student's t."""
-    sharper = (t_quantile(degrees(strata)) / Z) ** 2
+    sharper = (t_quantile(_precision(clusters, strata, icc).df) / Z) ** 2
     effect = design_effect(clusters, strata, planned_icc=icc) * sharper
     return widened(effect, bearing, least=least)
 
@@ -135,13 +136,18 @@ def design_effect(
     By linearisation of the ratio. From one cluster, or when all or none count, nothing can be
     learned about it: then the planned effect for clusters of this size.
     """
-    k = len(clusters)
     count, n = sum([count for count, _ in clusters]), sum([size for _, size in clusters])
-    if k == 1 or count in {0, n}:
+    shown = _precision(clusters, strata, planned_icc).share
+    if not shown or count in {0, n}:
         return planned_effect(clusters, planned_icc)
     rate = count / n
     around = [count - rate * size for count, size in clusters]
-    return varied(around, strata or [0] * k) / (n * rate * (1 - rate))
+    return varied(around, strata or [0] * len(clusters)) / shown / (n * rate * (1 - rate))
+
+
+def _precision(clusters: Sequence[Cluster], strata: Sequence[int], icc: float) -> Precision:
+    sizes = [size for _, size in clusters]
+    return Precision.of(sizes, strata or [0] * len(sizes), icc=icc)
 
 
 def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
@@ -150,7 +156,7 @@ def planned_effect(clusters: Sequence[Cluster], icc: float) -> float:
     return 1 + icc * (sum([size * size for size in sizes]) / sum(sizes) - 1)
 
 
-def t_quantile(df: int) -> float:
+def t_quantile(df: float) -> float:
     """Student's t at the same level as Z; one cluster is treated as two, its honest best case."""
     return quantiles.t_quantile((1 + LEVEL) / 2, max(df, 1))
 
@@ -241,23 +247,24 @@ def per_trial(clusters: Sequence[Cluster], layout: Layout = UNKNOWN) -> Mean:
     if not n:
         return Mean(0, 0, 0.0)
     used, strata = layout.grouped([(count, 1) for count, _ in clusters])
-    widened = max(1.0, _dispersion(used, strata, clusters)) * (t_quantile(degrees(strata)) / Z) ** 2
-    return Mean(count, n, n / widened)
+    known = _precision(used, strata, PLANNED_ICC)
+    dispersion = _dispersion(used, strata, clusters, known.share)
+    return Mean(count, n, n / (max(1.0, dispersion) * (t_quantile(known.df) / Z) ** 2))
 
 
 def _dispersion(
-    used: Sequence[Cluster], strata: Sequence[int], clusters: Sequence[Cluster]
+    used: Sequence[Cluster], strata: Sequence[int], clusters: Sequence[Cluster], shown: float
 ) -> float:
     """How many times more the counts vary than independent errors would.
 
     One draw, or none with an error, tells nothing about it: then as much as is planned for.
     """
     count, n = sum(count for count, _ in used), sum(size for _, size in used)
-    if len(used) == 1 or not count:
+    if not shown or not count:
         calls = sum(size for _, size in clusters)
         mean_size = sum(size * size for _, size in clusters) / calls if calls else 1.0
         return 1 + PLANNED_ICC * (mean_size - 1)
-    return varied([one - count / n * size for one, size in used], strata) / count
+    return varied([one - count / n * size for one, size in used], strata) / shown / count
 
 
 def share_of(did: Sequence[bool], layout: Layout = UNKNOWN) -> Rate:

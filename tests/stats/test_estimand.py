@@ -10,12 +10,9 @@ from agenteval.stats.comparison import compare_all, compare_means, compare_share
 from agenteval.stats.estimand import (
     Estimand,
     Layout,
-    degrees,
-    evenness,
     met_strata,
     strata,
     summed,
-    varied,
 )
 from agenteval.stats.limit_tests import comparison
 from agenteval.stats.promotion import lower_bound, upper_bound
@@ -32,20 +29,8 @@ def test_two_runs_have_the_strata_that_both_played_twice():
     assert met_strata(["a", "a", "b"], ["b", "a", "a", "b"]) == ([1, 1, 0], [0, 1, 1, 0])
 
 
-def test_values_vary_around_the_mean_of_their_stratum_and_a_single_one_around_0():
-    assert varied([1, 3, 5, 5, 2], [0, 0, 1, 1, 2]) == 2 * 2 + 0 + 4
-    assert degrees([0, 0, 1, 1, 2]) == 3
-
-
 def test_trials_are_added_up_by_the_names_of_their_scenarios():
     assert summed([(1, 2), (0, 3), (2, 2)], ["b", "a", "b"]) == [(0, 3), (3, 4)]
-
-
-def test_scenarios_that_differ_leave_less_to_spread():
-    clusters = [(0, 10), (0, 10), (5, 10), (5, 10)]
-    within = [1 * 21 / 22, 11 * 11 / 22]
-    assert evenness(clusters, [1, 1, 2, 2]) == pytest.approx(sum(within) / (40 * 0.25 * 0.75))
-    assert evenness(clusters, [0] * 4) == evenness([(0, 5), (0, 5)], [1, 2]) == 1
 
 
 def test_where_scenarios_are_not_known_each_trial_is_a_draw():

@@ -14,9 +14,8 @@ from summaries_of import run, trial
 from agenteval.config.gate_rules import load_rules
 from agenteval.config.roots import shipped
 from agenteval.core.outcome import Outcome
-from agenteval.stats.between_strata import least_apart
 from agenteval.stats.estimand import Estimand, strata
-from agenteval.stats.fewer_errors import Group, evenest, widest
+from agenteval.stats.fewer_errors import Group, evenest, least_apart, widest
 from agenteval.stats.limit_tests import comparison, rate_test
 from agenteval.stats.promotion import GateVerdict, judge_gate, lower_bound, upper_bound
 

@@ -5,9 +5,11 @@ from math import inf, sqrt
 from statistics import variance
 
 import pytest
+from dense_variance import dense
 from scipy.stats import binom, norm, t
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
+from agenteval.stats.cluster_variance import LEAST_DF
 from agenteval.stats.limit_tests import (
     MOST,
     Comparison,
@@ -87,7 +89,11 @@ def test_the_same_hard_worlds_make_a_difference_surer_than_strangers_do():
         ratio=False,
         icc=0.1,
     )
-    assert (met.estimate, met.whole.df, apart.whole.df) == (apart.estimate, 31, 62)
+    assert (met.estimate, met.whole.df, apart.whole.df) == (
+        apart.estimate,
+        31,
+        pytest.approx(62),
+    )
     assert upper_bound(met, 0.05) < upper_bound(apart, 0.05)
 
 
@@ -241,7 +247,9 @@ def test_a_rate_stands_on_what_the_design_effect_leaves_on_students_t(clusters, 
     parts = {}
     for at, value in enumerate(around):
         parts.setdefault(strata[at] if strata else 0, []).append(value)
-    seen = sum(len(of) * variance(of) for of in parts.values()) / (count * (1 - count / n))
+    share, squares = dense([([size for _, size in used], 1.0)], strata or [0] * len(used), 0.1)
+    seen = sum(len(of) * variance(of) for of in parts.values()) / (count * (1 - count / n)) / share
+    df = min(df, max(squares, LEAST_DF))
     bearing = max(sum(errors > 0 for errors, _ in used), 3)
     effect = widened(seen * (t.ppf(0.975, df) / norm.ppf(0.975)) ** 2, bearing)
     whole = rate_test(clusters, strata, icc=0.1).whole
@@ -279,10 +287,17 @@ def test_a_comparison_spreads_as_its_groups_differ(ratio, limit):
     around, (rate, n, before, of) = differences(groups[:-1], limit, ratio=ratio)
     weight = limit if ratio else 1.0
     expected = rate * (1 - rate) / n + weight**2 * before * (1 - before) / of
-    effect = widened(len(around) * variance(around) / n**2 / expected, 6)  # one has no error
+    sizes = ([one[1] for one, _ in groups[:-1]], [other[1] for _, other in groups[:-1]])
+    share, df = dense([(sizes[0], weight * n / of), (sizes[1], 1.0)], [0] * 7, 0.1)
+    seen = len(around) * variance(around) / n**2 / expected / share
+    effect = widened(seen, 6)  # one has no error
     whole = comparison(groups, limit=limit, ratio=ratio, icc=0.1).whole
     assert effect > 1
-    assert (whole.effect, whole.df, whole.ratio) == (pytest.approx(effect), 6, ratio)
+    assert (whole.effect, whole.df, whole.ratio) == (
+        pytest.approx(effect),
+        pytest.approx(df),
+        ratio,
+    )
     assert (whole.baseline, whole.candidate) == ((9, 49), (16, 57))
 
 

@@ -5,6 +5,7 @@ A share of n repetitions has a standard error of sqrt(p (1 - p) / n); each bound
 
 import pytest
 import validation_claims as claims
+import validation_lengths as lengths
 import validation_parts as validate
 
 from agenteval.stats.estimand import Estimand
@@ -57,6 +58,13 @@ def test_looking_early_saves_trials_and_promotes_no_more():
 
 def most(aim, n):
     return aim + 3 * (aim * (1 - aim) / n) ** 0.5
+
+
+def test_few_very_long_trials_make_nothing_surer_than_it_is():
+    for one in lengths.uneven(40):
+        covered = min(one.rate.value, one.difference.value)
+        assert covered >= 0.93 - 3 * (0.93 * 0.07 / 40) ** 0.5, one
+        assert one.promoted.value <= most(0.065, 40), one
 
 
 def test_a_rate_covers_what_it_is_about():

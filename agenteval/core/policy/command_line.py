@@ -78,8 +78,6 @@ def _fits(kind: Kind, value: str, root: str, numbers: Numbers) -> bool:
                 json.loads(value)
             case Kind.PATH:
                 return normalise(value, root) is not None
-            case _:
-                pass
     except (ValueError, OverflowError, RecursionError):  # of JSON nested some thousand deep
         return False
     return True
