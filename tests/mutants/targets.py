@@ -42,6 +42,11 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "tests/stats/test_criteria.py",
         "tests/report/test_one_pairing.py",
     ),
+    "agenteval/stats/cluster_variance.py": (
+        "tests/stats/test_cluster_variance.py",
+        "tests/stats/test_estimand.py",
+        "tests/stats/test_rates.py",
+    ),
     "agenteval/stats/alpha_spending.py": ("tests/stats/test_alpha_spending.py",),
     "agenteval/stats/promotion.py": (
         "tests/stats/test_verdicts.py",

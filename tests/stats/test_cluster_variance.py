@@ -54,6 +54,13 @@ def test_of_clusters_of_one_size_all_is_known(strata):
     )
 
 
+def test_four_degrees_of_freedom_are_left_where_there_were_as_many():
+    strata = [0] * 30
+    assert dense([([300] + [3] * 29, 1.0)], strata, 0.1)[1] < 2
+    assert Precision.of([300] + [3] * 29, strata, icc=0.1).df == 4
+    assert Precision.of([300, 3, 3], [0] * 3, icc=0.1).df == 2
+
+
 @pytest.mark.parametrize(
     ("sides", "strata"),
     [
